@@ -170,7 +170,10 @@ class SnippetScorer:
         return SnippetScores(scores, nearest)
 
     def _asks_for_field(self, snippet: Snippet) -> bool:
-        """True if a snippet is a field whose name has words, all of them in the question. A year is no name."""
+        """True if the question asks for a field: the snippet is one, and the question has all words of its name.
+
+        A name without letters, such as a year, does not count.
+        """
         field = FIELD_PATTERN.fullmatch(snippet.text)
         name = "" if field is None else field["name"]
         name_terms = list_terms(name, self.stem) if any(map(str.isalpha, name)) else []

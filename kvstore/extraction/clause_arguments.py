@@ -25,7 +25,7 @@ class ClauseArguments:
         self._followed_predicate: int | None = None
 
     def find_subjects(self, verb: int) -> Iterator[int]:
-        """Yield the subjects of a verb or predicate.
+        """Yield the indexes of the subjects of a verb or predicate.
 
         A relative pronoun is replaced by its antecedents. A missing subject is that of the governing verb, or the noun
         that a participle describes.
@@ -65,13 +65,13 @@ class ClauseArguments:
                 yield from self.find_subjects(word.head)
 
     def find_objects(self, verb: int) -> list[int]:
-        """Return the objects of a verb, each noun of a list separately."""
+        """Return the indexes of the objects of a verb, each noun of a list separately."""
         return [
             index for child in self._sentence.find_dependents(verb, "obj") for index in self.resolve_list_items(child)
         ]
 
     def find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        """Return the nouns that a verb governs by one of these prepositions, each noun of a list separately."""
+        """Return the indexes of the nouns that a verb governs by one of the prepositions, with all nouns of a list."""
         nouns: list[int] = []
         for child in self._sentence.find_dependents(verb, "obl", "nmod"):
             if not self._phrases.get_prepositions(child) & set(prepositions):
@@ -83,12 +83,12 @@ class ClauseArguments:
         return nouns
 
     def resolve_list_items(self, noun: int) -> Iterator[int]:
-        """Yield a noun and the other nouns of its list, each resolved by :meth:`resolve_partitive`."""
+        """Yield the indexes of a noun and the other nouns of its list, each resolved by :meth:`resolve_partitive`."""
         for member in self._phrases.find_list_items(noun):
             yield from self.resolve_partitive(member)
 
     def resolve_partitive(self, noun: int) -> list[int]:
-        """Return the nouns after ``of`` if the noun is only a quantity or a collection of them, otherwise the noun.
+        """Return the indexes of the nouns after ``of`` if ``noun`` is only a quantity of them, otherwise ``noun``.
 
         Examples are ``a number of files``, ``a set of rules`` and ``some of the files``.
         """
@@ -108,7 +108,7 @@ class ClauseArguments:
         )
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:
-        """Yield the nouns that a clause attached to ``noun`` describes.
+        """Yield the indexes of the nouns that a clause attached to ``noun`` describes.
 
         They are the noun with the others of its list or, if the noun is a predicate, its subjects.
         """
@@ -122,9 +122,9 @@ class ClauseArguments:
             yield from self.resolve_list_items(noun)
 
     def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
-        """Yield the antecedents of a relative pronoun: the noun before its comma, or the governor of its clause.
+        """Yield the indexes of the antecedents of a relative pronoun.
 
-        ``verb`` is the head of the clause.
+        They are the noun before its comma, or the governor of its clause, whose head is ``verb``.
         """
         word = self._words[verb]
         previous_noun = self._phrases.find_previous_noun(pronoun)

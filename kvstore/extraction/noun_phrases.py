@@ -162,7 +162,10 @@ class NounPhrases:
         return first, last
 
     def find_descriptor(self, index: int) -> int | None:
-        """Return the common noun right before a proper name that describes it (``the mathematician Emmy Noether``)."""
+        """Return the index of the common noun right before a proper name that describes it, or None.
+
+        An example is ``the mathematician Emmy Noether``.
+        """
         if not self._words[index].is_proper:
             return None
         first, _ = self.find_phrase_bounds(index)
@@ -175,7 +178,7 @@ class NounPhrases:
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
-        """Return the noun at ``index`` and the nouns coordinated with it, without clauses."""
+        """Return ``index``, that of a noun, and the indexes of the nouns coordinated with it, without clauses."""
         if index not in self._coordinated_nouns:  # cached: each member of a long list needs the list
             self._coordinated_nouns[index] = tuple(self._find_coordinated_nouns(index))
         return self._coordinated_nouns[index]
@@ -196,7 +199,7 @@ class NounPhrases:
         return members
 
     def find_list_items(self, index: int) -> list[int]:
-        """Return the noun at ``index`` and all nouns of its list (``X, the Y and Z``).
+        """Return ``index``, that of a noun, and the indexes of all other nouns of its list (``X, the Y and Z``).
 
         The list is read from the text, so that wrong attachments in the parse do not matter.
         """
@@ -225,7 +228,7 @@ class NounPhrases:
         return [*items, *(member for member in members if member > items[-1])]
 
     def _find_next_head(self, index: int) -> int | None:
-        """Return the head of the plain noun phrase that begins exactly at ``index``, or None."""
+        """Return the index of the head of the plain noun phrase that begins exactly at ``index``, or None."""
         words = self._words
         while index < len(words) and (
             words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
@@ -242,10 +245,10 @@ class NounPhrases:
         return index
 
     def _find_list_continuation(self, index: int, apposition: int, determiners: set[str]) -> list[int]:
-        """Return the conjuncts of an ``apposition`` to the noun at ``index`` that is really the middle of a list.
+        """Return the indexes of the conjuncts of an ``apposition`` that is really the middle of a list.
 
-        An example is ``the nose, the throat and the lungs``. ``determiners`` are those of the noun: the words of a list
-        have the same.
+        An example is ``the nose, the throat and the lungs``. ``index`` is that of the noun before the apposition, and
+        ``determiners`` are those of this noun; the nouns of a list have the same ones.
         """
         if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []
@@ -268,7 +271,7 @@ class NounPhrases:
         return self._words[index].is_nominal and not labels & {"cop", "nsubj", "expl"}
 
     def find_complements(self, index: int, *prepositions: str) -> list[int]:
-        """Return the nouns after the noun at ``index`` with one of these prepositions.
+        """Return the indexes of the nouns after the noun at ``index`` with one of these prepositions.
 
         Nouns coordinated with them are included.
         """
@@ -289,7 +292,7 @@ class NounPhrases:
         return {self._words[child].lemma for child in case_markers if child < first}
 
     def find_next_phrase(self, start: int) -> int | None:
-        """Return the head of the noun phrase that begins at or right after ``start``, or None."""
+        """Return the index of the head of the noun phrase that begins at or right after ``start``, or None."""
         for index in range(start, min(start + _MAX_PHRASE_DISTANCE, len(self._words))):
             word = self._words[index]
             if word.is_nominal and not (
@@ -301,7 +304,7 @@ class NounPhrases:
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the noun right before ``end``, skipping commas and brackets, or None."""
+        """Return the index of the noun right before ``end``, skipping commas and brackets, or None."""
         index = end - 1
         while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
             index -= 1

@@ -201,7 +201,7 @@ class _SentenceRelations:
             )
 
     def _find_conjuncts(self, noun: int) -> list[int]:
-        """Return the nouns coordinated with a noun, up to and including the one after ``and``.
+        """Return the indexes of the nouns coordinated with a noun, up to and including the one after ``and``.
 
         Later nouns belong to an apposition (``the director and producer of the play, a comedy``).
         """
@@ -330,7 +330,7 @@ class _SentenceRelations:
             yield from self._make_statements(self._find_listed_nouns(example), [class_noun], IS_A, _LIST_CONFIDENCE)
 
     def _find_listed_nouns(self, first: int) -> list[int]:
-        """Return the noun ``first`` and the nouns coordinated with it that follow it."""
+        """Return ``first``, the index of a noun, and the indexes of the nouns coordinated with it that follow it."""
         word = self._words[first]
         nouns = self._phrases.find_list_items(first)
         if word.label == "conj" and word.head >= 0:
@@ -383,7 +383,7 @@ class _SentenceRelations:
         yield from self._make_statements([index], complements[:1], OF, _POSSESSION_CONFIDENCE)
 
     def _find_relative_clause(self, index: int) -> int:
-        """Return the head of the innermost relative clause that contains a word, or -1."""
+        """Return the index of the head of the innermost relative clause that contains a word, or -1."""
         for _ in range(len(self._words)):  # a parse can have a cycle
             if index < 0 or self._words[index].label == "acl:relcl":
                 break

@@ -66,12 +66,12 @@ def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cur
 
 
 def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
-    """Run DESCRIBE DOCUMENT."""
+    """Execute DESCRIBE DOCUMENT."""
     return _make_property_cursor(context.target.describe_document(statement.key))
 
 
 def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
-    """Run DESCRIBE ENTITY."""
+    """Execute DESCRIBE ENTITY."""
     return _make_property_cursor(context.target.describe_entity(statement.name))
 
 
@@ -86,7 +86,7 @@ def list_described_kinds() -> list[str]:
 
 
 def describe_item(context: StatementContext, statement: s.DescribeItem) -> Cursor:
-    """Run DESCRIBE for a topic, a community or another item of an index."""
+    """Execute DESCRIBE for a topic, a community or another item of an index."""
     return _make_property_cursor(context.target.describe(statement.kind, statement.key))
 
 

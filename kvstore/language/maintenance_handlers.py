@@ -46,7 +46,7 @@ def check(context: StatementContext, statement: s.Check) -> Cursor:
 
 
 def _repair(context: StatementContext) -> Cursor:
-    """Run CHECK REPAIR and return each problem with its outcome."""
+    """Execute CHECK REPAIR, and return each problem with its outcome."""
     context.require_no_transaction("CHECK REPAIR makes its own commit")
     report = context.database.repair()
     rows: list[Row] = [(problem, "repaired") for problem in report.found if problem not in report.remaining]

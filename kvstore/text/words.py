@@ -205,9 +205,9 @@ class QuestionStemmer:
 
 
 def list_stem_variants(stem: Callable[[str], str], word: str) -> list[str]:
-    """Return the terms under which documents can contain a word.
+    """Return the terms under which documents can contain a word: its stem in each of the languages of ``stem``.
 
-    It has one term, its stem, unless ``stem`` is a :class:`QuestionStemmer`.
+    Only a :class:`QuestionStemmer` has several languages.
     """
     return stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)]
 
