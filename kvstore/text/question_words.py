@@ -74,7 +74,7 @@ def _to_lower_same_length(text: str) -> str:
     return lower if len(lower) == len(text) else text.replace("’", "'")
 
 
-def remove_asking_words(question: str, language: str | None) -> str:
+def remove_asking_phrases(question: str, language: str | None) -> str:
     """Return a question without its interrogative phrases; unchanged for English and languages without a file."""
     words = load_question_words(language)
     return question if words is None else words.remove_asking_phrases(question)
@@ -100,13 +100,13 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     asks = {kind: split_phrases(phrases) for kind, phrases in data["asks"].items()}
     nouns = {kind: split_phrases(phrases) for kind, phrases in data["nouns"].items()}
     answers = {name: split_phrases(phrases) for name, phrases in data["answers"].items()}
-    spaced = bool(data["spaced"])
+    has_spaces = bool(data["spaced"])
     kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
     return QuestionVocabulary(
-        compile_lazily(_build_alternation(_flatten(asks), spaced)),
-        compile_lazily(_build_alternation(_flatten(nouns), spaced)),
+        compile_lazily(_build_alternation(_flatten(asks), has_spaces)),
+        compile_lazily(_build_alternation(_flatten(nouns), has_spaces)),
         kinds,
-        _build_forms(answers, spaced, bool(data["capitalizes_names"])),
+        _build_forms(answers, has_spaces, bool(data["capitalizes_names"])),
         FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
     )
 
@@ -121,34 +121,40 @@ def _flatten(phrases_by_kind: Mapping[str, Iterable[str]]) -> list[str]:
     return [phrase for phrases in phrases_by_kind.values() for phrase in phrases]
 
 
-def _build_alternation(phrases: Iterable[str], spaced: bool) -> str:
+def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
     """Return a regular expression that matches any of the phrases, the longest first.
 
-    If ``spaced`` (the language separates words by spaces), it matches whole words only. The next word can follow a
+    If ``has_spaces`` (the language separates words by spaces), it matches whole words only. The next word can follow a
     final apostrophe directly, as in *l'année*.
     """
     ordered = sorted(set(phrases), key=lambda phrase: (-len(phrase), phrase))
     alternatives = "|".join(
-        re.escape(phrase) if phrase[-1] == "'" or not spaced else rf"{re.escape(phrase)}(?!\w)" for phrase in ordered
+        re.escape(phrase) if phrase[-1] == "'" or not has_spaces else rf"{re.escape(phrase)}(?!\w)"
+        for phrase in ordered
     )
-    return rf"(?<!\w)(?:{alternatives})" if spaced else rf"(?:{alternatives})"
+    return rf"(?<!\w)(?:{alternatives})" if has_spaces else rf"(?:{alternatives})"
 
 
-def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_names: bool) -> dict[str, re.Pattern[str]]:
+def _build_forms(
+    answers: Mapping[str, list[str]], has_spaces: bool, capitalizes_names: bool
+) -> dict[str, re.Pattern[str]]:
     """Return the patterns of answers by kind, given the phrases that answers in a language contain.
 
-    ``spaced``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other words
-    inside a sentence.
+    ``has_spaces``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other
+    words inside a sentence.
     """
-    number = rf"(?:\d[\d.,]*|{_build_alternation(answers['numbers'], spaced)})"
-    units, currencies = _build_alternation(answers["units"], spaced), _build_alternation(answers["currencies"], spaced)
-    gap = r"[ -]" if spaced else " ?"
-    middle = r"(?:[ -][^\W\d]+\.?)?" if spaced else ""
+    number = rf"(?:\d[\d.,]*|{_build_alternation(answers['numbers'], has_spaces)})"
+    units, currencies = (
+        _build_alternation(answers["units"], has_spaces),
+        _build_alternation(answers["currencies"], has_spaces),
+    )
+    gap = r"[ -]" if has_spaces else " ?"
+    middle = r"(?:[ -][^\W\d]+\.?)?" if has_spaces else ""
     amount = rf"{number}{middle}{gap}"
     forms = {
         "time": (
             rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|(?<!\d)\d{{1,2}}[:.h]\d\d(?!\d)|{amount}(?:{units})|"
-            + _build_alternation([*answers["months"], *answers["days"], *answers["times"]], spaced)
+            + _build_alternation([*answers["months"], *answers["days"], *answers["times"]], has_spaces)
         ),
         "duration": rf"{amount}(?:{units})",
         "number": number,
@@ -156,7 +162,7 @@ def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_nam
             rf"{number}{middle}{gap.rstrip()}?{_CURRENCY_LINK}(?:{currencies})"
             rf"|{number} ?{_CURRENCIES}|{_CURRENCIES} ?\d"
         ),
-        "reason": _build_alternation(answers["reasons"], spaced),
+        "reason": _build_alternation(answers["reasons"], has_spaces),
         "telephone number": _TELEPHONE_PATTERN,
         "e-mail address": _MAIL_PATTERN,
         "web address": _ADDRESS_PATTERN,
@@ -165,11 +171,11 @@ def _build_forms(answers: Mapping[str, list[str]], spaced: bool, capitalizes_nam
     titles, places = answers.get("titles", []), answers.get("places", [])
     if capitalizes_names:
         patterns["person"] = patterns["place"] = compile_lazily(_CAPITALIZED)
-    elif spaced:
+    elif has_spaces:
         if any(title.isascii() for title in titles):  # other scripts have no capitals
             word = r"[A-ZÄÖÜ][\w'’-]+"
-            patterns["person"] = compile_lazily(rf"(?i:{_build_alternation(titles, spaced)}) {word}|{word} {word}")
-        patterns["place"] = compile_lazily(rf"(?i:{_build_alternation(places, spaced)}) (?:\w+ )?\w+")
+            patterns["person"] = compile_lazily(rf"(?i:{_build_alternation(titles, has_spaces)}) {word}|{word} {word}")
+        patterns["place"] = compile_lazily(rf"(?i:{_build_alternation(places, has_spaces)}) (?:\w+ )?\w+")
     else:
-        patterns["place"] = compile_lazily(_build_alternation(places, spaced))
+        patterns["place"] = compile_lazily(_build_alternation(places, has_spaces))
     return patterns
