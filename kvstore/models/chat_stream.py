@@ -206,6 +206,7 @@ class _ReasoningSplitter:
     """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it."""
 
     def __init__(self) -> None:
+        """Begin before the reasoning."""
         self._buffer = ""
         self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 

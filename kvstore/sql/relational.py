@@ -274,7 +274,10 @@ class _Connection:
         return table
 
     def is_current(self) -> bool:
-        """True if the tables are still the same. Registering a system adds its tables."""
+        """True if the catalog still has the same tables as when the connection was opened.
+
+        The tables of a system are added when it is registered.
+        """
         catalog = get_sql_tables()
         return self._table_names == tuple(catalog) and all(
             catalog[name] is table for name, table in self._loaded_tables.items()
