@@ -16,7 +16,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
 from ..text.words import get_function_words, get_stemmer, list_content_words, segment_words, split_written_words
-from .english_words import ARTICLES, BE_WORDS, PREPOSITIONS, has_predicate
+from .english_words import ARTICLES, PREPOSITIONS, has_predicate
 
 #: The ends of parts. A comma within a number and a dash within a word or a range of years are none.
 _PART_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s|\s(?:and|but|while|whereas)\s")
@@ -61,15 +61,11 @@ _SENTENCE_QUALIFIERS = {
     "dutch": "als indien misschien tenzij volgens waarschijnlijk",
 }
 #: The English function words without which, or with which, a statement says the same.
-_NEUTRAL_WORDS = (
-    ARTICLES
-    | BE_WORDS
-    | frozenset(
-        """
-        also had has have having he her hers him his however it its she so that their theirs them then they
-        """.split()
-    )
+_NEUTRAL_WORDS = ARTICLES | frozenset(
+    "also he her hers him his however it its she so that their theirs them then they".split()
 )
+#: The words that count as another word: forms of one tense.
+_EQUAL_WORDS = {"am": "is", "are": "is", "were": "was", "have": "has"}
 #: The words of statements that need the whole sentence: those that count what it lists, and subordinators.
 _WHOLE_SENTENCE_WORDS = frozenset(
     """
@@ -139,7 +135,8 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
         words = list(map(fold_case, written_words))
         all_words += words
         ends.append(len(all_words))
-        terms = ["not" if word in NEGATIONS else word for word in list_content_words(part, neutral_words)]
+        content_words = list_content_words(part, neutral_words)
+        terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
         parts.append(
             _SentencePart(
                 list(map(STEM_ENGLISH, terms)),
