@@ -31,7 +31,7 @@ _TASK = (
     "a few sentences and in the language of the passages, each with the numbers of the passages that it is from; and a "
     "title of a few words. Say nothing that is not in the passages."
 )
-#: A request and its answer, from which weak models learn the form of an answer.
+#: An example of a request and its answer, from which weak models learn the form of an answer.
 _EXAMPLE_TEXTS = (
     "Ann Lee, born in Oslo, sings in the choir of Rome. She has two sons.",
     "The choir of Rome has forty singers. It was founded by Carl Berg.",
@@ -72,8 +72,8 @@ def build_topic_prompt(
         return None
     texts = list(map(replace_quotes, topics.list_prompt_texts(topic_id)))
     if max_tokens is not None:
-        sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
-        texts = texts[: sum(size <= max_tokens for size in sizes)]
+        total_sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
+        texts = texts[: sum(total_size <= max_tokens for total_size in total_sizes)]
     if not texts:
         return None
     quotation = Quotation(texts)
@@ -92,11 +92,11 @@ def build_topic_prompt(
         sentences=build_array_schema(sentence_schema, _MAX_SENTENCES),
     )
     return StructuredPrompt(
-        "topic",
-        messages,
-        schema,
-        lambda answer: _check_answer(answer, texts, range(len(texts)), _TASK),
-        _ANSWER_TOKENS,
+        name="topic",
+        messages=messages,
+        schema=schema,
+        check=lambda answer: _check_answer(answer, texts, range(len(texts)), _TASK),
+        answer_tokens=_ANSWER_TOKENS,
         build_second=partial(_build_short_prompt, topics.get(topic_id), texts),
     )
 
@@ -127,32 +127,35 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
         return build_object_schema(sentences=build_array_schema(sentence_schema, len(selected), min_items))
 
     return StructuredPrompt(
-        "topic",
-        messages,
-        build_schema(1, _MAX_SENTENCE_CHARS, {"type": ["string", "integer"]}),
-        lambda answer: _check_answer(answer, selected_texts, selected, _SHORT_TASK),
-        _ANSWER_TOKENS,
-        build_schema(len(selected), max_chars, {"type": "string", "enum": _label_texts(selected_texts)}),
+        name="topic",
+        messages=messages,
+        schema=build_schema(1, _MAX_SENTENCE_CHARS, {"type": ["string", "integer"]}),
+        check=lambda answer: _check_answer(answer, selected_texts, selected, _SHORT_TASK),
+        answer_tokens=_ANSWER_TOKENS,
+        # What a model is asked for is stricter than what is accepted.
+        requested_schema=build_schema(
+            len(selected), max_chars, {"type": "string", "enum": _label_texts(selected_texts)}
+        ),
     )
 
 
 def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
-    """Return the sorted indices of the texts to ask about in a second attempt, at least one.
+    """Return the sorted indexes of the texts to ask about in a second attempt, at least one.
 
     They are the texts with sentences of the extractive summary. Those whose copy is no usable sentence, such as items
     of a list, are replaced by others. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
     """
-    containing = dict.fromkeys(
+    summarized = dict.fromkeys(
         index
         for sentence in topic.summary
         for index, span in enumerate(topic.prompt_spans[: len(texts)])
         if span.document == sentence.document and span.start <= sentence.start and sentence.end <= span.end
     )
-    num_selected = min(_MAX_SENTENCES, max(1, len(containing)))
-    candidates = list(dict.fromkeys((*containing, *range(len(texts)))))
+    num_selected = min(_MAX_SENTENCES, max(1, len(summarized)))
+    candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # those of the summary first
     candidates = [index for index in candidates if _is_usable_in_summary(texts[index])] or candidates
-    sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
-    return sorted(candidates[: max(1, sum(size <= _MAX_SHORT_BYTES for size in sizes))])
+    total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
+    return sorted(candidates[: max(1, sum(total_size <= _MAX_SHORT_BYTES for total_size in total_sizes))])
 
 
 def _is_usable_in_summary(text: str) -> bool:
@@ -173,10 +176,10 @@ def _number_texts(texts: Iterable[str], quotation: Quotation) -> str:
     return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
 
 
-def _check_answer(answer: Any, texts: Sequence[str], indices: Sequence[int], task: str) -> Mapping[str, Any]:
-    """Return the summary, the title if the model wrote one, and the indices of the summary's sources.
+def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:
+    """Return the summary, the title if the model wrote one, and the indexes of the summary's sources.
 
-    ``indices`` are those of the texts among the texts of the topic, and ``task`` is the instruction. Unusable
+    ``indexes`` are those of the texts among the texts of the topic, and ``task`` is the instruction. Unusable
     sentences and an unusable title are dropped. If the sources that a sentence names do not support it, or if it names
     none, its source is the first text that does. Raises ValueError if no sentence is usable.
     """
@@ -184,11 +187,11 @@ def _check_answer(answer: Any, texts: Sequence[str], indices: Sequence[int], tas
     entries = answer["sentences"]
     sentence_texts = [entry["text"] for entry in entries]
     sentences = find_supported_sentences(sentence_texts, passages, name="a sentence", prompt=task)
-    named_sources = {source - 1 for entry in entries for source in entry.get("sources", ())}
+    named_positions = {source - 1 for entry in entries for source in entry.get("sources", ())}
     sources = {
-        indices[source]
-        for supporting in sentences.values()
-        for source in named_sources.intersection(supporting) or supporting[:1]
+        indexes[position]
+        for supporting in sentences.values()  # the positions of the texts that support each sentence
+        for position in named_positions.intersection(supporting) or supporting[:1]
     }
     value: dict[str, Any] = {"summary": " ".join(sentences), "sources": sorted(sources)}
     title = " ".join(answer.get("title", "").split())
