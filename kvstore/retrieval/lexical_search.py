@@ -148,7 +148,7 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
         search.restrict_to(ascending)
         for term, size in zip(terms, state.postings.get_sizes(terms), strict=True):
             rarity, blocks = weights.rarities[term], state.postings.get_candidate_blocks(term, ascending, size)
-            # All chunks are scored, whatever the other terms can add (0).
+            # All chunks are scored, so the most that the other terms can add does not matter (0).
             search.add_term(rarity, blocks, search.compute_term_bound(rarity), 0.0)
         scores = np.empty(len(chunks))
         scores[order] = _to_arrays(search)[1]

@@ -460,9 +460,8 @@ def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[t
     """Yield the rows (key, fields) of the table ``topics``, and append each topic to ``columns``."""
     for topic_id, topic in enumerate(topics):
         columns.append(topic)
-        # Level, parent and children are in ``columns``, and only topics of related content have entities, the last
-        # field.
-        yield U32.pack(topic_id), [*topic[3 : None if topic.is_in_related_tree else -1]]
+        _, _, _, *fields, entities = topic  # level, parent and children are in ``columns``
+        yield U32.pack(topic_id), [*fields, entities] if topic.is_in_related_tree else fields
 
 
 def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
