@@ -426,7 +426,7 @@ class _Checker:
             yield from check_generation(self._state, generation_kind)
         written_texts = WrittenTexts(self._state.lmdb)
         for digest in written_texts.iter_digests():
-            written_texts.get(digest)
+            written_texts.get(digest)  # raises CorruptionError if the text is damaged
 
     def _check_counters(self) -> Iterator[str]:
         """Compare the stored counters with the totals that the other checks counted."""

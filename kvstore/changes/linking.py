@@ -382,7 +382,7 @@ class Linker:
         return mentions
 
     def _load_missing_keys(self, entities: Iterable[int]) -> None:
-        """Load into ``_keys`` the normal forms of the given entities that it lacks."""
+        """Load into ``_keys`` the normal forms of those entities that it lacks."""
         unloaded = [entity for entity in entities if entity not in self._keys]
         if unloaded:
             records = self._state.entities.get_many(unloaded)

@@ -56,7 +56,7 @@ class IngestDestination:
         return BATCH_SIZE if isinstance(self._session.store.embedder.load(), OpenAIEmbedder) else 0
 
     def update_origins(self, origins: Mapping[str, str | None]) -> None:
-        """Record the origins, by key, of unchanged documents that were found in another folder."""
+        """Record the origins, by key, of unchanged documents that were found in another folder. None is ignored."""
         with self.open_state() as state:
             find_document = state.documents.find_by_key
             records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)

@@ -188,9 +188,9 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 
 
 def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:
-    """Return the area under the ROC curve of the confidence, or None unless both kinds of questions exist.
+    """Return the area under the ROC curve of the confidence, or None if all questions have the same class.
 
-    Questions of the kind ``answerable`` are the positives.
+    Questions of the kind ``answerable`` are the positives, all others the negatives.
     """
     is_answerable = [float(outcome.question.kind == "answerable") for outcome in outcomes]
     if len(set(is_answerable)) < 2:

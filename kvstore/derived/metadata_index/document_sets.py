@@ -69,18 +69,18 @@ def _iter_bits(bits: int) -> Iterator[int]:
 
 
 def change_container(
-    stored: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
+    old_container: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
     """Return the bytes of a container after offsets are removed and others added, or None if none is left.
 
-    ``stored`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
+    ``old_container`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
     """
-    if stored is None or bytes(stored[:1]) not in (_RUNS_FORM, _BITS_FORM):
-        old_offsets = [] if stored is None else unpack_container(stored, table, key).tolist()
+    if old_container is None or bytes(old_container[:1]) not in (_RUNS_FORM, _BITS_FORM):
+        old_offsets = [] if old_container is None else unpack_container(old_container, table, key).tolist()
         remaining = {*old_offsets} - removed | added
         return pack_container(remaining) if remaining else None
     # One integer, because Python changes and counts a few of its bits much faster than numpy does.
-    bits = _unpack_bits(stored, table, key)
+    bits = _unpack_bits(old_container, table, key)
     for offset in removed:
         bits &= ~(1 << offset)
     for offset in added:
@@ -88,15 +88,15 @@ def change_container(
     return _pack_bits(bits) if bits else None
 
 
-def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
+def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
     """Return the union of containers as a mask over ``num_documents`` ids.
 
-    ``stored`` are the containers with their keys, which end with the index of the container. Raises CorruptionError for
-    a damaged container.
+    Each container comes with its key, which ends with the index of the container. Raises CorruptionError for a damaged
+    container.
     """
     mask = np.zeros(num_documents, np.bool_)
     single_ids: list[int] = []
-    for key, container in stored:
+    for key, container in containers:
         first_document = records.U32.unpack_from(key, len(key) - CONTAINER_INDEX_BYTES)[0] * DOCUMENTS_PER_CONTAINER
         # Most containers have one document. Decoding them here is faster.
         if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:
@@ -112,9 +112,9 @@ def build_mask(stored: Iterable[tuple[bytes, memoryview]], num_documents: int, t
     return mask
 
 
-def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNumbers:
+def unpack_container(container: memoryview, table: str, key: bytes) -> ContainerNumbers:
     """Return the offsets in a container, ascending. Raises CorruptionError if it is damaged."""
-    body = records.unseal(stored, table, key)
+    body = records.unseal(container, table, key)
     form = body[0] if len(body) else -1
     try:
         if form == _LISTED:
@@ -129,12 +129,12 @@ def unpack_container(stored: memoryview, table: str, key: bytes) -> ContainerNum
     raise _make_corruption_error(table, key)
 
 
-def _unpack_bits(stored: memoryview, table: str, key: bytes) -> int:
+def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
     """Return the offsets in a container of runs or bits as the set bits of an integer.
 
     Raises CorruptionError if the container is damaged or empty.
     """
-    body = records.unseal(stored, table, key)
+    body = records.unseal(container, table, key)
     bits = 0
     if body[0] == _BITS:
         bits = int.from_bytes(body[1:], "little")

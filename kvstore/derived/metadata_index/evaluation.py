@@ -299,7 +299,7 @@ class Evaluation:
         return self._compare_numbers(start, operator, value, TEXT if same_kind else AFTER_TEXT)
 
     def _compare_texts(self, start: bytes, operator: str, text: str, lowest_kind: bytes) -> DocumentMask:
-        """Return the documents with a text at key prefix ``start`` that is ``operator`` ``text``.
+        """Return the documents whose text at key prefix ``start`` compares to ``text`` by ``operator``, such as <=.
 
         For < and <=, numbers also match if ``lowest_kind`` is NUMBER.
         """
@@ -372,7 +372,10 @@ class Evaluation:
         return Bounds(certain, certain | real_numbers)
 
     def _compare_change_times(self, operator: str, text: str) -> Bounds:
-        """Return the documents whose change time, as ISO 8601 text, is ``operator`` ``text``. Both bounds are equal."""
+        """Return the documents whose change time compares to an ISO 8601 text by ``operator``, such as <=.
+
+        Both bounds are equal.
+        """
         # Times sort like their texts, which have four-digit years.
         seconds = self.columns["changed"]
         sorted_seconds = np.unique(seconds)

@@ -70,7 +70,7 @@ class GraphMaintainer:
     def _build_stored_rows(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
-        """Return the rows of some chunks of a stored document."""
+        """Return the edge row of each of some chunks of a stored document, by chunk id."""
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
 

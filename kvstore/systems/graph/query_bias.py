@@ -79,15 +79,18 @@ def has_informative_remainder(query: Query, parts: Decomposition) -> bool:
     return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_INFORMATIVE_TERMS
 
 
-def make_nearest_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:
-    """Build a request for the chunk nearest to the question without its names, or None if the walk has no bias."""
+def make_bias_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:
+    """Build a request for the chunk nearest to the question without its names, or None if the walk has no bias.
+
+    ``strength`` is how strongly the walk prefers similar chunks; with 0 it has no bias.
+    """
     if strength <= 0 or query.given_vector is not None or not has_informative_remainder(query, parts):
         return None
     return NearestChunksRequest(query.embed_part(parts.remainder), top=1)
 
 
 def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, strength: float) -> QueryBias | None:
-    """Build the bias of a walk from a request of :func:`make_nearest_request` and its answer, the nearest chunk.
+    """Build the bias of a walk from a request of :func:`make_bias_request` and its answer, the nearest chunk.
 
     Returns None if no chunk has a positive cosine with the question without its names.
     """

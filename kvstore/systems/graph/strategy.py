@@ -58,7 +58,7 @@ from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
 from .graph_requests import HasIndex, RelationInWords, StatedRelations
-from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_nearest_request
+from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_bias_request
 from .relation_seeds import compute_relation_masses, list_matched_names, match_relations
 
 #: The number of candidate chunks from dense and from lexical search each, and of those at which the walk starts.
@@ -186,7 +186,7 @@ def _read_walk_inputs(
     without its names, times ``bias_strength``.
     """
     words = parse_question_words(parts.remainder, query.stem)
-    nearest_request = make_nearest_request(query, parts, bias_strength)
+    nearest_request = make_bias_request(query, parts, bias_strength)
     entity_nodes = list(filter(is_entity, starts))
     seed_request = make_seed_request(
         starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector

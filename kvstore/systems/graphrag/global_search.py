@@ -89,9 +89,10 @@ class GlobalStrategy:
         return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=tree.scored_count)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the points that the model extracts from reports: those that it rates as relevant, on the way down.
+        """Return the points that the model extracts from the reports that it rates as relevant.
 
-        If it rates none as relevant, the reports of the evidence are read.
+        It rates reports from the coarsest communities to finer ones. If it rates none as relevant, the reports of the
+        evidence are read.
         """
         rated_hits = _rate_reports(evidence.question, distiller)
         # The report on the unassigned chunks, which the model did not rate, has no heading.

@@ -1,4 +1,4 @@
-"""The trees of topics of a generation as arrays: the parent of each topic, and the chunks of the finest ones.
+"""The trees of topics of a generation as arrays: the parent of each topic, and the chunks of the leaf topics.
 
 In: topics, one after another, or the rows of the table ``topic_trees``. Out: these rows, or :class:`StoredTopicTrees`;
 topics are indexes into its arrays. It takes about 20 bytes for each topic and 20 for each chunk, and is read once for
