@@ -221,7 +221,7 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
-    """Return one home chunk of each community or its descendants; :data:`NO_COMMUNITY` (-1) if it has none."""
+    """Return the first home chunk of each community or its descendants; :data:`NO_COMMUNITY` (-1) if none has any."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]

@@ -319,8 +319,8 @@ class _NodeReader:
         hits = {}
         for node, loaded in zip(nodes, loaded_chunks, strict=True):
             record, document = loaded.record, loaded.document
-            path, heading = f"cosine {node.cosine:.3f}", " > ".join(loaded.headings)
-            fields = (document.key, record.ordinal, loaded.text, path, record.start, record.end)
+            explanation, heading = f"cosine {node.cosine:.3f}", " > ".join(loaded.headings)
+            fields = (document.key, record.ordinal, loaded.text, explanation, record.start, record.end)
             hits[node.id] = Hit(0, node.cosine, *fields, heading, document.title)
         return hits
 
@@ -341,10 +341,10 @@ class _NodeReader:
             )
             ordinal = document.get_abstract_ordinal(node.id[1])
             last_ordinal = first_ordinal + len(chunks) - 1
-            path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
+            explanation = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
-            hits[node.id] = _build_summary_hit(node.cosine, text, path, heading, document.title, spans)
+            hits[node.id] = _build_summary_hit(node.cosine, text, explanation, heading, document.title, spans)
         return hits
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
@@ -355,9 +355,9 @@ class _NodeReader:
             topics, topic = self._bound_topics, node.id[1]
             if spans:
                 related = " on related content" if topics.is_in_related_tree(topic) else ""
-                path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
+                explanation = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
-                hits[node.id] = _build_summary_hit(node.cosine, text, path, "", title, spans)
+                hits[node.id] = _build_summary_hit(node.cosine, text, explanation, "", title, spans)
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
@@ -372,9 +372,9 @@ class _NodeReader:
 
 
 def _build_summary_hit(
-    score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
+    score: float, text: str, explanation: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
     """Return a hit of the kind ``summary`` with rank 0, located at the first of its spans."""
     first = spans[0]
-    fields = (first.document, first.ordinal, text, path, first.start, first.end)
+    fields = (first.document, first.ordinal, text, explanation, first.start, first.end)
     return Hit(0, score, *fields, heading, title, "summary", spans)
