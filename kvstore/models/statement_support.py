@@ -167,7 +167,7 @@ def has_unresolved_pronoun(sentence: str) -> bool:
 
 
 @frozen_dataclass
-class _Passage:
+class _SourcePassage:
     """The sentences of a passage, its language if it is known, and the stems of its headings."""
 
     sentences: Sequence[_PassageSentence]
@@ -176,7 +176,7 @@ class _Passage:
 
 
 @frozen_dataclass
-class _Statement:
+class _CheckedStatement:
     """A statement to check. ``outlines`` has its outline by the rules of each language of the passages.
 
     At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
@@ -190,7 +190,7 @@ class _Statement:
     is_title: bool
     must_keep_parts: bool
 
-    def is_supported_by(self, passage: _Passage) -> bool:
+    def is_supported_by(self, passage: _SourcePassage) -> bool:
         """True if a sentence of a passage supports the statement, or one that refers back with the one before it."""
         earlier: list[_PassageSentence] = []
         earlier_counts: list[float] = []
@@ -205,7 +205,7 @@ class _Statement:
             earlier, earlier_counts = [sentence], counts
         return False
 
-    def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _Passage) -> bool:
+    def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _SourcePassage) -> bool:
         """True if consecutive sentences with the words of the statement do not say something else by order or parts."""
         if not self.order.has_compatible_order([word for sentence in sentences for word in sentence.words]):
             return False
@@ -243,7 +243,7 @@ class SourcePassages:
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
-        parsed = _Statement(
+        parsed = _CheckedStatement(
             [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems],
             _parse_order(statement, is_title=is_title),
             {language: build_outline(statement, language) for language in {p.language for p in self._passages}},
@@ -263,7 +263,7 @@ class SourcePassages:
             self.find_supporting(part, is_title=True)
 
 
-def _split_passage(text: str, heading_stems: set[str]) -> _Passage:
+def _split_passage(text: str, heading_stems: set[str]) -> _SourcePassage:
     """Split a passage into its sentences by the rules of its language."""
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
@@ -288,7 +288,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _Passage:
             )
         )
         names.append(_find_names(sentence))
-    return _Passage(sentences, outline_language, heading_stems)
+    return _SourcePassage(sentences, outline_language, heading_stems)
 
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
