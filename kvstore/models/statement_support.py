@@ -167,7 +167,7 @@ def has_unresolved_pronoun(sentence: str) -> bool:
 
 
 @frozen_dataclass
-class _SourcePassage:
+class _ParsedPassage:
     """The sentences of a passage, its language if it is known, and the stems of its headings."""
 
     sentences: Sequence[_PassageSentence]
@@ -190,7 +190,7 @@ class _CheckedStatement:
     is_title: bool
     must_keep_parts: bool
 
-    def is_supported_by(self, passage: _SourcePassage) -> bool:
+    def is_supported_by(self, passage: _ParsedPassage) -> bool:
         """True if a sentence of a passage supports the statement, or one that refers back with the one before it."""
         earlier: list[_PassageSentence] = []
         earlier_counts: list[float] = []
@@ -205,7 +205,7 @@ class _CheckedStatement:
             earlier, earlier_counts = [sentence], counts
         return False
 
-    def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _SourcePassage) -> bool:
+    def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
         """True if consecutive sentences with the words of the statement do not say something else by order or parts."""
         if not self.order.has_compatible_order([word for sentence in sentences for word in sentence.words]):
             return False
@@ -263,7 +263,7 @@ class SourcePassages:
             self.find_supporting(part, is_title=True)
 
 
-def _split_passage(text: str, heading_stems: set[str]) -> _SourcePassage:
+def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     """Split a passage into its sentences by the rules of its language."""
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
@@ -288,7 +288,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _SourcePassage:
             )
         )
         names.append(_find_names(sentence))
-    return _SourcePassage(sentences, outline_language, heading_stems)
+    return _ParsedPassage(sentences, outline_language, heading_stems)
 
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
