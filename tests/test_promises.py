@@ -72,17 +72,18 @@ NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_bu
 #: The sentences that promise a behavior, with the tests that check it.
 PROMISES: dict[str, tuple[str, ...]] = {
     # README
-    "One directory holds your documents and everything that retrieval derives from them, and kvstore answers questions "
-    "with citations down to the byte, without a server, a network connection or a language model.": (
+    "One directory holds your documents and all data derived from them.": (
         "test_environment.py::test_an_empty_directory_becomes_a_store",
+    ),
+    "kvstore answers questions with citations down to the byte, without a server, a network connection or a "
+    "language model.": (
         "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
         *OFFLINE,
     ),
-    "The content of a store depends only on its documents and settings, not on their order or on earlier content.": (
-        SAME_DUMP
-    ),
-    "If you delete a document, its chunks, vectors, abstracts and graph edges disappear with it, and so does every "
-    "name that only this document introduced.": (*SAME_DUMP, *INTRODUCED),
+    "The content of a store depends only on its current documents and settings, not on the order of changes or "
+    "on deleted documents.": (SAME_DUMP),
+    "Deleting a document also deletes its chunks, vectors, summaries and graph edges, and each name that no "
+    "other document introduces.": (*SAME_DUMP, *INTRODUCED),
     "A document and all data derived from it become visible together or not at all.": ATOMIC,
     "Every reader, in this process or another, sees one consistent state.": ONE_STATE,
     "Two writers cannot corrupt a store: one writes, the other waits or gets an error that names the holder of the "
@@ -97,40 +98,37 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A lookup never returns occurrences of another name, and a lookup of an unknown name returns nothing.": (
         EXACT_LOOKUP
     ),
-    "kvstore explore lights shows a store in the browser, on this machine only and without network access.": (
+    "kvstore explore lights shows the store lights in a browser on the same machine, without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
-    "The explorer also lists names, trees, topics and communities, and draws the neighborhood of a name and a "
-    "map of all chunks.": (
-        "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
-        "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
+    "The explorer lists names, trees, topics and communities, and draws the neighborhood of a name and a map of "
+    "all chunks.": (
         "test_explorer.py::test_lists_are_filtered_counted_and_paged",
         "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
         "test_explorer_browser.py::test_a_point_shows_its_label",
         "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
-    "The explorer links each sentence of an answer to its bytes in the document, and compares strategies side "
-    "by side.": (
+    "The explorer links each sentence of an answer to the bytes of the document that it was taken from.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
+    ),
+    "The explorer also compares strategies side by side.": (
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
-        "test_explorer.py::test_lists_are_filtered_counted_and_paged",
-        "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
-        "test_explorer_browser.py::test_a_point_shows_its_label",
-        "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
     "All fifteen strategies read the same data.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
         "test_documentation.py::test_tables_list_the_settings_embedders_strategies_and_extras",
     ),
-    'You choose a strategy per query with USING bridge or using="bridge", and EXPLAIN shows its steps.': (
+    "You can choose a strategy for each query: to use bridge, for example, write USING bridge in a statement or "
+    'using="bridge" in Python.': ("test_retrieval.py::test_every_strategy_finds_the_document_that_answers",),
+    "EXPLAIN shows the steps of a strategy.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
     ),
-    "kvstore opens no network port, and file permissions control access to a store.": (
+    "The library opens no network port, and file permissions control access to a store.": (
         "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
     ),
-    "Only one process, on one machine, writes to a store at a time.": ONE_WRITER,
-    "Unless you configure a model, answers are sentences of the documents.": EXTRACTIVE,
+    "Only one process at a time can write to a store.": ONE_WRITER,
+    "Unless you configure a language model, answers are sentences of the documents.": EXTRACTIVE,
     "kvstore finds names in prose in English and seven other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In a language without rules for names, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
@@ -290,28 +288,29 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the refusal rates.": (
-        "tools/evaluate_answers.py"
-    ),
+    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of refused "
+    "questions.": ("tools/evaluate_answers.py"),
     "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 9 to 23 % of "
-    "unanswerable questions.": "tools/evaluate_answers.py",
-    "All figures are from default settings, without a language model (more figures):": "tools/evaluate.py",
-    "This table compares the default strategy, adaptive, with the searches vector, lexical and hybrid.": (
+    "the unanswerable questions.": "tools/evaluate_answers.py",
+    "All figures were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
+    "This table compares the default strategy, adaptive, with vector, lexical and hybrid.": ("tools/evaluate.py"),
     "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
     "An unanswerable question fits the topic of the documents, but no document answers it.": (
         "tools/evaluate_answers.py"
     ),
     "kvstore refuses to answer 80 % of the unanswerable questions about three real folders, and 46 % of the "
     "unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
+    "kvstore refuses to answer 80 % of the unanswerable questions about three folders of real documents, and 46 "
+    "% of the unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
     "Loading is slower than in stores that keep only rows and vectors: see Where we lose.": "tools/bench_peers.py",
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
 DESCRIPTIONS = {
-    "LMDB, the storage library that kvstore uses, needs file locks and memory maps that network file systems do "
-    "not provide reliably.",
+    "Network file systems do not reliably provide the file locks and memory maps that LMDB, the storage library "
+    "of kvstore, needs.",
     "Each chunk also has a vector.",
     "Each published system is one folder of the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
@@ -319,17 +318,19 @@ DESCRIPTIONS = {
     "Install the extra explore before you run kvstore explore.",
     "The page Look at a store describes the explorer.",
     "A strategy is a way to find evidence for a question.",
-    "Most strategies follow published systems.",
-    "For 2WikiMultiHopQA, the repository of fast-graphrag reports these figures for other systems: a vector "
-    "database 0.42, LightRAG 0.45, GraphRAG 0.73, fast-graphrag 0.93.",
+    "Most strategies implement published methods.",
+    "For 2WikiMultiHopQA, the repository of fast-graphrag reports the share of questions whose required passages "
+    "are all retrieved: 0.42 for a vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for "
+    "fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
     "kvstore is not a server.",
     "kvstore does not work on network file systems.",
     "kvstore does not write in parallel or on several machines.",
-    "kvstore does not generate text by itself.",
+    "kvstore does not write new text by itself.",
     "If kvstore does not notice that an answer is missing, it returns the nearest sentence, so check the cited text.",
-    "kvstore does not always notice that a question is unanswerable: that it fits the topic of the documents, "
-    "but no document answers it.",
+    "If kvstore does not recognize an unanswerable question, it returns the nearest sentence, so check the cited text.",
+    "kvstore does not always recognize an unanswerable question: a question on the topic of the documents that "
+    "no document answers.",
     "kvstore does not run on Windows.",
     "This page lists the guarantees of kvstore and the reasons for them.",
     "The page Working on kvstore describes how the source code processes a document and a question.",
