@@ -61,7 +61,7 @@ cdef inline uint32_t* get_link_row(const Layered& graph, uint32_t node) noexcept
     return graph.links + <Py_ssize_t> (node - graph.first[1]) * graph.upper_width
 
 
-cdef inline Py_ssize_t get_row_width(const Layered& graph, uint32_t node) noexcept nogil:
+cdef inline Py_ssize_t get_max_links(const Layered& graph, uint32_t node) noexcept nogil:
     """Return the maximum number of links of a node."""
     return graph.bottom_width if node < graph.first[1] else graph.upper_width
 
@@ -74,7 +74,7 @@ cdef inline const float* get_vector(const Layered& graph, uint32_t node) noexcep
 cdef uint32_t compute_checksum(const Layered& graph, uint32_t node) noexcept nogil:
     """Return the CRC-32 of a node's vector, links and link down."""
     cdef uint32_t crc = kv_crc(<const uint8_t*> get_vector(graph, node), graph.dimension * sizeof(float))
-    crc = kv_crc_extend(crc, <const uint8_t*> get_link_row(graph, node), get_row_width(graph, node) * sizeof(uint32_t))
+    crc = kv_crc_extend(crc, <const uint8_t*> get_link_row(graph, node), get_max_links(graph, node) * sizeof(uint32_t))
     if node >= graph.first[1]:
         crc = kv_crc_extend(crc, <const uint8_t*> (graph.down + (node - graph.first[1])), sizeof(uint32_t))
     return crc
@@ -194,7 +194,7 @@ cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_
             break
         unfollowed.pop()
         node = <uint32_t> (-nearest.second)
-        links, width = get_link_row(graph, node), get_row_width(graph, node)
+        links, width = get_link_row(graph, node), get_max_links(graph, node)
         walk.new_nodes.clear()
         for index in range(width):
             neighbor = links[index]
@@ -590,7 +590,7 @@ cdef class LayeredGraphBuilder:
     cdef void _link_back(self, uint32_t node, uint32_t new) noexcept nogil:
         """Link a node to a new node that links to it. If its row is full, select among all its links again."""
         cdef uint32_t* row = get_link_row(self._graph, node)
-        cdef size_t i, used = self._used[node], width = get_row_width(self._graph, node)
+        cdef size_t i, used = self._used[node], width = get_max_links(self._graph, node)
         if used < width:
             row[used] = new
             self._used[node] = used + 1
@@ -644,7 +644,7 @@ cdef class LayeredGraphBuilder:
             for i in range(self._candidates.size()):
                 nearest = <uint32_t> self._candidates[i].second
                 row = get_link_row(self._graph, nearest)
-                index = get_row_width(self._graph, nearest)
+                index = get_max_links(self._graph, nearest)
                 while index and not is_linked:
                     index -= 1
                     if row[index] == _NO_NODE or predecessors[row[index] - layer_start] != nearest:
@@ -670,7 +670,7 @@ cdef class LayeredGraphBuilder:
             node = queue[i]
             i += 1
             row = get_link_row(self._graph, node)
-            for index in range(get_row_width(self._graph, node)):
+            for index in range(get_max_links(self._graph, node)):
                 if row[index] != _NO_NODE and predecessors[row[index] - layer_start] == _NO_NODE:
                     predecessors[row[index] - layer_start] = node
                     queue.push_back(row[index])

@@ -17,6 +17,7 @@ The Tenant pays a deposit of three net monthly rents before the keys are handed 
 """
 HOURS = "Loans\n  Books        28 days\n  Board games  14 days\n"
 MINUTES = "**Present:** Ruth Abel (chair), Tomasz Nowak\n**Excused:** Peter Quist, who sends his regards.\n"
+ATTENDANCE = "Present: Ines Okafor, Tom Brandt.\nThe treasurer reported a surplus of 2,300 euros.\n"
 MANUAL = """\
 Fuel
 ----
@@ -62,6 +63,14 @@ Key deposit
             ],
         ),
         (
+            ATTENDANCE,
+            "text",
+            [
+                ("", "", "Present: Ines Okafor, Tom Brandt."),
+                ("", "", "The treasurer reported a surplus of 2,300 euros."),
+            ],
+        ),
+        (
             MANUAL,
             "markdown",
             [
@@ -71,7 +80,7 @@ Key deposit
             ],
         ),
     ],
-    ids=["contract", "hours", "minutes", "manual"],
+    ids=["contract", "hours", "minutes", "attendance", "manual"],
 )
 def test_entries_are_snippets_with_their_heading_and_label(
     text: str, format: str, snippets: list[tuple[str, str, str]]

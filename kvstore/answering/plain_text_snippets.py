@@ -197,9 +197,12 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             first, min_indent = first + 1, line.indent + 1
             continue
         is_hanging = _is_hanging_line(text, lines, first)
+        # A field such as "Present: …" ends with its line, unless the line is wrapped.
+        is_field = _is_unwrapped(text, lines, first) and _SPEAKER_PATTERN.match(text, line.text_start, line.end)
         stop = first + 1
         while (
             stop < len(lines)
+            and not is_field
             and stop not in entries
             and lines[stop].indent >= (line.indent + 1 if is_hanging else min_indent)
             and not (_is_term_line(text, lines, stop) or _is_hanging_line(text, lines, stop))
@@ -242,16 +245,23 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
     if index + 1 == len(lines) or (index and index not in entries):
         return False
     line, below = (text[line.text_start : line.end] for line in lines[index : index + 2])
-    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None
+    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index)
     has_entries = index == 0 and index + 1 in entries and index not in entries
-    # The line is not wrapped: the first word of the next line would fit on it.
-    is_shorter = len(line) + 1 + len(below.partition(" ")[0]) < max(line.end - line.text_start for line in lines)
     return (
         lines[index + 1].indent == lines[index].indent
         and len(line.split()) <= _MAX_HEADING_WORDS
         and not (SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、")))
-        and (has_entries or (is_numbered and is_shorter and (index + 1 in entries or below[:1].isupper())))
+        and (has_entries or (is_numbered and (index + 1 in entries or below[:1].isupper())))
     )
+
+
+def _is_unwrapped(text: str, lines: Sequence[_Line], index: int) -> bool:
+    """True if the first word of the next line would fit on this line, so the line was not wrapped at a width."""
+    if index + 1 == len(lines):
+        return False
+    next_word = text[lines[index + 1].text_start : lines[index + 1].end].partition(" ")[0]
+    width = lines[index].end - lines[index].text_start
+    return width + 1 + len(next_word) < max(line.end - line.text_start for line in lines)
 
 
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:

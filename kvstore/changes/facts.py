@@ -354,7 +354,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
-        """Return (form, kind) for the name of an alias; a merge introduces none."""
+        """Return the name of an alias with its kind; nothing for a merge, because both of its names exist already."""
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:

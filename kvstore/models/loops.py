@@ -36,9 +36,9 @@ class LoopDetector:
         while end and text[end - 1].isalnum():
             end -= 1
         self._partial = text[end:]
-        return any(map(self._add_token, _TOKEN_PATTERN.findall(text[:end])))
+        return any(map(self.add_token, _TOKEN_PATTERN.findall(text[:end])))
 
-    def _add_token(self, token: str) -> bool:
+    def add_token(self, token: str) -> bool:
         """Add a token, and return True if the sequence that it ends has occurred ``LOOP_OCCURRENCES`` times."""
         self._tokens.append(token)
         position = len(self._tokens)
@@ -61,7 +61,7 @@ def trim_loop(text: str) -> str:
     detector = LoopDetector()
     matches = list(_TOKEN_PATTERN.finditer(text))
     tokens = [match.group() for match in matches]
-    loop_end = next((end for end, token in enumerate(tokens, 1) if detector._add_token(token)), 0)
+    loop_end = next((end for end, token in enumerate(tokens, 1) if detector.add_token(token)), 0)
     if not loop_end:
         return text
     loop = tokens[loop_end - LOOP_TOKENS : loop_end]

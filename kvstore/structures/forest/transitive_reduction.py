@@ -153,9 +153,9 @@ class TransitiveReduction:
     def _defer_if_costly(self, node: int) -> bool:
         """Return True if the tree of a node is deferred: :meth:`judge_deferred` judges it as a whole later.
 
-        A tree is deferred once the work in it exceeds the limit. Further work is counted for this tree.
+        A tree is deferred once the work in it exceeds the limit.
         """
-        self._tree = tree = self._forest.get_node(node).tree
+        self._tree = tree = self._forest.get_node(node).tree  # the work that follows is counted for this tree
         if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
