@@ -689,6 +689,7 @@ def test_every_method_of_an_adapter_for_langchain(path: Path, name: str, calls: 
     assert_each_closes(path, calls(), open_adapter)
 
 
+@pytest.mark.slow
 def test_every_method_of_the_adapters_for_llamaindex(path: Path) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.schema import TextNode
@@ -721,6 +722,7 @@ def test_every_method_of_the_adapters_for_llamaindex(path: Path) -> None:
     assert_each_closes(path, retriever, lambda path: llamaindex.KvstoreRetriever(path))
 
 
+@pytest.mark.slow
 def test_every_method_of_the_adapters_for_haystack(path: Path) -> None:
     pytest.importorskip("haystack")
     from haystack import Document
