@@ -56,7 +56,7 @@ def test_stored_results_are_shown_and_failed_measurements_are_named(tmp_path: Pa
     assert "ratios hold" not in page.partition("## Entity forests")[0]
     assert f"Not measured: {tmp_path}/data/forest/wordnet-hypernyms.csv.gz is missing" in page
     assert page.count("\n## ") == 2
-    assert "Not measured yet: Beside other systems (`peers`)" in page
+    assert "Not measured yet: Comparison with other systems (`peers`)" in page
 
 
 def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +76,9 @@ def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monke
     outcome = benchmark_page.run_measurement(measurement, tmp_path / "data", work)
     (kept / "ours.json").write_text(json.dumps(asdict(outcome)))
     page = benchmark_page.build_page(kept)
-    assert "```text\nopen_ms  25  NOT met\n```\n\nThe tool ended with status 1: working\n" in page
+    assert "```text\nopen_ms  25  NOT met\n```\n\nThe tool ended with exit status 1: working\n" in page
     assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
-    assert "Larger measurement: `python tools/bench_ours.py 9`" in page
+    assert "Command for a larger measurement: `python tools/bench_ours.py 9`" in page
 
 
 def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ class Measurement:
 MEASUREMENTS = (
     Measurement(
         "peers",
-        "Beside other systems",
+        "Comparison with other systems",
         (
             *("bench_peers.py", "--data", "{data}/qa/2wiki", "--cache", "{work}/peers"),
             *("--json", "{work}/peers.json"),
@@ -62,7 +62,7 @@ MEASUREMENTS = (
     ),
     Measurement(
         "quality",
-        "Passages found",
+        "Retrieval quality",
         (
             *("evaluate.py", "--data", "{data}/qa/hotpotqa", "--data", "{data}/qa/musique"),
             *("--data", "{data}/qa/2wiki:780"),
@@ -168,25 +168,27 @@ def build_page(results_folder: Path) -> str:
     seconds = sum(outcome.processor_seconds for outcome in outcomes.values())
     parts = [
         "# Benchmarks\n",
-        "This page contains the unedited output of the benchmark tools. `make benchmark` generates this page, and",
-        "`python tools/benchmark_page.py --only NAME` generates one section. The option `--help` of a tool explains",
-        f"its figures. All sections together take less than {MINUTES} minutes of processor time ({seconds:,} s",
-        "for this page). The last line of a section is the command for a larger measurement.\n",
+        "This page contains the unedited output of the benchmark tools. `make benchmark` runs all benchmarks and",
+        "generates this page; `python tools/benchmark_page.py --only NAME` runs only the benchmark NAME. To read what",
+        "the figures of a tool mean, run the tool with `--help`. All benchmarks together take less than",
+        f"{MINUTES} minutes of processor time; the measurements on this page took {seconds:,} s. Some sections end",
+        "with a command that repeats the measurement with more data.\n",
     ]
     for measurement, outcome in outcomes.items():
-        busy_note = " The machine was busy: compare ratios, not times." if outcome.busy >= 1 else ""
+        busy_note = " The machine was busy, so compare ratios and not times." if outcome.busy >= 1 else ""
         parts.append(
-            f"## {measurement.title}\n\n`{outcome.command}`, {outcome.day}, commit {outcome.commit}, "
-            f"{outcome.machine}, {outcome.processor_seconds:,} s of processor time.{busy_note}\n"
+            f"## {measurement.title}\n\nThis section has the output of `{outcome.command}`. The measurement took "
+            f"{outcome.processor_seconds:,} s of processor time ({outcome.day}, commit {outcome.commit}, "
+            f"{outcome.machine}).{busy_note}\n"
         )
         if outcome.output:
             output = "\n".join(line.rstrip() for line in outcome.output.splitlines())
             parts.append(f"```text\n{output}\n```\n")
         if outcome.failure:
-            introduction = "The tool ended with" if outcome.output else "Not measured:"
+            introduction = "The tool ended with exit" if outcome.output else "Not measured:"
             parts.append(f"{introduction} {outcome.failure}\n")
         if measurement.larger:
-            parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")
+            parts.append(f"Command for a larger measurement: `{_format_command(measurement.larger)}`\n")
     unmeasured = [
         f"{measurement.title} (`{measurement.name}`)" for measurement in MEASUREMENTS if measurement not in outcomes
     ]
