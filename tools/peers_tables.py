@@ -51,7 +51,7 @@ class Row:
 
 ROWS = (
     Row(
-        "load all passages, with given vectors (kvstore also derives names, graph and filter)",
+        "load all passages with precomputed vectors (kvstore also derives names, a graph and a filter)",
         ("load_s",),
         "s",
         short="loading",
@@ -91,18 +91,18 @@ README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 _MORE = "the other systems store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
 #: The reasons why another system is ahead.
 REASONS = {
-    "load_s": f"{_MORE}, from which each document can be removed exactly",
-    "load_memory_mb": "kvstore links all names at the end of a first load",
+    "load_s": f"{_MORE}, and can later remove each document from them exactly",
+    "load_memory_mb": "kvstore links the names of all documents at the end of the first load",
     "disk_ratio": "the other systems store rows, vectors and words, and no derived data",
     "filter_1_ms": "the other system has an index specialized in this search",
     "filter_10_ms": "the other system has an index specialized in this search",
     "vector_ms": "the other system has an index specialized in this search",
     "bm25_ms": "the other system is an engine specialized in BM25",
-    "hybrid_ms": "kvstore also scores headings, list entries and words that occur together",
-    "replace_ms": "kvstore also updates everything derived from the document, including mentions in other documents",
+    "hybrid_ms": "kvstore also scores headings, list entries and words that occur close together",
+    "replace_ms": "kvstore also updates all data derived from the document, including mentions in other documents",
     "replace_written_kb": "lancedb appends new data, and removes old data later",
-    "delete_s": "the other systems remove or mark rows; kvstore also removes everything derived from the documents",
-    "open_hybrid_ms": "kvstore spends the time on importing numpy and opening the store",
+    "delete_s": "the other systems delete or mark rows; kvstore also removes all data derived from the documents",
+    "open_hybrid_ms": "kvstore imports numpy and opens the store",
 }
 
 Figures = Mapping[str, float | None]
@@ -139,8 +139,8 @@ def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
     others = ", ".join(f"{system} {version}" for system, version in versions.items() if system != "kvstore")
     load_note = "; the machine was busy, which hardly affects processor time" if environment["busy"] >= 1 else ""
     introduction = (
-        f"Processor times of one run on {environment['day']}, commit {environment['commit']} "
-        f"({environment['machine']}{load_note}), with {others}."
+        f"The times are processor times of one run on {environment['day']} with kvstore at commit "
+        f"{environment['commit']}, {others} ({environment['machine']}{load_note})."
     )
     lines = [f"{introduction} A cell is empty if the system does not support the operation.\n"]
     for count, figures_by_system in sizes.items():
@@ -156,7 +156,13 @@ def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
                 [Row(row.name.partition(";")[0], row.figures[:1], row.unit) for row in readme_rows],
             )
         ),
-        "losses": "\n".join(["| row | systems that are ahead | reason |", "|---|---|---|", *_iter_losses(sizes)]),
+        "losses": "\n".join(
+            [
+                "| measure | values of the better systems, then of kvstore | reason |",
+                "|---|---|---|",
+                *_iter_losses(sizes),
+            ]
+        ),
     }
 
 
@@ -196,7 +202,7 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
                         f"{system} {_format_figure(value * row.factor)}"
                         for system, value in sorted(better_values.items(), key=lambda item: item[1])
                     )
-                    size_label = f"at {int(count):,} passages " if len(sizes) > 1 else ""
+                    size_label = f"{int(count):,} passages: " if len(sizes) > 1 else ""
                     descriptions.append(
                         f"{size_label}{losses}, kvstore {_format_figure(own_value * row.factor)} {row.unit}"
                     )
