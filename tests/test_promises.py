@@ -136,7 +136,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     # docs/design.md
-    "For a question about an unrelated subject, abstained is true and the answer names the nearest chunks.": (
+    "For a question about a subject that no document covers, abstained is true and the answer names the "
+    "nearest chunks.": (
         "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
@@ -145,8 +146,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Every reader, in this process or another, sees one consistent state of the documents and all derived data.": (
         ONE_STATE
     ),
-    "A search can therefore never find a chunk by its words but not yet by its names, and a store needs no "
-    "repair after a crash.": (
+    "Therefore a search never sees a document that is only partly indexed, and a store needs no repair after "
+    "a crash.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
@@ -154,11 +155,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "edges, aliases) and on its settings.": SAME_DUMP + SAME_ANSWERS,
     "Content and answers do not depend on the order of changes, on deleted data, on internal ids, times or "
     "batches.": SAME_DUMP + SAME_ANSWERS,
-    "After any sequence of changes, the dump of a store equals the dump of a new store with the remaining "
-    "documents and facts.": SAME_DUMP,
-    "Tests verify the second law with the logical dump, which lists the content of a store without internal "
-    "ids.": SAME_DUMP,
-    "Hits of equal score are ordered by document key and position in the text, also where a limit cuts the list.": (
+    "After any sequence of changes, the logical dump of a store equals the logical dump of a new store with "
+    "the same documents, facts and settings.": SAME_DUMP,
+    "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
+    "Hits of equal score are ordered by document key and position in the text, also if a limit cuts the list.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
@@ -194,20 +194,20 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "Only approximate vector search breaks the second law: in a store of 20,000 chunks or more, vector search "
-    "uses a graph whose links depend on the order of earlier changes.": (
+    "Only approximate vector search depends on the order of changes: in a store of 20,000 chunks or more, "
+    "vector search uses a graph whose links depend on this order.": (
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "The steps of a search report an approximate search, and the option exact = 1 makes the search exact.": (
-        "test_indexes.py::test_a_search_reports_its_method",
-    ),
-    "Data that every commit maintains equals the data of a new store with the same documents.": SAME_DUMP,
-    "Data that would be expensive to maintain, such as a summary of many documents or groups of all names, is "
-    "built by the statement REFRESH, and kvstore reports how stale this data is.": REFRESHED,
+    "The steps that EXPLAIN shows report an approximate vector search; the option exact = 1 makes vector "
+    "search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
+    "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
+    "Data that would be expensive to update in every commit, such as a summary of many documents or groups of"
+    " all names, is built by the statement REFRESH, and kvstore reports how stale this data is.": REFRESHED,
     "Queries omit the parts of stale groups that come from deleted documents, and assign new documents to the "
     "existing groups.": REFRESHED,
-    "Names, relations, summaries, groups and answers come from rules, a parser and extraction.": (
+    "kvstore finds names and relations with rules and a parser, and takes summaries and answers from "
+    "sentences of the documents.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
@@ -222,7 +222,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "The cuckoo filter finds candidates for a name by a hash of twelve bits, and kvstore compares each "
     "candidate with the stored name.": EXACT_LOOKUP,
-    "kvstore splits each document into chunks of about 100 words that end with sentences and never cross a heading.": (
+    "kvstore splits each document into chunks of about 100 words, which end at the end of a sentence and "
+    "never cross a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
@@ -239,8 +240,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
-    "Tables of pairs, nested lists, headings and sentences state that one name is below another; each such "
-    "statement is an edge.": (
+    "Tables of pairs, nested lists, headings and sentences can state that one name is below another (tug "
+    "below ship); each such statement is an edge.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
@@ -249,19 +250,19 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
-    "All other files in the directory of a store can be rebuilt.": (
+    "kvstore can rebuild, or do without, all files of a store except data.mdb.": (
         "test_indexes.py::test_an_unusable_file_counts_as_missing",
     ),
     "Readers never wait and need no server.": ONE_WRITER,
     "LMDB ends a commit by writing one page, so a crash leaves the state before or after the commit.": (
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
-    "LMDB allows one writer at a time, and needs a local disk and a memory map as large as the store may become "
-    "(which reserves addresses, but no disk space).": (
-        *ONE_WRITER,
+    "LMDB allows one writer at a time and needs a local disk.": ONE_WRITER,
+    "LMDB also needs a memory map as large as the store may become; the map reserves addresses, but no disk space.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
-    "Small scattered changes of a commit are collected in one record, the change buffer, and merged in bulk.": (
+    "kvstore collects the small scattered changes of each commit in the change buffer, and merges the changes"
+    " of many commits at once.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
@@ -277,12 +278,11 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "No other code contains the name of a system, so you can add a system without changing other code, even from "
-    "another package.": (
+    "Code outside the folder of a system does not name the system, so you can add a system without changing "
+    "other code, even from another package.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),
-    "kvstore finds names and relations in prose with rules and a parser for English.": NAMES_BY_RULE,
     "Without a language model, answers and summaries consist of sentences of the documents.": EXTRACTIVE,
 }
 
@@ -296,15 +296,14 @@ FIGURES = {
         "tools/evaluate.py"
     ),
     "This table compares the default strategy, adaptive, with vector, lexical and hybrid.": ("tools/evaluate.py"),
-    "No single search is better than adaptive on ordinary documents or on multi-hop questions.": "tools/evaluate.py",
-    "An unanswerable question fits the topic of the documents, but no document answers it.": (
+    "No single search (vector, lexical or hybrid) is better than the default strategy adaptive, on ordinary "
+    "documents or on multi-hop questions.": "tools/evaluate.py",
+    "A question is unanswerable if it fits the topic of the documents, but no document answers it.": (
         "tools/evaluate_answers.py"
     ),
-    "kvstore refuses to answer 80 % of the unanswerable questions about three real folders, and 46 % of the "
-    "unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
     "kvstore refuses to answer 80 % of the unanswerable questions about three folders of real documents, and 46 "
     "% of the unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
-    "Loading is slower than in stores that keep only rows and vectors: see Where we lose.": "tools/bench_peers.py",
+    'Loading is slower than in stores that keep only rows and vectors: see "Where we lose".': "tools/bench_peers.py",
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
@@ -312,7 +311,7 @@ DESCRIPTIONS = {
     "Network file systems do not reliably provide the file locks and memory maps that LMDB, the storage library "
     "of kvstore, needs.",
     "Each chunk also has a vector.",
-    "Each published system is one folder of the source.",
+    "Each system (normally the implementation of one paper) is one folder of the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
     "Install the extra explore before you run kvstore explore.",
@@ -327,22 +326,22 @@ DESCRIPTIONS = {
     "kvstore does not work on network file systems.",
     "kvstore does not write in parallel or on several machines.",
     "kvstore does not write new text by itself.",
-    "If kvstore does not notice that an answer is missing, it returns the nearest sentence, so check the cited text.",
     "If kvstore does not recognize an unanswerable question, it returns the nearest sentence, so check the cited text.",
     "kvstore does not always recognize an unanswerable question: a question on the topic of the documents that "
     "no document answers.",
     "kvstore does not run on Windows.",
     "This page lists the guarantees of kvstore and the reasons for them.",
-    "The page Working on kvstore describes how the source code processes a document and a question.",
-    "The page The format on disk describes every byte of the files.",
-    "The second law, that a store is a function of documents and settings, has these consequences:",
+    'The page "The source" describes how the source code processes a document and a question.',
+    'The page "The format on disk" describes every byte of the files of a store.',
+    "The law that a store is a function of documents and settings has these consequences:",
     "A document is a text with a key, a title, a source and metadata.",
     "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
-    "For each word, a posting list contains the chunks with this word and the data that their scores need.",
-    "Titles and metadata are also stored in an index of values, which conditions use.",
+    "For each word, a posting list contains the chunks with this word and the data from which their scores "
+    "are computed.",
+    "An index of titles and metadata values speeds up conditions (WHERE).",
     "All structures of a store are tables of one LMDB environment.",
     "LMDB stores all data in one memory-mapped, copy-on-write file.",
-    "For a picture of the layers, see Working on kvstore.",
+    'For a picture of the layers, see "The source".',
     "kvstore has no server and no sharding.",
 }
 
