@@ -36,9 +36,9 @@ from kvstore.errors import (
     TransactionError,
 )
 from kvstore.ingest import pipeline
-from kvstore.storage import open_file, writer_lock
+from kvstore.storage import locks, open_file
 from kvstore.storage.environment import Environment
-from kvstore.storage.writer_lock import WriterLock
+from kvstore.storage.locks import WriterLock
 from kvstore.structures import tables
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import FREE_ID, Vectors, VectorWriter, compute_block_shape
@@ -726,7 +726,7 @@ def test_a_lock_that_a_killed_holder_left_makes_the_directory_durable(
 ) -> None:
     path.mkdir()
     flushed: list[Path] = []
-    monkeypatch.setattr(writer_lock, "flush", flushed.append)
+    monkeypatch.setattr(locks, "flush", flushed.append)
     lock = WriterLock(path / "writer.lock")
     with lock.hold(0):
         assert flushed == []

@@ -38,8 +38,8 @@ from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, data_file, mapped_pages, transaction_thread, write_transaction
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
+from kvstore.storage.locks import MaintenanceThread, WriterLock
 from kvstore.storage.new_file import create_file_atomically
-from kvstore.storage.writer_lock import MaintenanceThread, WriterLock
 from kvstore.structures import tables
 from kvstore_cext.pages import Pages
 
@@ -1237,7 +1237,7 @@ def test_a_lock_whose_release_fails_does_not_hinder_other_threads(environment: E
         os.close(descriptor)
         raise OSError(5, "Input/output error")
 
-    with mock.patch("kvstore.storage.writer_lock.release_lock", fail), pytest.raises(OSError, match="Input/output"):
+    with mock.patch("kvstore.storage.locks.release_lock", fail), pytest.raises(OSError, match="Input/output"):
         put(environment, b"key", b"1")
     assert not environment._writer_lock._thread_lock.locked()
 

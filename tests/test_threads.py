@@ -23,7 +23,7 @@ from kvstore import errors
 from kvstore.models import language
 from kvstore.models.hashing import HashingEmbedder
 from kvstore.models.language import LanguagePipeline
-from kvstore.storage.writer_lock import WriterLock
+from kvstore.storage.locks import WriterLock
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
 

@@ -22,7 +22,7 @@ from ..registry.structure_versions import require_maintained, write_versions
 from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import build_index_path, list_files
-from ..storage.writer_lock import MaintenanceThread
+from ..storage.locks import MaintenanceThread
 from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, Indexes, IndexRecord, IndexWriter, validate_options

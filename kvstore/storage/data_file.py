@@ -32,7 +32,15 @@ from ..errors import (
 )
 from .dense_copy import write_dense_copy
 from .lmdb_errors import READ_ERRORS, translate_error
-from .location import COMPACTED_FILE, DATA_FILE, MIN_DATA_BYTES, REPAIR_DIRECTORY, require_free_path, require_utf8_path
+from .location import (
+    COMPACTED_FILE,
+    DATA_FILE,
+    MIN_DATA_BYTES,
+    REPAIR_DIRECTORY,
+    flush,
+    require_free_path,
+    require_utf8_path,
+)
 from .mapped_pages import release_pages
 from .meta_pages import find_first_leaf, verify_meta_pages
 from .page_transaction import PageTransaction, VerifiedTransaction
@@ -475,12 +483,3 @@ def get_data_file_size(directory: Path) -> int:
         return (directory / DATA_FILE).stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def flush(path: Path) -> None:
-    """Make a file's content, or the entries of a directory, durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -21,18 +21,17 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import lmdb
 
 from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
-from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, flush, get_data_file_size, remove_unfinished
-from .file_lock import get_file_identity, release_lock
+from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, get_data_file_size, remove_unfinished
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
-from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, is_creation_needed, make_directory
+from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, flush, is_creation_needed, make_directory
+from .locks import WriterLock, get_file_identity, release_lock
 from .open_file import OpenFile
 from .page_transaction import PageTransaction
 from .partial_files import remove_directory
 from .records import PAGE_SIZE
 from .view import ReadTransaction, View, WriteView
 from .write_transaction import WriteTransaction
-from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle

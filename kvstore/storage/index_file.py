@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 import msgpack
 
 from ..errors import IndexUnavailableError
-from .file_lock import is_file_at, lock_until, release_lock
 from .location import INDEX_SUFFIXES
+from .locks import is_file_at, lock_until, release_lock
 from .partial_files import remove_abandoned
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ only a later version knows, and they may outlive a deleted store; files with suc
 from __future__ import annotations
 
 import errno
+import os
 import struct
 from pathlib import Path
 
@@ -106,3 +107,12 @@ def make_directory(path: Path) -> None:
                 f"{path}: cannot be created, because the disk is full; free some space and try again"
             ) from error
         raise ReadOnlyError(f"{path}: cannot be created ({error.strerror}); choose another path") from error
+
+
+def flush(path: Path) -> None:
+    """Make a file's content, or the entries of a directory, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import StoreFullError
-from .data_file import flush
-from .location import require_free_path
+from .location import flush, require_free_path
 from .partial_files import hold_lock, prepare_partial_path
 
 

@@ -21,16 +21,14 @@ import lmdb
 
 from ..errors import ClosedError, KvstoreError, StoreFullError, StoreNotFoundError, TransactionError
 from .change_buffer import ChangeBufferReader
-from .data_file import CompactReport, DataFile, OvertakenError, flush
-from .file_lock import FileIdentity, get_file_identity, release_lock
+from .data_file import CompactReport, DataFile, OvertakenError
 from .lmdb_errors import MapFull, translate_error
-from .location import DATA_FILE
+from .location import DATA_FILE, flush
+from .locks import FileIdentity, SharedOpenLock, WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageReleaser
 from .readers_table import MAX_READERS
 from .records import PAGE_SIZE
-from .shared_open_lock import SharedOpenLock
 from .transaction_thread import TransactionThread
-from .writer_lock import WriterLock
 
 if TYPE_CHECKING:
     from lmdb import _Database as Handle

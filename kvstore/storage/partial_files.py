@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .file_lock import release_lock
+from .locks import release_lock
 
 
 def prepare_partial_path(target: Path) -> Path:

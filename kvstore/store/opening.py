@@ -29,8 +29,8 @@ from ..registry.structure_versions import explain_migration, explain_read_only, 
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView
-from ..storage.file_lock import get_file_identity
 from ..storage.location import DATA_FILE
+from ..storage.locks import get_file_identity
 from ..structures import tables
 from ..text.segmenters import SEGMENTERS
 from .store import Store
