@@ -30,7 +30,7 @@ UNASKED = (
     "kvstore.answering",
     "kvstore.changes.changes",
     "kvstore.database.index_worker",
-    "kvstore.database.batched_changes",
+    "kvstore.database.owned_transaction",
     "kvstore.database.owned_transaction",
     "kvstore.database.transaction",
     "kvstore.extraction",
@@ -77,7 +77,7 @@ def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path)
 UNQUERIED = (
     "kvstore.answering.answer",
     "kvstore.changes.changes",
-    "kvstore.database.batched_changes",
+    "kvstore.database.owned_transaction",
     "kvstore.database.owned_transaction",
     "kvstore.database.transaction",
     "kvstore.derived",
