@@ -27,7 +27,7 @@ from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
 from ..storage.new_file import create_file_atomically
 from ..structures.state import State
-from .session import Session
+from .open_store import Session
 from .transaction import Transaction
 
 FORMAT = "kvstore-export"

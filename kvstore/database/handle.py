@@ -18,9 +18,8 @@ from ..arguments import MAX_DIGITS, check_text, format_value, is_representable
 from ..errors import ClosedError, InputError, ReadOnlyError
 from ..settings import FixedSettings, SessionSettings
 from ..structures.state import State
-from .open_store import OpenStore
+from .open_store import OpenStore, Session
 from .queryable import Queryable
-from .session import Session
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ..changes import facts
 from ..changes.pending import PendingDocument, embed_documents
 from ..errors import DocumentNotFoundError, InputError
 from ..registry.fact import StatedFact
-from .session import Session
+from .open_store import Session
 from .transaction import Transaction
 
 if TYPE_CHECKING:

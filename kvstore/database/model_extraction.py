@@ -35,7 +35,7 @@ from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassa
 from ..sql.document_filter import filter_documents
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
-from .session import Session
+from .open_store import Session
 from .transaction import Transaction
 
 #: The maximum error, in tokens, if the tokens of a passage are estimated part by part.

@@ -1,8 +1,13 @@
-"""The per-process object of an open store, shared by all its handles.
+"""The per-process object of an open store, shared by all its handles, and the session of each handle.
 
-In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, and the
-handles. Out: the state of the last commit, vectors, models. Closing the last handle closes the store: counts are saved
-if the writer's lock is free, and the file is compacted if it has grown.
+In: an open environment and the settings of its store. In memory: models (loaded when first needed), caches, handles,
+and the hits of names, counted until a commit adds them to the filter (CFT-RAG §3.1, Bridge-RAG §4.2); a crash loses
+counts that were not yet committed. Out: the state of the last commit, vectors, models. Closing the last handle closes
+the store: counts are saved if the writer's lock is free, and the file is compacted if it has grown.
+
+A session is the data of one user of the store, shared by a handle and its snapshots and transactions: the settings of
+the session, the names of the last LOOKUP, the models that the settings name, and states of the store, as long as the
+handle is open.
 """
 
 from __future__ import annotations
@@ -10,18 +15,21 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..changes.compaction import GrowthTracker
-from ..errors import EmbedderError, KvstoreError, LockTimeoutError, TransactionError
+from ..errors import ClosedError, EmbedderError, KvstoreError, LockTimeoutError, TransactionError
+from ..models.model_name import find_model_name
+from ..settings import SessionSettings
 from ..storage.change_buffer import QUICK_READ_BYTES
 from ..storage.environment import Environment, View, WriteTransaction
 from ..structures import tables
-from ..structures.filter.temperatures import HitCounts
 from ..structures.forest.node_cache import NodeCache
 from ..structures.open_indexes import OpenIndexes
 from ..structures.state import State
@@ -29,11 +37,60 @@ from ..structures.state import State
 if TYPE_CHECKING:
     from ..changes.trace_cache import TraceCache
     from ..models.embedder import Embedder, EmbeddingCache
+    from ..models.llm import LanguageModel
+    from ..retrieval.reranking import RerankFunction
     from ..settings import FixedSettings
     from ..structures.filter.entity_filter import FilterCache
     from ..structures.spending import Spending
     from ..structures.vectors.vectors import Matrix
     from .index_worker import IndexManager
+
+#: The maximum number of names whose counts are written in one commit.
+_MAX_HITS_PER_COMMIT = 10_000
+
+
+class HitCounts:
+    """Hits (lookups) of names, not yet added to their temperatures in the filter; shared by the threads of a store."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._thread = threading.local()  # ``paused``: do not count the hits of this thread
+
+    def add(self, keys: Iterable[str]) -> None:
+        """Count a hit of each name (normal form), unless this thread has paused counting."""
+        if getattr(self._thread, "paused", False):
+            return
+        with self._lock:
+            self._counts.update(keys)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Ignore the hits of this thread within the block."""
+        self._thread.paused = True
+        try:
+            yield
+        finally:
+            self._thread.paused = False
+
+    @contextmanager
+    def take_batch(self) -> Iterator[Mapping[str, int]]:
+        """Take a bounded number of counts for the block to write to the filter; restore them if it raises.
+
+        Each count is taken by one caller at a time, so it is written once, even if other threads commit meanwhile.
+        """
+        with self._lock:
+            counts = {key: self._counts.pop(key) for key in list(islice(self._counts, _MAX_HITS_PER_COMMIT))}
+        try:
+            yield counts
+        except BaseException:
+            with self._lock:
+                self._counts.update(counts)
+            raise
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
 
 _log = logging.getLogger("kvstore")
 
@@ -310,3 +367,87 @@ class OpenStore:
         pipeline = open_language(self.settings.language)
         if pipeline is not None:
             pipeline.load()
+
+
+class Session:
+    """The data of one handle of an open store.
+
+    It is separate from the handle so that an open transaction does not keep the handle alive: a dropped handle is
+    closed at once.
+    """
+
+    def __init__(self, store: OpenStore, *, readonly: bool, settings: SessionSettings | None = None) -> None:
+        """Begin a session with these settings (None: the defaults)."""
+        self.store = store
+        self.readonly = readonly
+        self.settings = settings or SessionSettings()
+        self.last_lookup: tuple[str, ...] = ()
+        #: True if this handle was closed; other handles can stay open.
+        self.closed = False
+        #: The name and instance of the last reranker used, cached because it can hold a model.
+        self._reranker: tuple[str, RerankFunction | None] | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """The store's environment; raises ClosedError if the handle was closed."""
+        if self.closed and not self.store.environment.closed:
+            raise ClosedError(f"{self.store.environment.path}: this handle was closed; open the store again")
+        return self.store.environment
+
+    @contextmanager
+    def open_state(self) -> Iterator[State]:
+        """Open the state of the last commit, for as long as the context lasts; raises ClosedError."""
+        # Every question opens a state, so the slower property ``environment`` is read only to raise ClosedError.
+        store = self.store
+        snapshot = (self.environment if self.closed else store.environment).snapshot()
+        state = State(snapshot, store.settings, store.open_indexes, store.node_cache)
+        try:
+            yield state
+        finally:
+            state.close()
+            snapshot.close()
+
+    def get_language_model(self, name: str | None = None) -> LanguageModel | None:
+        """Return the language model with this name, else the session's, else the environment's; None without a name."""
+        if find_model_name(name, self.settings) is None:  # as for most questions, which load no code for models
+            return None
+        from ..models.llm import open_language_model
+
+        return open_language_model(name, self.settings)
+
+    def record_spending(self, statement: str, model: LanguageModel) -> None:
+        """Record the requests that a statement sent to a model, with the next commit."""
+        from ..structures.spending import Spending
+
+        if model.num_calls and not self.readonly:
+            num_kept = model.num_calls - model.num_refused
+            tokens = model.sent_tokens, model.written_tokens
+            spending = Spending(statement, model.name, model.num_calls, *tokens, num_kept, model.num_refused)
+            self.store.spending.append(spending)
+
+    def load_reranker(self, name: str | None = None) -> RerankFunction | None:
+        """Return the reranker with this name, else the session's; None if the name is ``none``."""
+        reranker_name = name or self.settings.reranker
+        if reranker_name == "none":
+            return None
+        cached_reranker = self._reranker
+        if cached_reranker is None or cached_reranker[0] != reranker_name:
+            from ..retrieval.reranking import make_reranker
+
+            self._reranker = cached_reranker = reranker_name, make_reranker(reranker_name)
+        return cached_reranker[1]
+
+    def count_hits(self, keys: Iterable[str]) -> None:
+        """Add 1 to the temperature (number of lookups) of each of these entities, with the next commit."""
+        if not self.readonly:
+            self.store.hits.add(keys)
+
+    @contextmanager
+    def pause_recording(self) -> Iterator[None]:
+        """Within the block, do not add this thread's lookups to temperatures; restore ``last_lookup`` afterwards."""
+        last_lookup = self.last_lookup
+        try:
+            with self.store.hits.pause():
+                yield
+        finally:
+            self.last_lookup = last_lookup

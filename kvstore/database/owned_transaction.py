@@ -36,8 +36,8 @@ from ..storage.environment import MapFull, WriteTransaction
 from ..storage.free_memory import release_free_memory
 from ..structures.documents.documents import DocumentRecord
 from ..structures.state import State
+from .open_store import Session
 from .queryable import Queryable
-from .session import Session
 
 #: The most chunks, names, triples and edges to buffer before they are applied, so that a long transaction does not hold
 #: all its texts in memory twice.

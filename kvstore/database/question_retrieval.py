@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..retrieval.evidence import Evidence
     from ..retrieval.question_clauses import Clauses
     from ..structures.state import State
-    from .session import Session
+    from .open_store import Session
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from typing import Self
 
 from ..storage.measured_view import MeasuredView
 from ..structures.state import State
+from .open_store import Session
 from .queryable import Queryable
-from .session import Session
 
 
 class Snapshot(Queryable):
