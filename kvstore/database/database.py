@@ -18,8 +18,7 @@ from ..arguments import check_clauses, check_integer, check_options
 from ..errors import InputError, LockTimeoutError
 from ..settings import TIME_LIMIT
 from ..storage.environment import CompactReport
-from .handle import Handle
-from .one_shot import copy_signature, make_one_shot
+from .handle import Handle, copy_signature, make_one_shot
 
 if TYPE_CHECKING:
     import numpy.typing as npt
