@@ -14,8 +14,7 @@ import pytest
 import kvstore
 from kvstore.language.executor import _HANDLERS, load_handler
 from kvstore.language.statements import Statement
-from kvstore.registry import STRATEGIES, SYSTEMS
-from kvstore.registry.deferred_strategy import DeferredStrategy
+from kvstore.registry import STRATEGIES, SYSTEMS, DeferredStrategy
 from kvstore.sql.table_catalog import get_sql_tables
 
 #: A process that opens a store and finds something.

@@ -2,7 +2,8 @@
 
 A system is a package with a ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its outline in this module lists
 the names and versions that are needed before the package is imported. A process that opens a store and uses one
-strategy imports one package. :func:`register` adds a system from outside kvstore.
+strategy imports one package. The module of a strategy is imported on its first use. :func:`register` adds a system from
+outside kvstore.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import InputError, KvstoreError, UnknownStrategyError, suggest
+from ..process.collection_pause import import_without_collection
 from ..structures.tables import SPINE_TABLES
 
 if TYPE_CHECKING:
-    from ..retrieval.query import Strategy
+    from ..arguments import Choice, Option
+    from ..retrieval.evidence import Evidence
+    from ..retrieval.query import Query, Strategy
     from ..structures.indexes.generations import GenerationIndex
     from ..structures.indexes.index import FileIndex, Index
     from .contract import Derivation, Description, LmdbTable, Structure, System
@@ -433,3 +437,40 @@ def _lookup_name(name: str, values_by_name: Mapping[str, Named], kind: str, erro
         hint = f"did you mean {suggestion}? " if suggestion else ""
         raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values_by_name) or 'none'}")
     return values_by_name[name.lower()]
+
+
+class DeferredStrategy:
+    """A proxy for a strategy. It imports the module and creates the strategy when any attribute but ``name`` is used.
+
+    ``module`` is the full name of the module, and ``class_name`` that of the strategy's class.
+    """
+
+    name: str
+    description: str  # forwarded to the strategy, as is every other attribute not defined here
+
+    def __init__(self, name: str, module: str, class_name: str) -> None:
+        self.name = name
+        self._module = module
+        self._class_name = class_name
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The strategy, whose module is imported on first use."""
+        strategy: Strategy = getattr(import_without_collection(self._module), self._class_name)()
+        return strategy
+
+    @property
+    def options(self) -> Mapping[str, Option | Choice]:
+        """The options that WITH sets, by name."""
+        return self.strategy.options
+
+    def retrieve(self, query: Query) -> Evidence:
+        """Return evidence for the question, best first."""
+        return self.strategy.retrieve(query)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the strategy itself."""
+        # Only attributes that some strategies have, such as ``needs``; never those that Python looks up in any object.
+        if name.startswith("_") or name == "strategy":
+            raise AttributeError(name)
+        return getattr(self.strategy, name)

@@ -1,7 +1,7 @@
 """The default strategy: hybrid search plus the walk over the graph, which is weighted by how much it can contribute."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 
 SYSTEM = System(
     "adaptive",

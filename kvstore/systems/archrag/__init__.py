@@ -1,7 +1,7 @@
 """ArchRAG: entities and attributed communities in one layered graph, searched by a single descent."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 from .layer_index import COMMUNITY_GRAPH
 
 SYSTEM = System(

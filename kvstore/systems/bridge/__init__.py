@@ -1,7 +1,7 @@
 """Bridge-RAG: retrieval from entities through abstracts to chunks."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 
 SYSTEM = System(
     "bridge",

@@ -1,7 +1,7 @@
 """CUE-RAG: retrieval along paths in a graph of chunks, units (sentences) and entities."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 from .unit_derivation import UNIT_INDEX
 from .unit_tables import UNIT_MENTION_TABLE, UNIT_TABLE
 from .written_units import WRITTEN_UNITS

@@ -1,7 +1,7 @@
 """Dense retrieval by the vectors of chunks."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 from ...structures.indexes.vector_index import VECTOR_INDEX
 
 SYSTEM = System(

@@ -1,7 +1,7 @@
 """A walk from names and chunks after HippoRAG 2, combined with relevance and with paths of units."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 
 SYSTEM = System(
     "graph",

@@ -1,7 +1,7 @@
 """GraphRAG: communities of related entities at several levels, and reports on them."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import Description, System
-from ...registry.deferred_strategy import DeferredStrategy
 from .community_index import COMMUNITIES
 from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
 

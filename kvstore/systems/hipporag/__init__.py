@@ -1,7 +1,7 @@
 """HippoRAG: personalized PageRank over the graph of passages and names."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 from .written_triples import WRITTEN_TRIPLES
 
 SYSTEM = System(

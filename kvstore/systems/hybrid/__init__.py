@@ -1,7 +1,7 @@
 """Hybrid search: dense and lexical search combined."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 
 SYSTEM = System(
     "hybrid",

@@ -1,7 +1,7 @@
 """BM25 over the words of chunks."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 
 SYSTEM = System(
     "lexical",

@@ -1,7 +1,7 @@
 """RAPTOR: retrieval from trees of summaries."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 from .topic_index import TOPICS
 from .topic_tables import TABLES
 

@@ -1,7 +1,7 @@
 """spRAG, now dsRAG: neighboring chunks that belong together are returned as one segment of their document."""
 
+from ...registry import DeferredStrategy
 from ...registry.contract import System
-from ...registry.deferred_strategy import DeferredStrategy
 from .written_context import WRITTEN_CONTEXT
 
 SYSTEM = System(
