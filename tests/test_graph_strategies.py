@@ -12,8 +12,7 @@ import pytest
 
 import kvstore
 from kvstore.derived.passage_graph.graph import ENTITIES_PER_PAGE, GraphWriter, PassageGraph
-from kvstore.retrieval.decomposition import decompose
-from kvstore.retrieval.recognition import Seed
+from kvstore.retrieval.recognition import Seed, decompose
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import FilterEntry
 from kvstore.structures.names.aliases import Identity

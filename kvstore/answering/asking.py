@@ -414,8 +414,7 @@ class Asker:
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
-        from ..retrieval.decomposition import decompose
-        from ..retrieval.recognition import recognize_entities
+        from ..retrieval.recognition import decompose, recognize_entities
         from .confidence import compute_question_rarities
         from .extractive import SnippetScorer
 

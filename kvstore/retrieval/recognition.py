@@ -1,13 +1,22 @@
-"""Entity recognition in questions: every word n-gram is looked up in the filter, and matches are confirmed exactly.
+"""The names in a question, and the parts that they divide it into.
 
-In: a query. Out: its entities, with the spans that name them; the longest match wins. Names of the same entity count as
+Entity recognition: every word n-gram of the question is looked up in the filter, and matches are confirmed exactly. In:
+a query. Out: its entities, with the spans that name them; the longest match wins. Names of the same entity count as
 one, and function words never match. Strategies that follow names over several steps use only names that the question
 capitalizes: "evening" is seldom the film.
+
+Decomposition: which names the question compares, and what it asks about them. In: a question and the entities
+recognized in it. Out: a :class:`Decomposition`. No model is used. Two names joined by "or" are compared ("Which film
+came out first, A or B?"). Two names joined by "and" are compared if the question can only be about both ("Are A and B
+from the same country?"). The question without its names ("Where was the composer of film born?") describes the chunks
+at the end of a chain, which may not contain any name of the question.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +27,7 @@ from ..structures.names.aliases import Identity
 from ..structures.read_requests import ReadRequest
 from ..structures.state import State
 from ..text.normalize import FoldedText, fold
+from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, split_words
 from .evidence import StepNotes
 from .query import Query
@@ -133,3 +143,54 @@ def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> 
 def _has_capital_or_digit(text: str) -> bool:
     """True if a text contains a capital or a digit."""
     return any(character.isupper() or character.isdigit() for character in text)
+
+
+#: The text between two compared names.
+_CONJUNCTION_PATTERN = compile_lazily(
+    r"[\W_]*\b(?P<word>or|and)\b(?:\s+(?:the|a|an|is|was|does|did|do|films?|movies?|songs?))*[\W_]*", re.I
+)
+_YES_NO_PATTERN = compile_lazily(
+    r"\W*(?:are|is|am|did|do|does|were|was|have|has|had|can|could|will|would)\b", re.IGNORECASE
+)
+_BOTH_PATTERN = compile_lazily(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
+
+
+class Decomposition(NamedTuple):
+    """The parts of a question.
+
+    ``compared_keys`` are the keys of the seeds that it compares with each other. ``remainder`` is the question without
+    its names, or the whole question if it consists of names only.
+    """
+
+    compared_keys: tuple[str, ...]
+    remainder: str
+
+    def __str__(self) -> str:
+        """Return the text that EXPLAIN shows."""
+        remainder_text = f"asks {self.remainder!r}"
+        return f"compares {', '.join(self.compared_keys)}; {remainder_text}" if self.compared_keys else remainder_text
+
+
+def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
+    """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities.
+
+    Two names joined by "or" are compared; two joined by "and" only in a yes/no question or one that asks about both.
+    If no words remain, the remainder is the whole question.
+    """
+    encoded = question.encode()  # the spans of seeds are in bytes
+    name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
+    asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
+    compared_keys: list[str] = []
+    remainder_parts: list[bytes] = []
+    last_end, last_key = 0, None
+    for start, end, key in name_spans:
+        text_between = encoded[last_end:start]
+        remainder_parts.append(text_between)
+        conjunction = _CONJUNCTION_PATTERN.fullmatch(text_between.decode())
+        if last_key is not None and conjunction and (asks_of_both or conjunction["word"].lower() == "or"):
+            compared_keys += [last_key, key]
+        last_end, last_key = end, key
+    remainder_parts.append(encoded[last_end:])
+    remainder = " ".join(b" ".join(remainder_parts).decode().split())
+    has_word = any(character.isalnum() for character in remainder)
+    return Decomposition(tuple(dict.fromkeys(compared_keys)), remainder if has_word else question)

@@ -40,10 +40,16 @@ from ...derived.passage_graph.walk import (
     make_all_words_request,
     make_degree_request,
 )
-from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import RecognitionRequest, Seed, is_written_as_name, record_recognized
+from ...retrieval.recognition import (
+    Decomposition,
+    RecognitionRequest,
+    Seed,
+    decompose,
+    is_written_as_name,
+    record_recognized,
+)
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, Rounds

@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...derived.passage_graph.pagerank import Masses
-from ...retrieval.decomposition import Decomposition
 from ...retrieval.dense_search import NearestChunksRequest
 from ...retrieval.query import Query
+from ...retrieval.recognition import Decomposition
 from ...structures.ranking import Ranking
 from ...structures.read_requests import Ids, Matrix
 from ...text.words import get_informative_terms

@@ -47,12 +47,11 @@ from ...derived.passage_graph.pagerank import (
     make_seed_request,
 )
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request, map_degrees
-from ...retrieval.decomposition import Decomposition, decompose
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import RecognitionRequest, Seed, record_recognized
+from ...retrieval.recognition import Decomposition, RecognitionRequest, Seed, decompose, record_recognized
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
