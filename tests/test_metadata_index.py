@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.derived.metadata_index import columns, document_sets
-from kvstore.derived.metadata_index.metadata_structure import METADATA
-from kvstore.derived.metadata_index.value_keys import (
+from kvstore.derived.metadata_index.metadata_encoding import (
     FIELD,
     decode_value,
     encode_field_prefix,
     encode_number,
     encode_number_bound,
 )
+from kvstore.derived.metadata_index.metadata_structure import METADATA
 from kvstore.errors import KvstoreError, StatementError
 from kvstore.registry.contract import AddedDocument, Delta
 from kvstore.sql.document_filter import filter_documents

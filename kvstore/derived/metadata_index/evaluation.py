@@ -25,7 +25,6 @@ from ...structures.documents.documents import LONG_KEY_PREFIX, TEXT_COLUMNS
 from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
 from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
-from .columns import ColumnValues
 from .conditions import (
     DOCUMENT_TEXT,
     All,
@@ -46,10 +45,7 @@ from .conditions import (
     Unknown,
     Unsupported,
 )
-from .document_sets import DocumentMask
-from .metadata_structure import METADATA, MetadataIndex
-from .pattern_matching import MAX_PATTERN_CHARS, list_prefixes, make_pattern_matcher, make_substring_matcher
-from .value_keys import (
+from .metadata_encoding import (
     AFTER_TEXT,
     ELEMENT,
     FIELD,
@@ -58,6 +54,8 @@ from .value_keys import (
     TEXT,
     UNCLEAR,
     UNINDEXED_KEY,
+    ColumnValues,
+    DocumentMask,
     decode_value,
     encode_column_prefix,
     encode_field_prefix,
@@ -65,6 +63,8 @@ from .value_keys import (
     encode_value,
     is_exact_decimal,
 )
+from .metadata_structure import METADATA, MetadataIndex
+from .pattern_matching import MAX_PATTERN_CHARS, list_prefixes, make_pattern_matcher, make_substring_matcher
 
 
 class Bounds(NamedTuple):

@@ -22,12 +22,13 @@ from ...structures.logical import LogicalNames
 from ...structures.state import State
 from ...text.languages import get_language_code
 from . import columns, document_sets
-from .columns import ColumnValues, DocumentColumns
-from .document_sets import DocumentMask
-from .value_keys import (
+from .metadata_encoding import (
     LANGUAGE_COLUMN,
     NUMBER,
     TEXT,
+    ColumnValues,
+    DocumentColumns,
+    DocumentMask,
     build_index_keys,
     decode_value,
     encode_column_prefix,

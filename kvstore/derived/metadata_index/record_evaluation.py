@@ -31,9 +31,9 @@ from .conditions import (
     Present,
     Unknown,
 )
+from .metadata_encoding import LANGUAGE_COLUMN
 from .metadata_structure import METADATA
 from .pattern_matching import make_pattern_matcher, make_substring_matcher
-from .value_keys import LANGUAGE_COLUMN
 
 _COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 #: Columns whose record attribute has another name.

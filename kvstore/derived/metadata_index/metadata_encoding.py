@@ -1,0 +1,416 @@
+"""The metadata index on disk: the keys of values, the sets of documents with a value, and the numeric columns.
+
+Keys sort in the order in which SQLite compares values. In: a document's record and language. Out: a key for each value
+that a condition can ask for: its title, source and language, the fields of its metadata, and the elements of lists in
+these. A key is the location of the value (a space, and the path of field names), followed by the value. Numbers sort
+before texts. Numbers, whole or not, sort by size, and texts by their UTF-8 bytes. A value without such a key (a long
+text, a list, an object, a text with a NUL) is *unclear*: a separate key lists the documents that have one, and SQLite
+evaluates conditions on it.
+
+Sets of documents are bitmaps divided into containers. In: the offsets of documents in a container, below 8,192. On
+disk: the smallest of three forms, as in roaring bitmaps (Chambi, Lemire et al. 2016): the offsets, runs of offsets, or
+one bit each. Equal sets have equal bytes. Out: the offsets, or a mask over all documents.
+
+Columns are in blocks of 256 documents. Each column is stored as distances from its minimum, in as few bytes as the
+greatest distance needs (frame of reference: Goldstein, Ramakrishnan and Shaft 1998). Out: arrays with one row per
+document. A container or block that fails its checksum raises CorruptionError.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import sub
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import CorruptionError
+from ...storage import records
+from ...structures.documents.documents import TEXT_COLUMNS, DocumentRecord
+
+#: The space of a value: a column of the table ``documents``, a field of the metadata, an element of such a field.
+COLUMN, FIELD, ELEMENT = b"\x01", b"\x02", b"\x03"
+#: The column that only the index has.
+LANGUAGE_COLUMN = "language"
+#: The kind, after the names: a value that is not null, an unclear value, a number, a text.
+PRESENT, UNCLEAR, NUMBER, TEXT = b"\x01", b"\x02", b"\x10", b"\x20"
+#: Sorts after every kind of value.
+AFTER_TEXT = b"\x21"
+#: The end of a path or text, and the separator of the names in a path.
+_TERMINATOR, _SEPARATOR = b"\x00", b"\x1f"
+#: The key of the documents with more values than :data:`_MAX_VALUES`: all their metadata is unclear.
+UNINDEXED_KEY = b"\x04" + _TERMINATOR + UNCLEAR
+
+#: The limits of indexed fields: the length of a path and of a text in bytes, the nesting, the values per document.
+_MAX_NAME_BYTES, _MAX_TEXT_BYTES = 120, 200
+_MAX_DEPTH = 4
+_MAX_VALUES = 512
+#: A number in a key: the sortable bits of the nearest double, the difference from it plus :data:`_REMAINDER_ZERO`, and
+#: 0 for an integer or 1 for a float.
+_NUMBER = struct.Struct(">QHB")
+_REMAINDER_ZERO = 1 << 15
+_DOUBLE, _U64 = struct.Struct(">d"), struct.Struct(">Q")
+_SIGN_BIT, _ALL_BITS = 1 << 63, (1 << 64) - 1
+_INT64 = range(-(1 << 63), 1 << 63)
+#: The limits up to which a decimal number takes one rounding to a double.
+_MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
+
+
+def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
+    """Return the prefix of the keys of a field's values, or None if the field is not indexed.
+
+    ``space`` is FIELD or ELEMENT. A field is not indexed if a name on its path is empty or needs escapes in JSON, or if
+    it is nested too deeply.
+    """
+    if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
+        return None
+    joined = _SEPARATOR.join(name.encode() for name in names)
+    return space + joined + _TERMINATOR if len(joined) <= _MAX_NAME_BYTES else None
+
+
+def encode_column_prefix(name: str) -> bytes:
+    """Return the prefix of the keys of a column's values."""
+    return COLUMN + name.encode() + _TERMINATOR
+
+
+def encode_value(value: Any) -> bytes | None:
+    """Encode a value as the end of its key (kind and value); return None if the value is unclear (has no key)."""
+    if isinstance(value, (bool, int)):
+        return encode_number(value) if value in _INT64 else None
+    if isinstance(value, float):
+        return encode_number(value)
+    if isinstance(value, str):
+        return encode_text(value)
+    return None
+
+
+def encode_text(text: str) -> bytes | None:
+    """Encode a text as the end of its key, or return None if it has more than 200 bytes or a NUL."""
+    packed = text.encode()
+    return TEXT + packed + _TERMINATOR if len(packed) <= _MAX_TEXT_BYTES and _TERMINATOR not in packed else None
+
+
+def encode_number(number: float) -> bytes:
+    """Encode a 64-bit number as the end of its key. Keys sort by value, and an integer before an equal float."""
+    is_whole = isinstance(number, int)
+    nearest_double = float(number)
+    # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double.
+    remainder = int(number) - int(nearest_double) if is_whole else 0
+    return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _REMAINDER_ZERO, 0 if is_whole else 1)
+
+
+def encode_number_bound(number: float) -> bytes:
+    """Return the common prefix of the keys of an integer and an equal float. Keys of smaller numbers sort before it."""
+    return encode_number(number)[:-1]
+
+
+def decode_value(key: bytes) -> str | float:
+    """Decode a text or number from the end of a key, which begins with its kind."""
+    if key[:1] == TEXT:
+        return key[1:-1].decode()
+    bits, remainder, is_float = _NUMBER.unpack(key[1:])
+    number: float = _DOUBLE.unpack(_U64.pack(bits ^ (_SIGN_BIT if bits & _SIGN_BIT else _ALL_BITS)))[0]
+    return number if is_float else int(number) + remainder - _REMAINDER_ZERO
+
+
+def is_exact_decimal(number: float) -> bool:
+    """True if every parser of decimal numbers reads Python's text of a number as the same double.
+
+    A number of at most 15 digits and a small power of ten takes one rounding (Clinger 1990, How to read floating point
+    numbers accurately). SQLite can read other numbers as a neighbor of the intended one.
+    """
+    if isinstance(number, int):
+        return True
+    digits, _, exponent = repr(abs(number)).partition("e")
+    return (
+        len(digits.replace(".", "").strip("0")) <= _MAX_EXACT_DIGITS and abs(int(exponent or 0)) <= _MAX_EXACT_EXPONENT
+    )
+
+
+def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]:
+    """Return the index keys of a document's values.
+
+    ``language`` is the code of its language. Metadata with more than 512 keys has only :data:`UNINDEXED_KEY`.
+    """
+    keys = set[bytes]()
+    for name in TEXT_COLUMNS:
+        value = language if name == LANGUAGE_COLUMN else getattr(record, name)
+        if value is not None:
+            keys.update(_make_value_keys(encode_column_prefix(name), value))
+    metadata_keys = set[bytes]()
+    for key in _iter_metadata_keys(record.meta, ()):
+        metadata_keys.add(key)
+        if len(metadata_keys) > _MAX_VALUES:
+            metadata_keys = {UNINDEXED_KEY}
+            break
+    return keys | metadata_keys
+
+
+def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[bytes]:
+    """Yield the keys of all values of a document's metadata, or of the object in it at the path ``parents``."""
+    for name, value in fields.items():
+        names = (*parents, name)
+        field_prefix = encode_field_prefix(FIELD, names)
+        if field_prefix is None or value is None:
+            continue
+        element_prefix = ELEMENT + field_prefix[1:]
+        yield from _make_value_keys(field_prefix, value)
+        if isinstance(value, list):
+            for element in value:
+                key = encode_value(element)
+                yield element_prefix + (UNCLEAR if key is None else key)
+        elif encode_value(value) is None:
+            yield element_prefix + UNCLEAR
+        if isinstance(value, dict):
+            yield from _iter_metadata_keys(value, names)
+
+
+def _make_value_keys(field_prefix: bytes, value: Any) -> tuple[bytes, bytes]:
+    """Return the key that records that a field is not NULL, and the key of its value or of an unclear value."""
+    key = encode_value(value)
+    return field_prefix + PRESENT, field_prefix + (UNCLEAR if key is None else key)
+
+
+def _is_plain(name: str) -> bool:
+    """True if a field name is not empty and needs no escapes in JSON."""
+    return bool(name) and min(name) > "\x1f" and not {'"', "\\"} & set(name)
+
+
+def _to_sortable_bits(number: float) -> int:
+    """Return the bits of a double as an integer with the same order."""
+    if not math.isfinite(number):  # NaN becomes infinity, because JSON has neither
+        number = math.copysign(math.inf, number)
+    bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
+    return bits ^ (_ALL_BITS if bits & _SIGN_BIT else _SIGN_BIT)
+
+
+#: Documents per container.
+DOCUMENTS_PER_CONTAINER = 8192
+#: Bytes at the end of a container's key that hold the container's index.
+CONTAINER_INDEX_BYTES = 4
+_LISTED, _RUNS, _BITS = 0, 1, 2
+#: The first byte of containers with runs and with bits.
+_RUNS_FORM, _BITS_FORM = bytes((_RUNS,)), bytes((_BITS,))
+_BITMAP_BYTES = DOCUMENTS_PER_CONTAINER // 8
+_SINGLE_NUMBER = struct.Struct("<BH")
+#: Bytes of a container of one document.
+_SINGLE_NUMBER_BYTES = _SINGLE_NUMBER.size + records.CHECKSUM.size
+
+ContainerNumbers = npt.NDArray[np.uint16]
+#: True for each document of a set, by document id.
+DocumentMask = npt.NDArray[np.bool_]
+
+
+def pack_container(offsets: Iterable[int]) -> bytes:
+    """Encode the distinct offsets of documents, below 8,192, as a container with a checksum."""
+    ordered = sorted(offsets)
+    # A run continues where the difference of neighbors is 1.
+    num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
+    # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
+    if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
+        return records.seal(struct.pack(f"<B{len(ordered)}H", _LISTED, *ordered))
+    flags = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
+    flags[ordered] = True
+    return _pack_bits(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
+
+
+def _pack_bits(bits: int) -> bytes:
+    """Encode a set of offsets, the positions of the set bits, as a container with a checksum, in the smallest form."""
+    run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
+    list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
+    if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
+        return records.seal(_BITS_FORM + bits.to_bytes(_BITMAP_BYTES, "little"))
+    if list_bytes <= run_bytes:
+        return records.seal(struct.pack(f"<B{list_bytes // 2}H", _LISTED, *_iter_bits(bits)))
+    runs = chain.from_iterable(zip(_iter_bits(run_starts), _iter_bits(run_ends), strict=True))
+    return records.seal(struct.pack(f"<B{run_bytes // 2}H", _RUNS, *runs))
+
+
+def _iter_bits(bits: int) -> Iterator[int]:
+    """Yield the position of each set bit of an integer, ascending."""
+    while bits:
+        yield (bits & -bits).bit_length() - 1
+        bits &= bits - 1
+
+
+def change_container(
+    old_container: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
+) -> bytes | None:
+    """Return the bytes of a container after offsets are removed and others added, or None if none is left.
+
+    ``old_container`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
+    """
+    if old_container is None or bytes(old_container[:1]) not in (_RUNS_FORM, _BITS_FORM):
+        old_offsets = [] if old_container is None else unpack_container(old_container, table, key).tolist()
+        remaining = {*old_offsets} - removed | added
+        return pack_container(remaining) if remaining else None
+    # One integer, because Python changes and counts a few of its bits much faster than numpy does.
+    bits = _unpack_bits(old_container, table, key)
+    for offset in removed:
+        bits &= ~(1 << offset)
+    for offset in added:
+        bits |= 1 << offset
+    return _pack_bits(bits) if bits else None
+
+
+def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
+    """Return the union of containers as a mask over ``num_documents`` ids.
+
+    Each container comes with its key, which ends with the index of the container. Raises CorruptionError for a damaged
+    container.
+    """
+    mask = np.zeros(num_documents, np.bool_)
+    single_ids: list[int] = []
+    for key, container in containers:
+        first_document = records.U32.unpack_from(key, len(key) - CONTAINER_INDEX_BYTES)[0] * DOCUMENTS_PER_CONTAINER
+        # Most containers have one document. Decoding them here is faster.
+        if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:
+            body, checksum = (
+                container[: _SINGLE_NUMBER.size],
+                records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)[0],
+            )
+            if zlib.crc32(body) == checksum:
+                single_ids.append(first_document + body[1] + (body[2] << 8))
+                continue
+        mask[unpack_container(container, table, key).astype(np.intp) + first_document] = True
+    mask[single_ids] = True
+    return mask
+
+
+def unpack_container(container: memoryview, table: str, key: bytes) -> ContainerNumbers:
+    """Return the offsets in a container, ascending. Raises CorruptionError if it is damaged."""
+    body = records.unseal(container, table, key)
+    form = body[0] if len(body) else -1
+    try:
+        if form == _LISTED:
+            return np.frombuffer(body, "<u2", offset=1)
+        if form == _BITS and len(body) == 1 + _BITMAP_BYTES:
+            bits = np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little")
+            return np.flatnonzero(bits).astype(np.uint16)
+        if form == _RUNS:
+            return _expand_runs(np.frombuffer(body, "<u2", offset=1).reshape(-1, 2).astype(np.int64))
+    except ValueError:
+        pass
+    raise _make_corruption_error(table, key)
+
+
+def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
+    """Return the offsets in a container of runs or bits as the set bits of an integer.
+
+    Raises CorruptionError if the container is damaged or empty.
+    """
+    body = records.unseal(container, table, key)
+    bits = 0
+    if body[0] == _BITS:
+        bits = int.from_bytes(body[1:], "little")
+    elif len(body) % 4 == 1:
+        for first, last in struct.iter_unpack("<2H", body[1:]):
+            bits |= (2 << last) - (1 << first)  # the bits from first to last
+    if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
+        raise _make_corruption_error(table, key)
+    return bits
+
+
+def _make_corruption_error(table: str, key: bytes) -> CorruptionError:
+    """Return the error for a value that is not a container."""
+    return CorruptionError(f"table {table}, key {key.hex()}: the value is not a set of documents; run CHECK REPAIR")
+
+
+def _expand_runs(runs: npt.NDArray[np.int64]) -> ContainerNumbers:
+    """Return all offsets in runs, ascending. ``runs`` has the first and last offset of each, shape (runs, 2)."""
+    lengths = runs[:, 1] - runs[:, 0] + 1
+    starts = np.cumsum(lengths) - lengths  # of each run in the result
+    return (np.repeat(runs[:, 0] - starts, lengths) + np.arange(int(lengths.sum()))).astype(np.uint16)
+
+
+#: Documents per block.
+DOCUMENTS_PER_BLOCK = 256
+
+#: The columns of a row, in order. ``document`` is the position in the block on disk, and the id in memory.
+COLUMN_NAMES = ("document", "first_group", "groups", "chunks", "bytes", "changed", "left_out")
+ColumnValues = npt.NDArray[np.int64]
+DocumentColumns = tuple[int, ...]
+
+#: The number of documents in a block.
+_COUNT = struct.Struct("<H")
+#: The minimum of a column, and the bytes per distance.
+_FRAME = struct.Struct("<qB")
+#: The type of the distances, by bytes per distance; with 0 bytes, all are 0.
+_TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
+
+
+def to_row(record: DocumentRecord) -> DocumentColumns:
+    """Return the values of a document's numeric columns, in the order of :data:`COLUMN_NAMES`."""
+    return (
+        record.id,
+        record.first_group,
+        len(record.groups),
+        record.chunk_count,
+        record.size,
+        record.changed_at,
+        record.left_out,
+    )
+
+
+def pack_rows(rows: ColumnValues) -> bytes:
+    """Encode the rows of one block's documents, in order of the document id, as a block with a checksum.
+
+    ``rows`` has the shape (documents, columns).
+    """
+    table = rows.copy()
+    table[:, 0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block
+    minima = table.min(axis=0)
+    # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
+    distances = table.astype(np.uint64) - minima.astype(np.uint64)
+    headers = [_COUNT.pack(len(table))]
+    encoded_columns = []
+    for minimum, maximum, column in zip(minima.tolist(), distances.max(axis=0).tolist(), distances.T, strict=True):
+        width = next(width for width in _TYPES if maximum < 1 << (8 * width))
+        headers.append(_FRAME.pack(minimum, width))
+        if width:
+            encoded_columns.append(column.astype(_TYPES[width]).tobytes())
+    return records.seal(b"".join((*headers, *encoded_columns)))
+
+
+def unpack_columns(
+    block_number: int, stored: memoryview, table: str, key: bytes, names: Sequence[str] = COLUMN_NAMES
+) -> list[ColumnValues]:
+    """Decode the columns ``names`` of block ``block_number``, in order. ``table`` and ``key`` are named in errors.
+
+    ``names`` is a subset of :data:`COLUMN_NAMES` in the same order, beginning with ``document``. Raises CorruptionError
+    for an invalid block.
+    """
+    body = records.unseal(stored, table, key)
+    try:
+        (num_rows,) = _COUNT.unpack_from(body)
+        data_offset = _COUNT.size + len(COLUMN_NAMES) * _FRAME.size
+        columns: list[ColumnValues] = []
+        for index, name in enumerate(COLUMN_NAMES):
+            minimum, width = _FRAME.unpack_from(body, _COUNT.size + index * _FRAME.size)
+            if name in names:
+                number_type = _TYPES[width]
+                if number_type is None:
+                    columns.append(np.full(num_rows, minimum, np.int64))
+                else:
+                    distances = np.frombuffer(body, number_type, num_rows, data_offset).astype(np.int64)
+                    columns.append(distances + np.int64(minimum))
+            data_offset += width * num_rows
+    except (struct.error, ValueError, KeyError) as error:
+        raise CorruptionError(f"table {table}, key {key.hex()}: not a block of columns: {error}") from error
+    columns[0] += block_number * DOCUMENTS_PER_BLOCK
+    return columns
+
+
+def join_blocks(
+    blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
+) -> dict[str, ColumnValues]:
+    """Concatenate the columns of several blocks, and return them by name. ``names`` are the columns of each block."""
+    block_list = list(blocks)
+    if not block_list:
+        return {name: np.empty(0, np.int64) for name in names}
+    return {name: np.concatenate([block[index] for block in block_list]) for index, name in enumerate(names)}
