@@ -22,8 +22,7 @@ from .e5_weights import MAX_TOKENS, SOURCE_DIGEST, VOCABULARY_FILE, WIDTH
 from .onnx_export import export_model, get_models_folder
 from .onnx_runtime import DESCRIPTION_FILE, OnnxRuntime, Tokenize
 from .packaged_embedder import compute_digest
-from .protocol import EXPORT_PACKAGES, INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
-from .runtime_embedder import RuntimeEmbedder
+from .protocol import EXPORT_PACKAGES, INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER, RuntimeEmbedder
 
 #: The version of the export; raise it if the exported model returns other vectors.
 _EXPORT_VERSION = 1

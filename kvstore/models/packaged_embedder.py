@@ -19,8 +19,7 @@ from pathlib import Path
 from ..errors import EmbedderError
 from ..extensions.extras import find_first_missing
 from .onnx_runtime import DESCRIPTION_FILE, MODEL_FILE, TOKENIZER_FILE, OnnxRuntime, Tokenize
-from .protocol import DEFAULT_EMBEDDER
-from .runtime_embedder import RuntimeEmbedder
+from .protocol import DEFAULT_EMBEDDER, RuntimeEmbedder
 from .wordpiece_tokenizer import WordPieceTokenizer
 
 WEIGHTS_FOLDER = Path(__file__).parent / "minilm"

@@ -1,12 +1,14 @@
-"""The protocol of embedders.
+"""The protocol of embedders, and the base class of those that run a model in this process.
 
 In: texts of any length (a model can read only their beginnings). Out: one row of float32 per text, of length 1, so that
 a dot product is a cosine. A missing package, key or endpoint raises :class:`~kvstore.errors.EmbedderError` when it is
-first needed.
+first needed. A model that runs in this process is opened on first use, by one thread.
 """
 
 from __future__ import annotations
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
@@ -92,3 +94,51 @@ def normalised(vectors: npt.ArrayLike) -> Embeddings:
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Embeddings = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return scaled
+
+
+class Runtime(Protocol):
+    """A loaded model."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of components of a vector."""
+        ...
+
+    def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        ...
+
+
+class RuntimeEmbedder(ABC):
+    """An embedder whose model a :class:`Runtime` runs."""
+
+    poor = False
+
+    def __init__(self) -> None:
+        """Create an embedder whose model is loaded on first use."""
+        self._lock = threading.Lock()
+        self._loaded: Runtime | None = None
+
+    def load(self) -> None:
+        """Load the model now instead of on first use. Raises EmbedderError."""
+        self._get_runtime()
+
+    def embed(self, texts: Sequence[str]) -> Embeddings:
+        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        return self._get_runtime().encode("document", texts)
+
+    def embed_query(self, text: str) -> Embeddings:
+        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
+        row: Embeddings = self._get_runtime().encode("query", [text])[0]
+        return row
+
+    def _get_runtime(self) -> Runtime:
+        """Return the loaded model, which is opened on the first call."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._open_runtime()
+            return self._loaded
+
+    @abstractmethod
+    def _open_runtime(self) -> Runtime:
+        """Open the model's files for computation in this process. Raises EmbedderError."""

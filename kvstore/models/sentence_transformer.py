@@ -27,8 +27,7 @@ from .bert_export import write_bert
 from .onnx_export import export_model, get_models_folder
 from .onnx_runtime import OnnxRuntime
 from .packaged_embedder import ORIGINAL_DIGEST
-from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings
-from .runtime_embedder import Runtime, RuntimeEmbedder
+from .protocol import EXPORT_PACKAGES, INSTALL_MODELS, Embeddings, Runtime, RuntimeEmbedder
 from .torch_export import write_traced
 from .torch_runtime import TorchRuntime
 
