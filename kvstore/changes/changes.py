@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from ..extraction.extraction import ExtractedDocument
-from ..extraction.own_chunks import pack_chunks
+from ..extraction.validation import pack_chunks
 from ..process.collection_pause import pause_collection
 from ..registry import list_structures
 from ..registry.contract import RELATION_LINK

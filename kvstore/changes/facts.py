@@ -20,7 +20,7 @@ import numpy.typing as npt
 from .. import registry
 from ..arguments import format_count
 from ..errors import InputError
-from ..extraction.own_chunks import unpack_chunks
+from ..extraction.validation import unpack_chunks
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.contract import TRIPLE_LINK
 from ..registry.fact import BoundStatement, ChangeContext, DocumentFact, ExportLine, Fact, Fields, StatedFact

@@ -27,8 +27,7 @@ from ..extraction.extraction import (
     collect_vectors,
     derive_chunked,
 )
-from ..extraction.own_chunks import unpack_chunks
-from ..extraction.validation import ValidDocument, validate
+from ..extraction.validation import ValidDocument, unpack_chunks, validate
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import (

@@ -16,8 +16,7 @@ from ..arguments import check_text
 from ..changes import facts
 from ..changes.pending import PendingDocument, make_pending
 from ..errors import ArgumentError, InputError
-from ..extraction.own_chunks import unpack_chunks
-from ..extraction.validation import PAIRS_FORMAT, validate
+from ..extraction.validation import PAIRS_FORMAT, unpack_chunks, validate
 from ..registry.fact import DocumentFact, Key, StatedFact, Value
 from ..sql.suggestions import make_document_error, make_entity_error
 from ..structures.documents.document_triples import parse_triples

@@ -52,7 +52,7 @@ class DocumentRecord:
     ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
     1970, UTC. ``origin`` is the folder it was ingested from. ``left_out`` counts the characters of its page that were
     removed as navigation. ``own_chunks`` describes chunk boundaries set by the user, in the format of
-    :mod:`kvstore.extraction.own_chunks`.
+    :mod:`kvstore.extraction.validation`.
     """
 
     id: int
