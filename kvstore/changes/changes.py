@@ -44,8 +44,7 @@ from ..text.normalize import to_entity_key
 from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
 from .facts import iter_document_facts
 from .full_delta import iter_batches, make_parts_reader
-from .introductions import NameChanges
-from .linking import Linker
+from .linking import Linker, NameChanges
 from .pending import PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 
