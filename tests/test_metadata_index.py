@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kvstore
-from kvstore.derived.metadata_index import columns, document_sets
+from kvstore.derived.metadata_index import metadata_encoding as encoding
 from kvstore.derived.metadata_index.metadata_encoding import (
     FIELD,
     decode_value,
@@ -58,12 +58,12 @@ def test_a_set_is_changed_as_sets_are_and_equal_sets_have_equal_bytes(
     added -= stored
     if not stored:
         return
-    before = memoryview(document_sets.pack_container(stored))
-    after = document_sets.change_container(before, added, removed, "t", b"k")
+    before = memoryview(encoding.pack_container(stored))
+    after = encoding.change_container(before, added, removed, "t", b"k")
     left = (stored - removed) | added
-    assert after == (document_sets.pack_container(left) if left else None)
+    assert after == (encoding.pack_container(left) if left else None)
     if after is not None:
-        assert document_sets.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(left)
+        assert encoding.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(left)
         assert len(after) <= 1 + 1024 + 4
 
 
@@ -356,9 +356,9 @@ def test_columns_of_distant_numbers_stay_exact() -> None:
     row = (3, 1, 1, 5, (1 << 53) + 1, 0, 0)
     other = (4, 2, 1, 5, -(1 << 62), 0, 0)
     key = bytes(4)
-    stored = memoryview(columns.pack_rows(np.array([row, other])))
-    unpacked = columns.unpack_columns(0, stored, "t", key)
-    assert [column.dtype for column in unpacked] == [np.int64] * len(columns.COLUMN_NAMES)
+    stored = memoryview(encoding.pack_rows(np.array([row, other])))
+    unpacked = encoding.unpack_columns(0, stored, "t", key)
+    assert [column.dtype for column in unpacked] == [np.int64] * len(encoding.COLUMN_NAMES)
     assert list(zip(*(column.tolist() for column in unpacked), strict=True)) == [row, other]
 
 
@@ -366,4 +366,4 @@ def test_the_worked_examples_of_the_format_hold() -> None:
     text = files("kvstore.storage").joinpath("FORMAT.md").read_text(encoding="utf-8")
     key = (encode_field_prefix(FIELD, ["year"]) or b"") + encode_number(2024) + bytes(4)
     assert f"`{key[:1].hex()} {key[1:5].hex()} 00 10 {key[7:15].hex()} {key[15:17].hex()} 00 00000000`" in text
-    assert f"`{document_sets.pack_container([7])[:-4].hex(' ')}`" in text
+    assert f"`{encoding.pack_container([7])[:-4].hex(' ')}`" in text

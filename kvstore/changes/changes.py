@@ -21,8 +21,8 @@ from ..extraction.validation import pack_chunks
 from ..process.collection_pause import pause_collection
 from ..registry import list_structures
 from ..registry.contract import RELATION_LINK
+from ..registry.derivation import list_stored_derivations
 from ..registry.fact import ChangeContext, DocumentFact, StatedFact
-from ..registry.stored_derivations import list_stored_derivations
 from ..registry.structure_versions import require_maintained
 from ..settings import FixedSettings
 from ..storage.view import WriteView

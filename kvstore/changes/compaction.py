@@ -117,7 +117,7 @@ def _pack_vectors(view: WriteView, dimension: int) -> bool:
 
     Empties at most :data:`MAX_EMPTIED_BLOCKS` blocks per space. Returns False if no vector was moved.
     """
-    from ..registry.stored_derivations import list_stored_derivations
+    from ..registry.derivation import list_stored_derivations
     from ..structures.derived_parts import DerivedPartWriter
     from ..structures.documents.chunks import ChunkWriter
     from ..structures.vectors.vectors import VectorWriter

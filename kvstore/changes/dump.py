@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry import list_generation_kinds, list_structures
-from ..registry.stored_derivations import list_maintained_derivations
+from ..registry.derivation import list_maintained_derivations
 from ..structures.indexes.generations import dump_generation
 from ..structures.logical import LogicalNames
 from ..structures.state import State

@@ -17,7 +17,7 @@ from ..errors import CorruptionError
 from ..extraction.extraction import collect_vectors
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.contract import MaintainedIndex, iter_unbuilt_documents
-from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
+from ..registry.derivation import StoredDerivation, list_stored_derivations
 from ..registry.structure_versions import require_maintained, write_versions
 from ..storage import records
 from ..storage.environment import View, WriteTransaction

@@ -1,7 +1,7 @@
 """The names that a change makes known or unknown, and their links to the text locations that mention them.
 
-Introductions are collected by name and written once. In: names introduced and withdrawn by documents, edges and aliases.
-On disk: the slots of ``entities``. Out: the new names, and the names without any introduction left.
+Introductions are collected by name and written once. In: names introduced and withdrawn by documents, edges and
+aliases. On disk: the slots of ``entities``. Out: the new names, and the names without any introduction left.
 
 Linking works in both directions. In: documents just written, names just introduced, and deletions. On disk:
 ``mentions`` and ``place_mentions`` (location → names) and the block lists of the entity filter (name → locations), kept

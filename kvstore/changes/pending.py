@@ -35,10 +35,10 @@ from ..registry.derivation import (
     derive_parts,
     has_context,
     list_context_facts,
+    list_maintained_derivations,
     list_missing_texts,
 )
 from ..registry.fact import Key, StatedFact, Value
-from ..registry.stored_derivations import list_maintained_derivations
 from ..settings import FixedSettings
 from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord

@@ -23,9 +23,8 @@ import numpy as np
 from ..errors import CorruptionError, InputError, KvstoreError
 from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, derive
 from ..registry import INDEXES, list_store_tables
-from ..registry.derivation import derive_parts, list_context_facts, list_missing_texts
+from ..registry.derivation import derive_parts, list_context_facts, list_maintained_derivations, list_missing_texts
 from ..registry.fact import DocumentFact, StatedFact
-from ..registry.stored_derivations import list_maintained_derivations
 from ..registry.structure_versions import write_versions
 from ..settings import FixedSettings
 from ..storage import records

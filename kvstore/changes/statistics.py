@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..registry import list_structures
-from ..registry.stored_derivations import list_maintained_derivations
+from ..registry.derivation import list_maintained_derivations
 from ..structures import tables
 from ..structures.state import State
 from .facts import list_stated_fact_kinds

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arguments import format_count
 from ..errors import KvstoreError
-from ..registry.stored_derivations import StoredDerivation, list_stored_derivations
+from ..registry.derivation import StoredDerivation, list_stored_derivations
 from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors

@@ -4,9 +4,9 @@ In: a key, a text, and the document's other fields. Out: a :class:`ValidDocument
 has the same document, before any expensive work. An invalid document is an InputError.
 
 The user can set the chunks of a document, in place of automatic chunking: the whole document, or spans of its text. In:
-the ``chunks`` argument given with a document. Out: checked :data:`OwnChunks`, in characters of the text with ``\\n`` line
-ends. On disk, in the document's record: None, ``whole``, or two numbers per chunk: the distance in characters from the
-end of the previous chunk (or the beginning of the text), and the length.
+the ``chunks`` argument given with a document. Out: checked :data:`OwnChunks`, in characters of the text with ``\\n``
+line ends. On disk, in the document's record: None, ``whole``, or two numbers per chunk: the distance in characters from
+the end of the previous chunk (or the beginning of the text), and the length.
 """
 
 from __future__ import annotations

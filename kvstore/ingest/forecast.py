@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ReaderError
-from ..registry.derivation import derive_parts, list_missing_texts
-from ..registry.stored_derivations import list_maintained_derivations
+from ..registry.derivation import derive_parts, list_maintained_derivations, list_missing_texts
 from .engines.processes import ProcessEngine
 from .file_documents import FileDocument
 from .file_visit import FileVisit, compute_reading_digest

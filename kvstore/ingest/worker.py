@@ -35,8 +35,7 @@ from ..errors import KvstoreError, OutOfMemoryError
 from ..extraction.extraction import ANY_SPACE, collect_vectors
 from ..models.embedder import open_recorded_embedder
 from ..models.language import open_language
-from ..registry.derivation import derive_parts, list_missing_texts
-from ..registry.stored_derivations import StoredDerivation, list_maintained_derivations
+from ..registry.derivation import StoredDerivation, derive_parts, list_maintained_derivations, list_missing_texts
 from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.environment import Environment
 from ..structures.documents.documents import Documents

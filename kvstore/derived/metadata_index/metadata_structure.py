@@ -1,8 +1,8 @@
 """The metadata, language and columns of documents as a structure: read by conditions, maintained in the commit.
 
 On disk: ``metadata_sets`` (key of a value, index of a container of 8,192 documents u32 → the documents that have it,
-see :mod:`.value_keys` and :mod:`.document_sets`), ``metadata_columns`` (index of a block of 256 documents u32 → their
-columns, see :mod:`.columns`). Out: sets of documents, as masks by id, and columns.
+see :mod:`.metadata_encoding`), ``metadata_columns`` (index of a block of 256 documents u32 → their
+columns). Out: sets of documents, as masks by id, and columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...structures.documents.documents import DocumentRecord
 from ...structures.logical import LogicalNames
 from ...structures.state import State
 from ...text.languages import get_language_code
-from . import columns, document_sets
+from . import metadata_encoding as encoding
 from .metadata_encoding import (
     LANGUAGE_COLUMN,
     NUMBER,
@@ -39,7 +39,7 @@ METADATA_SETS = "metadata_sets"
 METADATA_COLUMNS = "metadata_columns"
 
 #: The columns that locate a document's chunks.
-_EXTENT_COLUMNS = columns.COLUMN_NAMES[:4]
+_EXTENT_COLUMNS = encoding.COLUMN_NAMES[:4]
 #: A key suffix that sorts after the index of every container.
 _END = b"\xff" * 5
 
@@ -73,22 +73,22 @@ class MetadataIndex:
 
     def find_range(self, start: bytes, stop: bytes) -> DocumentMask:
         """Return the documents that have any value with ``start`` <= index key < ``stop``."""
-        return document_sets.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
+        return encoding.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
         """Return the documents that have a value with ``start`` <= index key < ``stop`` that ``accepts`` accepts."""
         rows = self._view.scan(METADATA_SETS, start, stop)
         # The key of a row is the index key of a value, followed by the index of the container.
         matching_rows = (
-            (key, container) for key, container in rows if accepts(bytes(key[: -document_sets.CONTAINER_INDEX_BYTES]))
+            (key, container) for key, container in rows if accepts(bytes(key[: -encoding.CONTAINER_INDEX_BYTES]))
         )
-        return document_sets.build_mask(matching_rows, self.size, METADATA_SETS)
+        return encoding.build_mask(matching_rows, self.size, METADATA_SETS)
 
     def read_columns(self) -> dict[str, ColumnValues]:
         """Return the columns of all documents, in order of id. The caller must not modify them."""
         all_columns = None if self._cache is None else self._cache.get_columns(self._change)
         if all_columns is None:
-            all_columns = columns.join_blocks(
+            all_columns = encoding.join_blocks(
                 self._read_block(key, value) for key, value in self._view.scan(METADATA_COLUMNS)
             )
             if self._cache is not None:
@@ -97,9 +97,9 @@ class MetadataIndex:
 
     def build_allowed(self, documents: ColumnValues) -> AllowedDocuments:
         """Return the set of allowed documents, given by ascending ids, with the ranges of their chunks."""
-        block_numbers = np.unique(documents // columns.DOCUMENTS_PER_BLOCK)
+        block_numbers = np.unique(documents // encoding.DOCUMENTS_PER_BLOCK)
         # If most blocks are needed, all are read, because all columns together are cached.
-        if 2 * len(block_numbers) * columns.DOCUMENTS_PER_BLOCK > self.size:
+        if 2 * len(block_numbers) * encoding.DOCUMENTS_PER_BLOCK > self.size:
             column_values = self.read_columns()
         else:
             keys = [records.encode_u32(block_number) for block_number in block_numbers.tolist()]
@@ -107,7 +107,7 @@ class MetadataIndex:
             blocks = (
                 self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored_blocks if value is not None
             )
-            column_values = columns.join_blocks(blocks, _EXTENT_COLUMNS)
+            column_values = encoding.join_blocks(blocks, _EXTENT_COLUMNS)
         rows = np.flatnonzero(np.isin(column_values["document"], documents, assume_unique=True))
         ids, first_groups, group_counts = (
             column_values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups")
@@ -125,17 +125,17 @@ class MetadataIndex:
         masks: dict[str, DocumentMask] = {}
         for key, value in self._view.scan(METADATA_SETS, prefix, prefix + _END):
             # With its kind, without the container's index.
-            encoded_value = bytes(key[len(prefix) - len(TEXT) : -document_sets.CONTAINER_INDEX_BYTES])
+            encoded_value = bytes(key[len(prefix) - len(TEXT) : -encoding.CONTAINER_INDEX_BYTES])
             mask = masks.setdefault(str(decode_value(encoded_value)), self.make_empty_mask())
-            mask |= document_sets.build_mask([(key, value)], self.size, METADATA_SETS)
+            mask |= encoding.build_mask([(key, value)], self.size, METADATA_SETS)
         return list(masks.items())
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Yield the key of each value with ids of documents that have it. A key occurs once per container."""
         for key, value in self._view.scan(METADATA_SETS):
-            index_start = len(key) - document_sets.CONTAINER_INDEX_BYTES
-            first_document = records.U32.unpack(key[index_start:])[0] * document_sets.DOCUMENTS_PER_CONTAINER
-            offsets = document_sets.unpack_container(value, METADATA_SETS, key).astype(np.int64)
+            index_start = len(key) - encoding.CONTAINER_INDEX_BYTES
+            first_document = records.U32.unpack(key[index_start:])[0] * encoding.DOCUMENTS_PER_CONTAINER
+            offsets = encoding.unpack_container(value, METADATA_SETS, key).astype(np.int64)
             yield bytes(key[:index_start]), (offsets + first_document).tolist()
 
     def count_records(self) -> dict[str, int]:
@@ -143,10 +143,10 @@ class MetadataIndex:
         return {"values": self._view.count(METADATA_SETS)}
 
     def _read_block(
-        self, key: bytes, value: memoryview, names: Sequence[str] = columns.COLUMN_NAMES
+        self, key: bytes, value: memoryview, names: Sequence[str] = encoding.COLUMN_NAMES
     ) -> list[ColumnValues]:
         """Return the values in a stored block of the columns ``names``, in their order."""
-        return columns.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
+        return encoding.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
 class MetadataMaintainer:
@@ -168,21 +168,21 @@ class MetadataMaintainer:
         if self._previous_index is None:
             self._previous_index = MetadataIndex(self._write_view, self._state.counters.next_document)
         self._collect_set_changes(record, self._previous_index.get_language(record.id), is_removed=True)
-        self._row_changes.setdefault(record.id // columns.DOCUMENTS_PER_BLOCK, {})[record.id] = None
+        self._row_changes.setdefault(record.id // encoding.DOCUMENTS_PER_BLOCK, {})[record.id] = None
 
     def apply_delta(self, delta: Delta) -> None:
         """Add the values and columns of new documents, and write them with the removals collected before."""
         for added in delta.added:
             self._collect_set_changes(added.record, get_language_code(added.language), is_removed=False)
-            row = columns.to_row(added.record)
-            self._row_changes.setdefault(added.record.id // columns.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
+            row = encoding.to_row(added.record)
+            self._row_changes.setdefault(added.record.id // encoding.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()
         self._previous_index = None
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
         """Collect the changes of the sets of all values of an added document or, if ``is_removed``, a removed one."""
-        container_index, offset = divmod(record.id, document_sets.DOCUMENTS_PER_CONTAINER)
+        container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
             added_offsets, removed_offsets = self._set_changes.setdefault(key + key_suffix, (set(), set()))
@@ -194,7 +194,7 @@ class MetadataMaintainer:
         changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write_view.get_many(METADATA_SETS, keys), strict=True):
             added, removed = self._set_changes[key]
-            container = document_sets.change_container(value, added, removed, METADATA_SETS, key)
+            container = encoding.change_container(value, added, removed, METADATA_SETS, key)
             if container is not None or value is not None:
                 changes[key] = container
         self._write_view.change_many(METADATA_SETS, changes)
@@ -209,14 +209,14 @@ class MetadataMaintainer:
         for block_number, key, stored_block in zip(block_numbers, keys, stored_blocks, strict=True):
             row_changes = self._row_changes[block_number]
             new_rows = [row for row in row_changes.values() if row is not None]
-            rows = np.array(new_rows, np.int64).reshape(-1, len(columns.COLUMN_NAMES))
+            rows = np.array(new_rows, np.int64).reshape(-1, len(encoding.COLUMN_NAMES))
             if stored_block is not None:
-                stored = columns.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
+                stored = encoding.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
                 documents = stored[0].tolist()  # the first column
                 is_unchanged = [document not in row_changes for document in documents]
                 rows = np.concatenate((np.stack(stored, axis=1)[is_unchanged], rows))
             if len(rows):
-                changes[key] = columns.pack_rows(rows[np.argsort(rows[:, 0])])
+                changes[key] = encoding.pack_rows(rows[np.argsort(rows[:, 0])])
             elif stored_block is not None:
                 changes[key] = None
         self._write_view.change_many(METADATA_COLUMNS, changes)
@@ -241,7 +241,7 @@ class MetadataStructure:
         """Return the rows of both tables, with the keys of documents in place of their ids."""
         column_values = content.read_columns()
         # Ids of chunks, and the time when a document was stored, are not part of its content.
-        dumped_names = [name for name in columns.COLUMN_NAMES if name not in ("first_group", "changed")]
+        dumped_names = [name for name in encoding.COLUMN_NAMES if name not in ("first_group", "changed")]
         document_rows = zip(*(column_values[name].tolist() for name in dumped_names), strict=True)
         return {
             METADATA_SETS: (

@@ -26,7 +26,7 @@ from typing import Any, Self, cast
 
 from ...errors import EngineError
 from ...extensions.extras import import_extra
-from ...registry.stored_derivations import StoredDerivation, get_derivation, list_maintained_derivations
+from ...registry.derivation import StoredDerivation, get_derivation, list_maintained_derivations
 from ...structures.state import State
 from ..sources import Source
 from ..transport import Inbox, frame_message

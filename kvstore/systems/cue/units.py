@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ...derived.passage_graph.rows import classify_form, find_heading_names, mark_nested
 from ...registry.chunked_text import load_chunked_text
-from ...registry.stored_derivations import StoredDerivation, list_stored_derivations
+from ...registry.derivation import StoredDerivation, list_stored_derivations
 from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_id
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
