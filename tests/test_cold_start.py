@@ -30,7 +30,6 @@ UNASKED = (
     "kvstore.changes.changes",
     "kvstore.database.index_worker",
     "kvstore.database.owned_transaction",
-    "kvstore.database.owned_transaction",
     "kvstore.database.transaction",
     "kvstore.extraction",
     "kvstore.retrieval.dense_search",
@@ -76,7 +75,6 @@ def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path)
 UNQUERIED = (
     "kvstore.answering.answer",
     "kvstore.changes.changes",
-    "kvstore.database.owned_transaction",
     "kvstore.database.owned_transaction",
     "kvstore.database.transaction",
     "kvstore.derived",
