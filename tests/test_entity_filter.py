@@ -22,7 +22,7 @@ from hypothesis_profile import num_examples
 from kvstore.errors import ClosedError, EntityNotFoundError, InputError, ReadOnlyError, SettingsMismatchError
 from kvstore.storage.environment import Environment, View, WriteTransaction
 from kvstore.structures import tables
-from kvstore.structures.filter import addresses as address_lists
+from kvstore.structures.filter import block_lists
 from kvstore.structures.filter.entity_filter import EntityFilter
 from kvstore_cext.filter import NameHash
 
@@ -434,9 +434,9 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
 def test_long_lists_of_many_names_change_together(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"name {number}" for number in range(30)]
     asked: list[int] = []
-    change = address_lists.BlockLists.change_many
+    change = block_lists.BlockLists.change_many
     monkeypatch.setattr(
-        address_lists.BlockLists,
+        block_lists.BlockLists,
         "change_many",
         lambda self, changes: asked.append(len(changes)) or change(self, changes),  # type: ignore[func-returns-value]
     )
@@ -492,7 +492,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
         filter_.flush()
     with env.snapshot() as snapshot:
         filter_ = EntityFilter(snapshot, hash_seed=SEED)
-        with mock.patch.object(address_lists, "_decompress_block", wraps=address_lists._decompress_block) as unpacked:
+        with mock.patch.object(block_lists, "_decompress_block", wraps=block_lists._decompress_block) as unpacked:
             assert filter_.get_addresses_below(["name"], 1 << 56) == [(3, 5)]
         assert unpacked.call_count <= 4
 

@@ -1,7 +1,7 @@
 """The entity filter: the names a store knows, and the addresses of each.
 
 In: keys, which are names in normal form (``to_entity_key``), and addresses (u64). On disk: a directory of cuckoo-filter
-pages whose slots lead to block lists (``filter_pages.py``, ``addresses.py``, FORMAT.md). Out: entities, addresses,
+pages whose slots lead to block lists (``filter_pages.py``, ``block_lists.py``, FORMAT.md). Out: entities, addresses,
 and the occurrences of known names in a text. Every hit is confirmed against the stored key, so a lookup never returns
 another name's entry. Invalid input raises InputError or EntityNotFoundError, damage CorruptionError.
 
