@@ -1,11 +1,11 @@
-"""Changes to the entity forest: stated and withdrawn edges, and the accepted edges, nodes and trees that follow from them.
+"""Changes to the entity forest: stated and withdrawn edges, and the accepted edges, nodes and trees that follow.
 
 In: assertions of documents and of the user, by tree name and entity. On disk: the tables of
 :mod:`~kvstore.structures.forest.forest`. Out: the added or removed nodes, for the block lists of the entities.
 
 The accepted edges of a tree are the transitive reduction of the stated ones; the result equals that of
-:mod:`~kvstore.structures.forest.edge_filter`. It is kept up to date with one edge at a time that is stated for the first
-time, has changed its strength, or is no longer stated. On disk: ``edges_up`` and ``edges_down`` (accepted edges),
+:mod:`~kvstore.structures.forest.edge_filter`. It is kept up to date with one edge at a time that is stated for the
+first time, has changed its strength, or is no longer stated. On disk: ``edges_up`` and ``edges_down`` (accepted edges),
 ``refused_up`` and ``refused_down`` (the others, with the reason), and ``looped_edges`` (edges on a cycle of stated
 edges, with their strength). A change searches only the nodes it can affect:
 
