@@ -136,7 +136,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
     # docs/design.md
-    "For a question about a subject that no document covers, abstained is true and the answer names the "
+    "For a question about a subject that no document covers, the answer has abstained = True and names the "
     "nearest chunks.": (
         "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
@@ -266,10 +266,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
-    "Replacing a document therefore writes tens of pages instead of hundreds.": (
+    "With the change buffer, replacing a document writes tens of pages instead of hundreds.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
-    "A package imports only packages below it, and there are no import cycles; make lint checks this.": (
+    "A package imports only packages of lower layers, and there are no import cycles; make lint checks this.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
