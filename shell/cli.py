@@ -38,7 +38,7 @@ from .statement_commands import ask, check, compact, info, shell
 )
 @click.version_option(kvstore.__version__, prog_name="kvstore")
 def cli() -> None:
-    """An embedded knowledge store: documents in, answers with citations out."""
+    """Store documents in an embedded knowledge store, and get answers with citations."""
 
 
 @cli.command()
@@ -52,9 +52,9 @@ def cli() -> None:
     "wait until the copy is complete.",
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
-    """Copy STORE to DESTINATION.
+    """Copy the current state of STORE to DESTINATION.
 
-    The copy has the current state of STORE. Other processes can read and write during the backup."""
+    Other processes can read and write STORE during the backup."""
     with open_store_at(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         report_message(f"copied {store} to {destination}")
@@ -67,7 +67,7 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 def migrate(store: Path, no_backup: bool) -> int:
     """Convert STORE to the format of this version.
 
-    A backup of the old store is kept next to it."""
+    kvstore keeps a backup of the old store in the same folder as STORE."""
 
     with explain_missing_store(store):
         migration = kvstore.migrate(store, backup=not no_backup)
@@ -97,13 +97,13 @@ def completion(shell: str) -> int:
 
 @cli.command()
 @click.option(
-    "--store", type=click.Path(path_type=Path), help="Create the store here and keep it (default: a temporary folder)."
+    "--store", type=click.Path(path_type=Path), help="Folder of the store, which is kept (default: temporary)."
 )
-@click.option("--embedder", metavar="NAME", help="Embedder of the store (default: the best one that is installed).")
+@click.option("--embedder", metavar="NAME", help="Embedder of the store (default: the best installed embedder).")
 def demo(store: Path | None, embedder: str | None) -> int:
     """Run a tour with sample documents.
 
-    The tour ingests the documents, looks up names, asks questions, changes a document and asks again."""
+    The tour ingests the documents, looks up names, asks questions, changes a document and asks the same again."""
     from .demo import run_tour
 
     return run_tour(store, embedder)
@@ -114,7 +114,7 @@ def demo(store: Path | None, embedder: str | None) -> int:
 def plugins(mode: str | None) -> int:
     """List the plug-ins of installed packages.
 
-    Plug-ins are embedders, readers, strategies and commands. The column state shows problems."""
+    Plug-ins are embedders, readers, strategies and commands. The column "state" shows if a plug-in has a problem."""
     from shutil import get_terminal_size
 
     from .render import write_result
@@ -132,11 +132,11 @@ def plugins(mode: str | None) -> int:
 
 @cli.command()
 @STORE
-@click.option("--write", is_flag=True, help="Let clients change the store, and create it if it is missing.")
+@click.option("--write", is_flag=True, help="Let clients change the store; create the store if it is missing.")
 @click.option(
     "--tokens", type=click.IntRange(500), default=2000, show_default=True, help="Maximum size of a result in tokens."
 )
-@click.option("--strategy", metavar="NAME", help="Strategy for calls that do not name one.")
+@click.option("--strategy", metavar="NAME", help="Strategy for calls that name no strategy.")
 @click.option(
     "--where",
     metavar="CONDITION",
@@ -159,9 +159,10 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 (default 0: any free port).")
 @click.option("--no-browser", is_flag=True, help="Print the URL, but do not open a browser.")
 def explore(store: Path, port: int, no_browser: bool) -> int:
-    """Browse STORE in a web browser.
+    """Show STORE in a web browser.
 
-    The explorer runs on this machine until Ctrl-C. Access is read-only and needs the printed URL."""
+    The explorer runs on this machine until you press Ctrl-C. It cannot change STORE. Only users who know the printed
+    URL can open it."""
     from kvstore.integrations.explore.serving import serve
 
     def announce(address: str) -> None:
@@ -178,11 +179,11 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 @STORE
 @click.argument("name", required=False)
 @click.option(
-    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="Maximum number of steps from NAME."
+    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="Maximum distance from NAME, in edges."
 )
 @click.option("--tree", metavar="TREE", help="Only this tree.")
 @click.option(
-    "--limit", type=click.IntRange(0), default=150, show_default=True, help="Maximum number of names; 0: all."
+    "--limit", type=click.IntRange(0), default=150, show_default=True, help="Maximum number of names (0: no limit)."
 )
 @click.option(
     "--to",
@@ -190,12 +191,12 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     shell_complete=completing.complete_files,
-    help="File to write. Its ending selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
+    help="File to write. The extension selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of names to a file.
 
-    The file of --to contains the graph around NAME, or all trees of STORE without NAME, as a picture or as data."""
+    The graph contains the names around NAME. Without NAME, the graph contains all trees of STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

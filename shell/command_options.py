@@ -36,7 +36,8 @@ _SETTINGS_OPTIONS = (
         "settings",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Setting of a new store, such as chunk_tokens=200 (repeatable); an existing store must have the same.",
+        help="Setting of a new store, such as chunk_tokens=200 (repeatable). An existing store must have the same "
+        "value.",
     ),
     click.option("--language", metavar="NAME", help="Same as --setting language=NAME: en, rules, or a spaCy pipeline."),
     click.option("--stemmer", metavar="NAME", help="Same as --setting stemmer=NAME: english, german, ..., none."),
@@ -55,8 +56,8 @@ PARAMETERS = click.option(
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of :NAME in statements, such as year=2024 (repeatable). The value is a number if it looks like one, "
-    "otherwise text.",
+    help="Value of the parameter :NAME of statements, such as year=2024 (repeatable). A value that is written as a "
+    "number is a number; any other value is text.",
 )
 
 
@@ -107,7 +108,7 @@ INCLUDE = click.option(
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="Only ingest files of folders that match, such as '*.wiki' (repeatable).",
+    help="Ingest only the files of folders that match this pattern, such as '*.wiki' (repeatable).",
 )
 READER_OPTIONS = click.option(
     "-o",
@@ -115,8 +116,8 @@ READER_OPTIONS = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the reader (repeatable): encoding; for rows also key, text, title (names of columns or fields) and "
-    "delimiter; for pairs also child, parent and tree.",
+    help="Option of the reader (repeatable): encoding. The format rows also has the options key, text, title (names of "
+    "columns or fields) and delimiter; the format pairs also has child, parent and tree.",
 )
 
 

@@ -42,13 +42,13 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     "questions_file",
     type=click.Path(path_type=Path),
     shell_complete=completing.complete_files,
-    help="Ask the questions of this file, one per line, as text or JSON (default: made from the documents).",
+    help="File of questions, one per line, as text or JSON (default: questions that rules make from the documents).",
 )
 @click.option(
     "--save-questions",
     "saved_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the questions to this file, so that you can correct them and ask them again.",
+    help="Write the questions to this file. You can edit the file and use it with --questions.",
 )
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Compare this strategy (repeatable).")
 @click.option(
@@ -58,7 +58,7 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
 @click.option(
     "--no-chunk-sizes",
     is_flag=True,
-    help="Skip the comparison of chunk sizes, which embeds a sample of the documents again.",
+    help="Do not compare chunk sizes (the comparison embeds a sample of the documents again).",
 )
 @click.option(
     "--html",
@@ -74,8 +74,8 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     multiple=True,
     callback=_parse_bounds,
     metavar="[NAME=]SHARE",
-    help="Exit with 1 if a figure of the current strategy is below SHARE: right (default), answered, refused or hit@3 "
-    "(repeatable).",
+    help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). NAME is right "
+    "(default), answered, refused or hit@3.",
 )
 @MODE
 def evaluate(
@@ -91,10 +91,10 @@ def evaluate(
     bounds: list[tuple[str, float]],
     mode: str | None,
 ) -> int:
-    """Measure how well STORE answers, and which settings are better.
+    """Measure the answers of STORE, and compare settings.
 
-    Rules make the questions from headings, definitions, tables and dates of the documents; a file can replace them.
-    Near misses are questions that no document answers and that kvstore should refuse.
+    Rules make the questions from headings, definitions, tables and dates of the documents. Near misses are questions
+    that no document answers and that kvstore should refuse to answer.
     """
     from kvstore import evaluation
     from kvstore.evaluation.report_page import format_report_page

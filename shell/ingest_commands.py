@@ -36,7 +36,7 @@ from .command_options import (
 @FORMAT
 @INCLUDE
 @click.option(
-    "--prune", is_flag=True, help="Delete documents whose files no longer exist in the given folders and patterns."
+    "--prune", is_flag=True, help="Delete the documents of these folders and patterns whose files no longer exist."
 )
 @click.option(
     "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
@@ -47,14 +47,14 @@ from .command_options import (
 @click.option(
     "--workers",
     type=click.IntRange(0, 64),
-    help="Number of worker processes that read and embed (default: by the size of the input; 0: none).",
+    help="Number of worker processes that read and embed files (0: no worker; default: depends on the amount of data).",
 )
 @click.option(
     "--engine",
     default="processes",
     metavar="NAME",
     show_default=True,
-    help="Where the workers run: processes (on this machine), ray://local or ray://HOST:PORT.",
+    help="Place where the workers run: processes (of this machine), ray://local or ray://HOST:PORT.",
 )
 @click.option(
     "--time-limit",
@@ -68,7 +68,7 @@ from .command_options import (
     "--memory-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="MEGABYTES",
-    help="Maximum memory of a worker (default: half of the machine's memory, divided by the workers).",
+    help="Maximum memory of a worker (default: half of the machine's memory, divided by the number of workers).",
 )
 @READER_OPTIONS
 def ingest(
@@ -89,9 +89,9 @@ def ingest(
     memory_limit: float | None,
     options: tuple[str, ...],
 ) -> int:
-    """Ingest files, folders and globs into STORE.
+    """Ingest files, folders and glob patterns into STORE.
 
-    The command creates STORE if it does not exist."""
+    The command creates STORE if STORE does not exist."""
     from kvstore.language import format_count
 
     from .interrupts import DeferredInterrupts
@@ -179,8 +179,8 @@ def _format_counts(report: kvstore.IngestReport) -> str:
     "--poll",
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
-    help="Poll the folders at this interval instead of using notifications of the system (default 2 without the "
-    "extra watch).",
+    help="Look for changes at this interval, instead of using notifications of the operating system (default without "
+    "the extra watch: 2).",
 )
 @READER_OPTIONS
 def watch(
@@ -198,9 +198,9 @@ def watch(
     poll: float | None,
     options: tuple[str, ...],
 ) -> int:
-    """Keep STORE in sync with FOLDER... until Ctrl-C.
+    """Keep STORE in sync with FOLDER... until you press Ctrl-C.
 
-    The command creates STORE if it does not exist."""
+    The command creates STORE if STORE does not exist."""
     from .watching import ingest_on_change, make_watcher
 
     for folder in folders:

@@ -59,11 +59,11 @@ def _list_strategies() -> list[str]:
     multiple=True,
     metavar="FILE",
     shell_complete=completing.complete_files,
-    help="Run a script and exit; - is standard input (repeatable).",
+    help="Run the statements in this file and exit (repeatable); - is standard input.",
 )
 @PARAMETERS
 @MODE
-@click.option("--readonly", is_flag=True, help="Open the store read-only; do not create it.")
+@click.option("--readonly", is_flag=True, help="Open the store read-only; do not create a store.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
 @click.option(
     "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
@@ -86,10 +86,11 @@ def shell(
     lock_timeout: float,
     no_warn: bool,
 ) -> int:
-    """Run statements on STORE, or without STORE on an empty temporary store.
+    """Run statements on STORE.
 
-    The shell is interactive unless statements come from -c, -f or standard input. If STORE does not exist, the
-    shell creates it; a script creates STORE only when a statement stores something.
+    Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c,
+    -f or standard input. If STORE does not exist, the interactive shell creates STORE; a script creates STORE only if a
+    statement stores something.
     """
 
     if store is None:
@@ -198,12 +199,14 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     "--using",
     metavar="STRATEGY",
     shell_complete=completing.complete_words(_list_strategies),
-    help="Retrieval strategy; the statement SHOW STRATEGIES lists all strategies.",
+    help="Retrieval strategy. The statement SHOW STRATEGIES lists all strategies.",
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Number of hits that the answer uses as evidence.")
-@click.option("--depth", type=click.IntRange(0, 64), help="Number of levels of abstracts to expand.")
+@click.option("--depth", type=click.IntRange(0, 64), help="Number of levels of abstracts to follow up and down.")
 @click.option(
-    "--model", metavar="NAME", help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL, else none)."
+    "--model",
+    metavar="NAME",
+    help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL; if it is not set, no model).",
 )
 @click.option(
     "--where", metavar="CONDITION", help="Use only documents that satisfy this condition, such as \"key LIKE 'hr/%'\"."
@@ -233,8 +236,8 @@ def ask(
 ) -> int:
     """Answer QUESTION from STORE, with citations.
 
-    The words of a question need no quotes, unless the command line gives a
-    character such as ? or ' another meaning."""
+    Put QUESTION in quotes if it contains a character with a meaning in your
+    shell, such as ? or '."""
     from .console import Console
     from .script import ScriptItem
 
@@ -284,7 +287,7 @@ def info(store: Path, mode: str | None) -> int:
 
 @click.command()
 @STORE
-@click.option("--repair", is_flag=True, help="Rebuild derived data from the documents if it is damaged.")
+@click.option("--repair", is_flag=True, help="Rebuild damaged derived data from the documents.")
 @MODE
 def check(store: Path, repair: bool, mode: str | None) -> int:
     """Verify all checksums and invariants of STORE.
@@ -300,7 +303,7 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 def compact(store: Path, mode: str | None) -> int:
     """Reclaim the space of deleted data in STORE.
 
-    No other process may have STORE open."""
+    No other process may have STORE open while the command runs."""
     return _run_statement(store, "COMPACT", mode, readonly=False)
 
 

@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 STATUS = (
     ("0", "success"),
-    ("1", "a statement, a file or a check failed; all others were completed"),
+    ("1", "a statement, a file or a check failed; kvstore completed all others"),
     ("2", "the command was invalid; nothing was done"),
-    ("130", "Ctrl-C interrupted the command; committed changes remain"),
+    ("130", "Ctrl-C interrupted the command; committed changes are kept"),
 )
 ENVIRONMENT = (
     ("KVSTORE_LLM_MODEL, KVSTORE_LLM_URL, KVSTORE_LLM_KEY", "the language model that answers, its server and its key"),
@@ -72,8 +72,8 @@ def build_page(cli: click.Group) -> str:
         "# The command",
         "",
         str(cli.help),
-        "`kvstore COMMAND --help` (or `-h`) prints the part of this reference about one command. If kvstore is",
-        "installed as a package, `man kvstore` prints the whole reference. `tools/command_reference.py` generates this",
+        "`kvstore COMMAND --help` (or `-h`) prints the section of this page about the command COMMAND. If kvstore",
+        "is installed as a package, `man kvstore` prints the whole page. `tools/command_reference.py` generates this",
         "page.",
         "",
         "| exit status | meaning |",
@@ -81,8 +81,8 @@ def build_page(cli: click.Group) -> str:
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
         "kvstore prints results to standard output, and all other messages to standard error. The page",
-        "[Settings](settings.md#environment-variables) lists environment variables. Installed packages can add",
-        "commands; `kvstore plugins` lists the added commands.",
+        "[Settings](settings.md#environment-variables) lists environment variables. Other installed packages can add",
+        "commands to `kvstore`; `kvstore plugins` lists the added commands.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
