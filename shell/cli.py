@@ -97,13 +97,15 @@ def completion(shell: str) -> int:
 
 @cli.command()
 @click.option(
-    "--store", type=click.Path(path_type=Path), help="Folder of the store, which is kept (default: temporary)."
+    "--store",
+    type=click.Path(path_type=Path),
+    help="Folder of the store, which kvstore keeps (default: a temporary folder).",
 )
 @click.option("--embedder", metavar="NAME", help="Embedder of the store (default: the best installed embedder).")
 def demo(store: Path | None, embedder: str | None) -> int:
     """Run a tour with sample documents.
 
-    The tour ingests the documents, looks up names, asks questions, changes a document and asks the same again."""
+    The tour ingests the documents, looks up names, asks questions, changes a document and repeats the questions."""
     from .demo import run_tour
 
     return run_tour(store, embedder)
