@@ -89,8 +89,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Two writers cannot corrupt a store: one writes, the other waits or gets an error that names the holder of the "
     "lock.": ONE_WRITER,
     "Readers never wait.": ONE_WRITER,
-    "kvstore finds names, relations and summaries with rules and a small parser, and builds answers from sentences of "
-    "the documents.": (*OFFLINE, *EXTRACTIVE),
+    "kvstore derives names, relations and summaries with rules and a small parser, and builds answers from "
+    "sentences of the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
     "The only required model is the embedder, which runs in your process.": OFFLINE,
     "A cuckoo filter with 12-bit fingerprints proposes candidates for a name, and kvstore compares each "
