@@ -325,10 +325,22 @@ def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: k
 
 
 def test_an_entry_of_several_sentences_is_several_statements(filled: kvstore.Store, server: Server) -> None:
-    entry = ["Tea is made from leaves. It is made from leaves. Tea leaves sing. Leaves are made from."]
+    entry = ["Tea is made from leaves. It is made from leaves. Tea leaves sing. Robert Fortune took it to India."]
     server.answering = lambda request: build_extract_answer(request, "units", lambda _: entry)
     filled.extract("units", where="key = 'tea'")
-    assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves.", "Leaves are made from."]}
+    assert list_written_units(filled)["tea"] == {
+        "Tea is made ": ["Tea is made from leaves.", "Robert Fortune took it to India."]
+    }
+
+
+def test_units_are_whole_clauses_of_one_sentence(store: kvstore.Store, server: Server) -> None:
+    store.put(
+        "dog", "In Kent, a male canine is called a dog, while a female is called a bitch. Ann has a dog.", title="Dog"
+    )
+    entry = ["A male canine is a bitch.", "A female is called a bitch.", "Ann has a dog.", "A female is a dog."]
+    server.answering = lambda request: build_extract_answer(request, "units", lambda _: entry)
+    store.extract("units")
+    assert [*list_written_units(store)["dog"].values()] == [["A female is called a bitch.", "Ann has a dog."]]
 
 
 def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, server: Server) -> None:

@@ -28,7 +28,7 @@ MakeStore = Callable[..., kvstore.Store]
 
 TEXTS = {
     "fortune": "Robert Fortune was born in Kelloe. He took tea plants to Darjeeling.",
-    "acme": "Maria Jensen founded Acme Corporation with Robert Fortune. Tom Berg audits it.",
+    "acme": "Maria Jensen founded Acme Corporation, with Robert Fortune. Tom Berg audits it.",
 }
 DESCRIPTIONS = {
     TEXTS["fortune"]: [

@@ -133,7 +133,7 @@ def test_words_in_another_order_or_used_twice_say_something_else() -> None:
 
 DINNER = (
     "Let's not just fund things, but fund people. Mara: No goal to have decision yet, want input from all. "
-    "The hall may burn. Ann rarely sings and Bo sails. The mill was sold or burned in 1802, unless Carl lied. "
+    "The hall may burn. Ann rarely sings and Bo swims in Kent. The mill was sold or burned in 1802, unless Carl lied. "
     "According to Bo, the lake is deep. Dan Berg, a baker, is kind, which is rare. "
     "The three schools are Oak High School, Rill & Kent School, and Bay School. "
     "Will Eva pay the rent? Eva sings in the choir of Rome."
@@ -180,8 +180,9 @@ def test_words_that_change_the_meaning_are_known_in_several_languages(
     [
         ("Dan Berg is kind.", True),
         ("Dan Berg, a baker, is kind.", True),
-        ("Ann rarely sings and Bo sails.", True),
-        ("Ann rarely sings.", False),
+        ("Ann rarely sings and Bo swims in Kent.", True),
+        ("Ann rarely sings.", True),
+        ("Ann sings.", False),
         ("The hall may burn, may burn.", False),
         ("Dan Berg was kind.", False),
         ("Eva sings in the choir.", False),
@@ -192,7 +193,10 @@ def test_words_that_change_the_meaning_are_known_in_several_languages(
         ("The three schools are Oak High School.", False),
         ("The three schools are Oak High School, Rill School, and Bay School.", False),
         ("Kind, which is rare.", False),
-        ("Bo sails.", False),
+        ("Bo swims in Kent.", True),
+        ("Ann swims in Kent.", False),
+        ("Dan Berg is a baker.", True),
+        ("The mill was sold.", False),
     ],
 )
 def test_a_sentence_of_a_summary_keeps_each_part_of_its_sentence_or_leaves_it_out(sentence: str, is_true: bool) -> None:
@@ -201,6 +205,50 @@ def test_a_sentence_of_a_summary_keeps_each_part_of_its_sentence_or_leaves_it_ou
     except ValueError:
         sentences = {}
     assert list(sentences) == [sentence] * is_true
+
+
+@pytest.mark.parametrize(
+    ("sentence", "true_statements", "false_statements"),
+    [
+        (
+            "In Kent, a male canine is called a dog, while a female is called a bitch (from Old English bicce).",
+            ["In Kent, a male canine is called a dog.", "A female is called a bitch."],
+            ["A male canine is a bitch.", "A male canine is called a bitch.", "A female is called a dog."],
+        ),
+        (
+            "Oak Lake, which is fed by the Rill, froze in 1802.",
+            ["Oak Lake is fed by the Rill.", "Oak Lake froze in 1802."],
+            ["The Rill froze in 1802.", "Oak Lake is fed by 1802.", "Oak Lake is frozen in 1802."],
+        ),
+        (
+            "Ann Lee, born in Oslo, founded the choir of Rome and has two sons.",
+            ["Ann Lee was born in Oslo.", "Ann Lee founded the choir of Rome.", "Ann Lee has two sons."],
+            ["Ann Lee founded two sons.", "The choir of Rome has two sons.", "Ann Lee was born in Rome."],
+        ),
+        (
+            "The mill, an old house, was sold and burned in 1802.",
+            ["The mill was an old house.", "The mill was sold and burned in 1802."],
+            ["The mill burned in 1802.", "The mill is an old house.", "An old house was burned in 1802."],
+        ),
+        (
+            "Bo says that Ann sings and Carl swims.",
+            ["Bo says that Ann sings."],
+            ["Carl swims.", "Ann sings.", "Carl says that Ann sings."],
+        ),
+        ("A dog, a cat and a horse eat.", ["A dog, a cat and a horse eat."], ["A dog is a cat.", "A dog is a horse."]),
+        ("Ann met Bo, who sang and danced.", ["Ann met Bo."], ["Ann danced.", "Ann sang.", "Bo met Ann."]),
+        ("The road between Oslo and Kent was built.", [], ["The road between Oslo was built.", "Kent was built."]),
+    ],
+)
+def test_a_clause_is_said_alone_with_its_own_subject(
+    sentence: str, true_statements: list[str], false_statements: list[str]
+) -> None:
+    source = SourcePassages([f"{sentence} It is a hill of many years, with trees on the top of it."])
+    for statement in true_statements:
+        assert source.find_supporting(statement, must_keep_parts=True) == [0]
+    for statement in false_statements:
+        with pytest.raises(ValueError, match="copy whole clauses"):
+            source.find_supporting(statement, must_keep_parts=True)
 
 
 def test_an_english_sentence_without_a_verb_is_a_fragment() -> None:

@@ -27,20 +27,20 @@ IRREGULAR_VERBS = frozenset(
     """.split()
 )
 #: Auxiliary verbs, with the ends of "it'll", "don't" and "we're".
-_AUXILIARIES = BE_WORDS | frozenset(
+AUXILIARIES = BE_WORDS | frozenset(
     "can cannot could d did do does had has have ll may might must re shall should t ve will would".split()
 )
-_DETERMINERS = ARTICLES | frozenset("her his its my no our some their these this those your".split())
+DETERMINERS = ARTICLES | frozenset("her his its my no our some their these this those your".split())
 #: The words before nouns. A word after one of them is not the verb of a sentence.
-_NOUN_SIGNS = _DETERMINERS | (PREPOSITIONS - {"as", "than"})
+_NOUN_SIGNS = DETERMINERS | (PREPOSITIONS - {"as", "than"})
 #: The words that can begin an object.
-_OBJECT_SIGNS = _DETERMINERS | frozenset("him it me them us you".split())
+_OBJECT_SIGNS = DETERMINERS | frozenset("him it me them us you".split())
 #: Participles that are frequent after names.
 _PARTICIPLES = frozenset("born built known led made sung".split())
 _SUBJECT_PRONOUNS = frozenset("he i it she they we who you".split())
 #: The words after which "'s" is a form of "be" or "have".
 _BE_SUBJECTS = frozenset("he here it let she that there what where who".split())
-_RELATIVE_PRONOUNS = frozenset("that which who whose whom where".split())
+RELATIVE_PRONOUNS = frozenset("that which who whose whom where".split())
 
 
 def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
@@ -51,40 +51,50 @@ def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
 
     >>> has_predicate(["The choir of Rome".split(), "founded by Carl Berg".split()])
     False
+    >>> has_predicate(["Oak Lake".split(), "which is fed by the Rill".split()])
+    False
     >>> has_predicate(["Oak Lake".split(), "which is fed by the Rill".split(), "froze in 1802".split()])
     True
     >>> has_predicate(["PIER 21 IS RED".split()])
     True
     """
     is_in_capitals = " ".join(chain.from_iterable(parts)).isupper()
-    for index, written_words in enumerate(parts):
-        num_relative_pronouns = 0
-        words = [word.lower() for word in written_words]
-        for previous_word, word, next_word, written_word in zip(
-            ["", *words], words, [*words[1:], ""], written_words, strict=False
-        ):
-            begins_part = not previous_word
-            if written_word[0].isupper() and not begins_part and not is_in_capitals:
-                continue
-            if begins_part and index and _is_participle(word, next_word):
-                continue
-            if word in _RELATIVE_PRONOUNS and (index or not begins_part):
-                num_relative_pronouns += 1
-            elif _is_verb(word, previous_word, next_word):
-                if not num_relative_pronouns:
-                    return True
-                num_relative_pronouns -= 1
-    return False
+    return any(find_verb(part, index == 0, is_in_capitals) is not None for index, part in enumerate(parts))
 
 
-def _is_participle(word: str, next_word: str) -> bool:
+def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
+    """Return the position of the first word of a part of a sentence that can be its verb, as in `has_predicate`.
+
+    >>> find_verb("the choir of Rome has forty singers".split(), False)
+    4
+    """
+    num_relative_pronouns = 0
+    words = [word.lower() for word in written_words]
+    for position, (previous_word, word, next_word, written_word) in enumerate(
+        zip(["", *words], words, [*words[1:], ""], written_words, strict=False)
+    ):
+        begins_part = position == 0
+        if written_word[0].isupper() and not begins_part and not is_in_capitals:
+            continue
+        if begins_part and not begins_sentence and is_participle(word, next_word):
+            continue
+        if word in RELATIVE_PRONOUNS and not (begins_part and begins_sentence):
+            num_relative_pronouns += 1
+        elif previous_word not in AUXILIARIES and _is_verb(word, previous_word, next_word):
+            if not num_relative_pronouns:
+                return position
+            num_relative_pronouns -= 1
+    return None
+
+
+def is_participle(word: str, next_word: str) -> bool:
     """True if a word at the beginning of a part is a participle, as in "founded by Carl" and "born 2 May"."""
     return word in _PARTICIPLES or (word.endswith(PAST_ENDINGS) and next_word in PREPOSITIONS)
 
 
 def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
     """True if a word of a sentence can be its finite verb."""
-    if word in _AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or (word == "s" and previous_word in _BE_SUBJECTS):
+    if word in AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or (word == "s" and previous_word in _BE_SUBJECTS):
         return True
     if previous_word in _NOUN_SIGNS or word.endswith("ing"):
         return False

@@ -2,8 +2,8 @@
 
 In: sentences of a passage, and a statement that a language model wrote from them. Out: True if the statement keeps
 their meaning, as far as words show it. It does not if it adds or leaves out a word such as "not", "only", "almost" or
-"if", makes a question a statement, or ends in the middle of a clause. A sentence of a summary must also keep each part
-of its sentence whole or leave it out, because a part without some of its words often says something else.
+"if", makes a question a statement, or ends in the middle of a clause. A sentence must also keep each part of its source
+whole or leave it out, because a part without some of its words often says something else.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
 from ..text.words import get_function_words, get_stemmer, list_content_words, segment_words, split_written_words
 from .english_words import ARTICLES, PREPOSITIONS, has_predicate
+from .sentence_clauses import iter_clauses
 
 #: The ends of parts. A comma within a number and a dash within a word or a range of years are none.
-_PART_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s|\s(?:and|but|while|whereas)\s")
+_PART_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s|\s(?i:and|but|while|whereas)\s")
 _QUESTION_PATTERN = compile_lazily(r"""[?？؟]\W*\Z""")
 #: The words in normal form that negate a statement in some languages; "t" is the end of "don't".
 NEGATIONS = frozenset(
@@ -108,13 +109,15 @@ class _SentencePart:
 class SentenceOutline:
     """A sentence or statement: its parts and all its words in normal form.
 
-    ``ends`` are the numbers of words before the end of each part.
+    ``ends`` are the numbers of words before the end of each part. ``clauses`` are the parts of each clause that says
+    the same alone; they are known for English only.
     """
 
     parts: Sequence[_SentencePart]
     words: Sequence[str]
     ends: Collection[int]
     is_question: bool
+    clauses: Sequence[Sequence[_SentencePart]]
 
 
 def build_outline(text: str, language: str | None) -> SentenceOutline:
@@ -123,35 +126,43 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
     qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
     neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
-    parts: list[_SentencePart] = []
-    all_words: list[str] = []
-    ends: list[int] = []
-    part_end = 0
-    for part in _PART_PATTERN.split(text):
-        part_start = text.index(part, part_end)
-        is_joined = text[part_end:part_start].strip().isalpha()
-        part_end = part_start + len(part)
+
+    def build_part(part: str, is_joined: bool = False) -> _SentencePart:
         written_words = split_written_words(part)
         words = list(map(fold_case, written_words))
-        all_words += words
-        ends.append(len(all_words))
         content_words = list_content_words(part, neutral_words)
         terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
-        parts.append(
-            _SentencePart(
-                list(map(STEM_ENGLISH, terms)),
-                {STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
-                frozenset(
-                    "not" if word in NEGATIONS else word
-                    for word, written_word in zip(words, written_words, strict=True)
-                    # A capitalized word, as in "No. 5", is a part of a name.
-                    if word in qualifiers and (word == words[0] or written_word.islower())
-                ),
-                not sentence_qualifiers.isdisjoint(words),
-                is_joined,
-            )
+        return _SentencePart(
+            list(map(STEM_ENGLISH, terms)),
+            {STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
+            frozenset(
+                "not" if word in NEGATIONS else word
+                for word, written_word in zip(words, written_words, strict=True)
+                # A capitalized word, as in "No. 5", is a part of a name.
+                if word in qualifiers and (word == words[0] or written_word.islower())
+            ),
+            not sentence_qualifiers.isdisjoint(words),
+            is_joined,
         )
-    return SentenceOutline(parts, all_words, ends, _QUESTION_PATTERN.search(text) is not None)
+
+    texts = _PART_PATTERN.split(text)
+    connectives: list[str] = []
+    words: list[str] = []
+    ends: list[int] = []
+    part_end = 0
+    for part in texts:
+        part_start = text.index(part, part_end)
+        connectives.append(text[part_end:part_start])
+        part_end = part_start + len(part)
+        words += map(fold_case, split_written_words(part))
+        ends.append(len(words))
+    return SentenceOutline(
+        [build_part(part, connective.strip().isalpha()) for part, connective in zip(texts, connectives, strict=True)],
+        words,
+        ends,
+        _QUESTION_PATTERN.search(text) is not None,
+        [list(map(build_part, clause)) for clause in iter_clauses(texts, connectives)] if language == "english" else [],
+    )
 
 
 def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutline]) -> bool:
@@ -176,17 +187,28 @@ def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutlin
 
 
 def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline], known_stems: Set[str]) -> bool:
-    """True if a statement consists of whole parts of some sentences, in order, and has a part of the last sentence.
+    """True if a statement consists of whole parts of some sentences, or of a clause of a single sentence, in order.
 
-    It has the first part. A statement that counts has all parts, which can be what is counted, and so has one with a
-    subordinate clause. ``known_stems`` are beginnings of the stems of names that can replace a pronoun.
+    It has the first part of the first sentence or clause, and a part of the last sentence. A statement that counts has
+    all parts, which can be what is counted, and so has one with a subordinate clause. ``known_stems`` are beginnings of
+    the stems of names that can replace a pronoun.
     """
-    terms = [term for part in statement.parts for term in part.terms]
-    uses = [_uses_part(set(terms), part) for sentence in sentences for part in sentence.parts]
     parts = [part for sentence in sentences for part in sentence.parts]
+    if _consists_of_parts(statement, parts, len(sentences[-1].parts), known_stems):
+        return True
+    clauses = sentences[0].clauses if len(sentences) == 1 else ()
+    return any(_consists_of_parts(statement, clause, len(clause), known_stems) for clause in clauses)
+
+
+def _consists_of_parts(
+    statement: SentenceOutline, parts: Sequence[_SentencePart], num_last_parts: int, known_stems: Set[str]
+) -> bool:
+    """True if a statement has some parts as a whole, in order: the first, and one of the last ``num_last_parts``."""
+    terms = [term for part in statement.parts for term in part.terms]
+    uses = [_uses_part(set(terms), part) for part in parts]
     content_uses = [is_used for part, is_used in zip(parts, uses, strict=True) if part.stems]
-    num_last_parts = sum(bool(part.stems) for part in sentences[-1].parts)
-    if not any(content_uses[:1]) or not any(content_uses[-num_last_parts:]):
+    num_last_content_parts = sum(bool(part.stems) for part in parts[-num_last_parts:])
+    if not any(content_uses[:1]) or not any(content_uses[-num_last_content_parts:]):
         return False
     if any(part.is_joined and uses[index] != uses[index - 1] for index, part in enumerate(parts)):
         return False

@@ -180,7 +180,7 @@ class _CheckedStatement:
     """A statement to check. ``outlines`` has its outline by the rules of each language of the passages.
 
     At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
-    are checked. A statement that ``must_keep_parts`` must have all words of each part of its sentence or none.
+    are checked. A statement that ``must_keep_parts`` must have all words of each part of a sentence or clause, or none.
     """
 
     clauses: Sequence[_StatedClause]
@@ -238,7 +238,7 @@ class SourcePassages:
         """Return the indices of the passages that support a statement, at least one.
 
         All words of a title (``is_title``) must be in the order of a passage. A statement that ``must_keep_parts`` also
-        has, of each part of its sentence between punctuation marks, all words or none. Raises ValueError if no passage
+        has, of each part of a sentence or of one of its clauses, all words or none. Raises ValueError if no passage
         supports the statement, or if it repeats its words.
         """
         if _repeats_words(statement):

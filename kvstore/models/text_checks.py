@@ -88,7 +88,7 @@ def is_fragment(sentence: str, *, is_english: bool) -> bool:
 
     English sentences that end with "and" or "the" are fragments, too.
 
-    >>> is_fragment("The full team.", is_english=True), is_fragment("The full team sails.", is_english=True)
+    >>> is_fragment("The full team.", is_english=True), is_fragment("The full team swims.", is_english=True)
     (True, False)
     """
     if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():

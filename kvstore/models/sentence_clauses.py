@@ -1,0 +1,111 @@
+"""Clauses of an English sentence that say the same alone, found by lists of words.
+
+In: the parts of a sentence between punctuation marks and conjunctions. Out: its clauses, each as a list of parts: the
+main clause without those joined to it, a joined clause with a subject, a joined predicate with the subject before it,
+and what an apposition or a relative clause says about the subject. A clause with an uncertain subject is omitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..text.everyday_words import NOUN, get_everyday_kind
+from ..text.words import FUNCTION_WORDS, split_written_words
+from .english_words import ARTICLES, AUXILIARIES, DETERMINERS, RELATIVE_PRONOUNS, find_verb, is_participle
+
+_CONJUNCTIONS = frozenset("and but while whereas".split())
+#: The words after which a joined clause can be a condition, or what somebody says, so that it is not said alone.
+_SUBORDINATORS = frozenset("although as because how if since than that though unless until what when why".split())
+#: The words that need both of two joined clauses.
+_PAIRING_WORDS = frozenset("between both either neither whether".split())
+_SUBJECT_PRONOUNS = frozenset("he i it she that there they this we who which you".split())
+
+
+def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the clauses of a sentence. ``connectives`` are the texts before each of its parts.
+
+    >>> list(iter_clauses(["Ann sings", "Bo swims", "runs"], ["", " and ", " and "]))
+    [['Ann sings'], ['Bo swims'], ['Bo', 'runs']]
+    >>> list(iter_clauses(["Oak Lake", "which is deep", "froze"], ["", ", ", ", "]))
+    [['Oak Lake', 'is deep']]
+    """
+    present = [index for index, part in enumerate(parts) if split_written_words(part)]
+    parts, connectives = [parts[index] for index in present], [connectives[index] for index in present]
+    words = list(map(split_written_words, parts))
+    verbs = [find_verb(part_words, index == 0) for index, part_words in enumerate(words)]
+    main = next((index for index, verb in enumerate(verbs) if verb is not None), None)
+    if main is None:
+        return
+    subject = list(filter(None, [*parts[:main], " ".join(words[main][: verbs[main]])]))
+    if main == 2 and verbs[2] == 0 and not connectives[2].strip().isalpha():
+        for attribute in _iter_attributes(words[0], words[1], words[2][0].lower()):
+            subject = [parts[0]]
+            yield [*subject, attribute]
+    # The current clause begins with the part ``start``, after ``first_parts``; None if it cannot be said alone.
+    start = 0
+    first_parts: list[str] | None = []
+    for index in range(main + 1, len(parts)):
+        joined_words = _find_joined_words(words[index], connectives[index])
+        verb = find_verb(joined_words, False)
+        if verb is None:
+            continue
+        clause_words = {word.lower() for part_words in words[start:index] for word in part_words}
+        if first_parts is not None and _PAIRING_WORDS.isdisjoint(clause_words):
+            yield [*first_parts, *parts[start:index]]
+        start, parts[index] = index, " ".join(joined_words)
+        earlier_words = {word.lower() for part_words in words[:index] for word in part_words}
+        if verb > 0 and _is_noun(joined_words[0]):
+            subject = [" ".join(joined_words[:verb])]
+            first_parts = [] if (_SUBORDINATORS | _PAIRING_WORDS).isdisjoint(earlier_words) else None
+        elif subject and _is_predicate(joined_words, verb, clause_words):
+            first_parts = subject
+        else:
+            subject, first_parts = [], None
+    if start > 0 and first_parts is not None:
+        yield [*first_parts, *parts[start:]]
+
+
+def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
+    """Return the words of a part without its conjunction; empty if no conjunction or semicolon joins it."""
+    if words and words[0].lower() in _CONJUNCTIONS:
+        return words[1:]
+    return words if connective.strip().isalpha() or ";" in connective else []
+
+
+def _is_noun(word: str) -> bool:
+    """True if a word can be a noun, or the article before one."""
+    if word.lower() in FUNCTION_WORDS:
+        return word.lower() in DETERMINERS
+    return not word.endswith("ly") and (word[0].isupper() or get_everyday_kind(word) in (NOUN, None))
+
+
+def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:
+    """True if words can be a predicate that is joined to that of a clause with ``clause_words``.
+
+    Words with a subject, a participle ("was sold and burned") and an infinitive ("may sing and dance") are none.
+    """
+    if any(_is_noun(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
+        return False
+    if not (_SUBORDINATORS | _PAIRING_WORDS | RELATIVE_PRONOUNS).isdisjoint(clause_words):
+        return False
+    is_finite = words[verb] in AUXILIARIES or words[verb].endswith("s")
+    return is_finite or (AUXILIARIES | {"to"}).isdisjoint(clause_words)
+
+
+def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) -> Iterator[str]:
+    """Yield as predicates what words after a subject say about it, if it is a noun. ``verb`` is that of the sentence.
+
+    >>> list(_iter_attributes(["Ann"], "a singer".split(), "sailed")), list(_iter_attributes(["It"], ["born"], "is"))
+    (['was a singer'], [])
+    """
+    first_word = subject[0].lower()
+    if first_word not in DETERMINERS and (first_word in FUNCTION_WORDS or not _is_noun(first_word)):
+        return
+    if words[0].lower() in ("which", "who"):
+        if find_verb(words[1:], True) == 0:
+            yield " ".join(words[1:])
+    elif words[0].lower() in ARTICLES:
+        is_present = verb in ("is", "are", "has", "have") or (verb.endswith("s") and verb != "was")
+        yield " ".join(["is" if is_present else "was", *words])
+    elif is_participle(words[0].lower(), words[1].lower() if len(words) > 1 else ""):
+        yield from (" ".join([be, *words]) for be in ("is", "was"))
