@@ -457,6 +457,21 @@ def test_a_question_in_plain_text_brings_its_answer(ask: Callable[..., kvstore.A
     assert "What does error E23 mean? There is something in the base." in ask(text, "What is error E23?").text
 
 
+def test_the_headings_around_an_item_name_its_subject(ask: Callable[..., kvstore.Answer]) -> None:
+    text = (
+        "# Changes\n\n## 2.3.0\n\n### Removed\n- The old editor is gone.\n\n"
+        "## 2.2.0\n\n### Removed\n- The XML feed is gone.\n"
+    )
+    answer = ask(text, "What was removed in 2.2.0?", title="Changes", format="markdown")
+    assert answer.text.startswith("Changes > 2.2.0 > Removed: The XML feed is gone.")
+
+
+def test_the_title_of_a_text_is_no_answer(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "Clearing of the shed\n\nThe shed is cleared on 4 May. Bring gloves."
+    answer = ask(text, "When is the clearing of the shed?", title="Clearing of the shed")
+    assert answer.text.startswith("The shed is cleared on 4 May.")
+
+
 def test_a_number_in_the_question_restricts_answers_to_texts_with_it(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store("bills")
     bills = {"2025-014": "1,882.20", "2025-021": "3,691.20", "2025-027": "3,014.40", "2025-033": "13,526.40"}

@@ -30,6 +30,27 @@ Key deposit
 |---|---|---|
 | Cost | 5 EUR | - |
 """
+FLYER = """\
+Open day 2026
+=============
+
+Stall with plants ......... Hettie
+Raffle .................... Marguerite
+"""
+STEPS = """\
+## Setup
+1. Install the package:
+
+   ```sh
+   pip install tool
+   ```
+2. Create the tables.
+
+**Labels are cut off.** Set the printer to 62 mm.
+
+[docs]: https://example.org/docs
+[manual]: manual.pdf "Manual"
+"""
 
 
 @pytest.mark.parametrize(
@@ -79,8 +100,23 @@ Key deposit
                 ("Fuel", "", "Cost; Cloud: 5 EUR; Own: -"),
             ],
         ),
+        (
+            FLYER,
+            "text",
+            [("Open day 2026", "", "Stall with plants: Hettie"), ("Open day 2026", "", "Raffle: Marguerite")],
+        ),
+        (
+            STEPS,
+            "markdown",
+            [
+                ("Setup", "", "Install the package:"),
+                ("Setup", "", "pip install tool"),
+                ("Setup", "", "Create the tables."),
+                ("Setup", "Labels are cut off", "Set the printer to 62 mm."),
+            ],
+        ),
     ],
-    ids=["contract", "hours", "minutes", "attendance", "manual"],
+    ids=["contract", "hours", "minutes", "attendance", "manual", "flyer", "steps"],
 )
 def test_entries_are_snippets_with_their_heading_and_label(
     text: str, format: str, snippets: list[tuple[str, str, str]]

@@ -138,10 +138,9 @@ class SnippetScorer:
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
         texts = [render_snippet(passages[passage_index].snippets[index]) for passage_index, index in positions]
-        titles = [passages[passage_index].title for passage_index, _ in positions]
-        headings = [passages[passage_index].snippets[index].heading for passage_index, index in positions]
         titled_texts = [
-            ": ".join(dict.fromkeys(filter(None, parts))) for parts in zip(titles, headings, texts, strict=True)
+            ": ".join([*passages[passage_index].list_labels(index), text])
+            for (passage_index, index), text in zip(positions, texts, strict=True)
         ]
         similarities = self.compute_similarities(titled_texts)
         scores, nearest = {}, 0.0
@@ -463,7 +462,8 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
-    for part, is_needed in ((title, not is_self_contained), (heading, not is_self_contained and not title)):
+    labels = [(title, not is_self_contained), *((parent, False) for parent in passage.parent_headings)]
+    for part, is_needed in (*labels, (heading, not is_self_contained and not title)):
         part_terms = set(list_terms(part, scorer.stem))
         is_asked_for = any(term in scorer.rarities for term in part_terms - run_terms)
         if (

@@ -58,6 +58,12 @@ _BACK_REFERENCE_PATTERN = compile_lazily(
 _PRONOUN_PATTERN = compile_lazily(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
 #: Headings of sections that show how something is written, or list other sections.
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
+#: A sentence in bold that opens a paragraph or an item, as its heading.
+_RUN_IN_HEADING_PATTERN = compile_lazily(
+    r"(?:(?:[-*+•]|\d+[.)])[ \t]+)?\*\*(?P<title>[^*\n]{1,80}?)(?:[.!]\*\*|\*\*\.)\s+(?=\S)"
+)
+#: Lines of Markdown that define the targets of links, and show nothing.
+_LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 #: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.
 _MIN_WORDS, _MIN_FIELD_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
@@ -80,6 +86,19 @@ class Passage:
     text: str
     is_whole_document: bool
     snippets: list[Snippet] = field(default_factory=list)
+
+    @property
+    def parent_headings(self) -> list[str]:
+        """The headings that contain that of the passage, outermost first."""
+        return [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
+
+    def list_labels(self, index: int) -> list[str]:
+        """Return the title, the headings around that of the snippet ``index``, and its heading, without repetitions.
+
+        Headings around it can be needed to understand it, such as the version in a list of changes.
+        """
+        title = to_plain_text(self.title or "").strip()
+        return list(dict.fromkeys(filter(None, (title, *self.parent_headings, self.snippets[index].heading))))
 
     def to_byte_offset(self, offset: int) -> int:
         """Convert a character offset in the passage to a byte offset in the document's text."""
@@ -180,10 +199,17 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     language = find_sentence_language(state, record.id)
     passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
+    if start == 0 and passage.snippets and _is_title(passage.snippets[0], to_plain_text(record.title or "")):
+        passage.snippets[0].is_selectable = False
     if is_whole_document and not has_content:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
     return passage
+
+
+def _is_title(snippet: Snippet, title: str) -> bool:
+    """True if the first snippet of a document is its title, and no sentence or field."""
+    return snippet.kind == "prose" and snippet.text == title and not SENTENCE_END_PATTERN.search(title)
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
@@ -300,6 +326,8 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             term = ""
             title, _, _ = text[start:end].partition("\n")  # without an underline
             yield SnippetHeading(render_inline(title).lstrip("# "))
+        elif _LINK_DEFINITIONS_PATTERN.fullmatch(text, start, end):
+            continue
         elif part.kind == "code":
             yield from split_code(text, start, end, block_index)
         elif part.kind == "table":
@@ -308,6 +336,9 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             yield from block_kind.split(text, start, end, block_index)
         else:
             own_term = render_inline(strip_item_marker(text[start : part.term_end])) if part.term_end > start else ""
+            run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
+            if run_in_heading is not None:
+                own_term, start = render_inline(run_in_heading["title"]), run_in_heading.end()
             opens_item = has_item_marker(text, start, end) and part.level <= term_level
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if part.kind != "item" or own_term or opens_item:
@@ -322,7 +353,7 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
                     kind=part.kind,
                     term=label,
                     language=language,
-                    has_own_term=bool(own_term and label),
+                    has_own_term=bool(own_term and label and run_in_heading is None),
                     introduces_next=part.introduces_next and field_end == end,
                 )
 

@@ -52,6 +52,10 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
     text_blocks = parse_blocks(text, "text")
     for block_index, block in enumerate(text_blocks):
         start = block.start
+        if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
+            term, term_indent, lead_in_indent = "", 0, None
+            yield SnippetHeading(block.title)
+            continue
         paragraph = text[start : block.end]
         indent = start - (text.rfind("\n", 0, start) + 1)
         if indent <= term_indent:

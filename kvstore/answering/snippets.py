@@ -28,6 +28,8 @@ _FIELD_NAME_PATTERN = compile_lazily(r"^(?:\*\*)?[^\W\d_a-z][^\n:.!?*]{0,40}(?::
 _ALERT_PATTERN = compile_lazily(r"^\s*\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
 #: The hyphen and line end inside a word that a formatter hyphenated.
 _HYPHENATION_PATTERN = compile_lazily(r"(?<=\w)[\u2010\u00ad]\s*\n\s*")
+#: The dots between two columns, unless a page number follows them.
+_LEADER_PATTERN = compile_lazily(r"(?<=\w)[ \t]*\.{4,}[ \t]*(?=\S)(?!\.|\d{1,4}[ \t]*$)", re.MULTILINE)
 #: Code in a line, and a star outside it that is not emphasis: between two operands, or before a number.
 _CODE_SPAN_PATTERN = compile_lazily(r"(?<!`)(`{1,2})(?!`)([^`\n]+)\1(?!`)")
 _SPECIAL_CHARACTER_PATTERN = compile_lazily(r"[*`\\]")
@@ -112,7 +114,11 @@ def render_inline(piece: str) -> str:
     'See the table of fees, not <b>.'
     >>> render_inline("> [!NOTE]\\n> Fees rise in May.")
     'Note: Fees rise in May.'
+    >>> render_inline("Raffle ....... Ann"), render_inline("Raffle ....... 12")
+    ('Raffle: Ann', 'Raffle ....... 12')
     """
+    if "...." in piece:
+        piece = _LEADER_PATTERN.sub(": ", piece)
     piece = _HYPHENATION_PATTERN.sub("", _QUOTE_PATTERN.sub("", piece))
     piece = _DEFINITION_MARKER_PATTERN.sub(": ", piece)
     piece = _ALERT_PATTERN.sub(lambda alert: f"{alert.group(1).capitalize()}: ", piece, count=1)
@@ -143,7 +149,8 @@ def _strip_markup(text: str) -> str:
 
 def has_item_marker(text: str, start: int, end: int) -> bool:
     """True if a block begins with the bullet or number of an item."""
-    return _MARKER_PATTERN.match(text, start, end) is not None
+    # The pattern has an anchor, which a match from an offset does not meet.
+    return _MARKER_PATTERN.match(text[start:end]) is not None
 
 
 def strip_item_marker(piece: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ...text.blocks import to_plain_text
 from ...text.words import find_reference_numbers, list_terms
 from ..extractive import SnippetScorer, list_candidates, render_snippet
 from ..passages import Passage
@@ -95,14 +94,14 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
 def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the text of the window of a snippet, and the character offset at which the snippet begins in it.
 
-    The title, the heading and a sentence that the snippet refers to precede it, and so does the name of the document if
+    The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
     it has one of the reference ``numbers`` of the question.
     """
     snippets = passage.snippets
     snippet = snippets[index]
     name = PurePosixPath(passage.document).stem
     document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
-    labels = [to_plain_text(label or "").strip() for label in (passage.title, document_name, snippet.heading)]
+    labels = [document_name, *passage.list_labels(index)]
     before = "".join(
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
