@@ -22,8 +22,8 @@ from ..text.languages import open_document_stemmers
 from ..text.patterns import compile_lazily
 from ..text.text_query import Phrase, WordPattern, count_occurrences
 from ..text.words import is_unspaced, list_terms, segment_words
+from .evidence import ChunkReadRequest
 from .lexical_search import Scores, TermWeights, find_best_by_words, score_by_weights
-from .loaded_chunks import ChunkReadRequest
 
 _QUOTED_PATTERN = compile_lazily('"([^"]+)"|\u201c([^\u201d]+)\u201d')
 

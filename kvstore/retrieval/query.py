@@ -24,12 +24,14 @@ from ..structures.read_requests import BatchedReader, StateReader
 from ..structures.state import State
 from ..structures.vectors.vectors import Matrix
 from ..text.languages import open_question_stemmer
-from .evidence import Evidence, Hit, Trace
-from .loaded_chunks import (
+from .evidence import (
     ChunkReadRequest,
+    Evidence,
+    Hit,
     HitExplanations,
     LoadedChunk,
     RankedHits,
+    Trace,
     build_chunk_hits,
     build_segment_hits,
 )

@@ -17,8 +17,8 @@ from ..errors import RerankerError, suggest
 from ..models.reranker import CrossEncoderReranker
 from ..structures.ranking import Ranking, append_tails, assign_ranks, best
 from .dense_search import CosineRequest
+from .evidence import LoadedChunk
 from .lexical_search import build_term_weights, parse_question_words
-from .loaded_chunks import LoadedChunk
 from .query import MAX_RERANK_CANDIDATES, Query
 from .word_search import WordScoreRequest, build_count_request
 

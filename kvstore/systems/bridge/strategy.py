@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
-from ...retrieval.evidence import Evidence
-from ...retrieval.loaded_chunks import LoadedChunk
+from ...retrieval.evidence import Evidence, LoadedChunk
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognize_entities
 from ...structures.ranking import best

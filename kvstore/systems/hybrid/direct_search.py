@@ -42,8 +42,8 @@ import numpy.typing as npt
 from ...models.protocol import MULTILINGUAL_EMBEDDER
 from ...process.frozen_dataclass import frozen_dataclass
 from ...retrieval.dense_search import CosineRequest, build_nearest_request
+from ...retrieval.evidence import LoadedChunk
 from ...retrieval.lexical_search import build_term_weights, parse_question_words
-from ...retrieval.loaded_chunks import LoadedChunk
 from ...retrieval.query import Query
 from ...retrieval.word_search import WordSearchRequest, WordSearchResult, build_count_request
 from ...structures.id_sets import merge_distinct

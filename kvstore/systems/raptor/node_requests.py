@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.evidence import Hit, TextSpan, convert_spans
-from ...retrieval.loaded_chunks import ChunkReadRequest
+from ...retrieval.evidence import ChunkReadRequest, Hit, TextSpan, convert_spans
 from ...structures.documents.chunks import GROUP_SIZE, AbstractRecord
 from ...structures.documents.documents import build_heading_path
 from ...structures.indexes.index_reading import bind_index
