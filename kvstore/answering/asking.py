@@ -15,6 +15,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
+from ..retrieval.overview import is_overview
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
@@ -137,7 +138,6 @@ class Asker:
         model (None: the configured one), and ``max_words`` is the maximum length of an extractive answer.
         """
         from .answer import Answer, yield_nothing
-        from .overviews import build_overview, is_overview
 
         language_model = self._get_language_model(model)
         with self._open_query(question, clauses) as (strategy, query):
@@ -166,6 +166,8 @@ class Asker:
                 return evidence, yield_nothing(abstained)
             overview = None
             if is_overview(question, evidence.hits):
+                from .overviews import build_overview
+
                 overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)
 
         prepared = _PreparedAnswer(

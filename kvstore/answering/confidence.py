@@ -31,6 +31,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import compute_term_rarity
+from ..retrieval.overview import is_overview
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
@@ -50,7 +51,6 @@ from ..text.words import (
     list_term_words,
     may_cross_words,
 )
-from .overviews import is_overview
 from .passages import list_chunk_ids
 from .question_kinds import KNOWN_BY_FORM, QuestionKind, classify_question
 from .question_names import PassageWords, QuestionName, find_question_names

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from ..retrieval.cover import CoverSentence, select_cover
 from ..retrieval.evidence import Hit
-from ..retrieval.overview import is_overview_question
 from ..structures.state import State
 from ..text.blocks import format_summary_sentence
 from ..text.greedy_cover import extract_sentence_words
@@ -20,11 +19,6 @@ from .passages import iter_spans
 
 #: The maximum number of tokens of an answer if the question does not limit the length of the hits.
 _MAX_TOKENS = 300
-
-
-def is_overview(question: str, hits: Sequence[Hit]) -> bool:
-    """True if a question asks for an overview and all hits are summaries or reports."""
-    return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)
 
 
 def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:

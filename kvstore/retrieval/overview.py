@@ -8,9 +8,11 @@ budget, which search finds. English only: no question in another language counts
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, get_stemmer, segment_words
+from .evidence import Hit
 
 _stem = get_stemmer("english")
 
@@ -78,3 +80,8 @@ def is_overview_question(question: str) -> bool:
     if stems & _POINT_STEMS and stems & (_DOCUMENT_STEMS | _MEASURE_STEMS | _DISCUSSION_STEMS):
         return True
     return bool(stems & _DOCUMENT_STEMS and (_ABOUT_PATTERN.search(question) or stems & _DESCRIPTION_STEMS))
+
+
+def is_overview(question: str, hits: Sequence[Hit]) -> bool:
+    """True if a question asks for an overview and all hits are summaries or reports."""
+    return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)
