@@ -357,8 +357,7 @@ class Asker:
         reader = load_reader()
         if reader is None:
             return None
-        from .answer_reader.reading import read_passages
-        from .candidate_hits import add_candidate_hits
+        from .answer_reader.reading import add_candidate_hits, read_passages
         from .passages import build_passages
 
         if clauses.get("using") is None and clauses.get("within") is None:
