@@ -41,9 +41,8 @@ from .location import (
     require_free_path,
     require_utf8_path,
 )
-from .mapped_pages import release_pages
+from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
 from .meta_pages import find_first_leaf, verify_meta_pages
-from .page_transaction import PageTransaction, VerifiedTransaction
 from .partial_files import hold_lock, prepare_partial_path, remove_directory
 from .readers_table import MAX_READERS, reserve_reader_table
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import lmdb
 
 from ..errors import CorruptionError
-from .mapped_pages import release_pages
-from .page_transaction import PageTransaction
+from .mapped_pages import PageTransaction, release_pages
 
 #: Bytes of records copied in one transaction, which holds them in memory; the pages read are released afterwards.
 BATCH_BYTES = 1 << 22

@@ -26,8 +26,8 @@ from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
 from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, flush, is_creation_needed, make_directory
 from .locks import WriterLock, get_file_identity, release_lock
+from .mapped_pages import PageTransaction
 from .open_file import OpenFile
-from .page_transaction import PageTransaction
 from .partial_files import remove_directory
 from .records import PAGE_SIZE
 from .view import ReadTransaction, View, WriteView

@@ -27,7 +27,7 @@ from .change_buffer import (
 )
 from .dense_copy import write_dense_copy
 from .lmdb_errors import ABOVE_ALL_KEYS, READ_ERRORS, translate_error
-from .page_transaction import PageTransaction, VerifiedTransaction
+from .mapped_pages import PageTransaction, VerifiedTransaction
 
 if TYPE_CHECKING:
     from .open_file import OpenFile

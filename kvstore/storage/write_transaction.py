@@ -32,7 +32,7 @@ from .change_buffer import (
     pack_segments,
 )
 from .lmdb_errors import MAX_KEY_BYTES, READ_ERRORS, make_key_error, translate_error
-from .page_transaction import VerifiedTransaction, WrittenTable
+from .mapped_pages import VerifiedTransaction, WrittenTable
 from .view import LmdbView, Record
 
 if TYPE_CHECKING:
