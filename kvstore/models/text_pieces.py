@@ -6,6 +6,7 @@ In: a generator of pieces that returns a result. Out: the pieces, and the result
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import Generic, Self, TypeVar
 
 from ..text.patterns import compile_lazily
@@ -62,8 +63,10 @@ def collect_result(
     pieces: Generator[str, None, Result], on_text: Callable[[str], object] = lambda text: None
 ) -> Result:
     """Pass each piece to ``on_text`` and return the final result. The pieces are closed if ``on_text`` raises."""
-    with TextPieces(pieces) as texts:
-        for text in texts:
+    with closing(pieces):
+        while True:
+            try:
+                text = next(pieces)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
             on_text(text)
-    assert texts.result is not None
-    return texts.result
