@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import zlib
+from dataclasses import fields
 from importlib.resources import files
 
 import kvstore
 from kvstore.derived.passage_graph.graph import ENTITIES_PER_PAGE
+from kvstore.extraction.validation import compute_digest
 from kvstore.registry import get_buffered_tables, list_store_tables
+from kvstore.settings import FixedSettings
 from kvstore.storage import records
+from kvstore.structures.counters import Counters
 from kvstore.structures.documents.chunks import AbstractRecord, ChunkRecord
 from kvstore.structures.documents.documents import DocumentRecord, encode_text
 from kvstore.structures.filter import addresses
@@ -70,6 +76,19 @@ def test_records_have_the_listed_fields_in_order() -> None:
     )
     assert names == list(AbstractRecord.__slots__)
     assert "Kinds: " + ", ".join(f"{number} `{kind}`" for number, kind in enumerate(KINDS)) in FORMAT
+
+
+def test_the_maps_in_meta_have_the_listed_entries() -> None:
+    rows = dict(re.findall(r"^\| `(settings|counters)` \| (.*) \|$", FORMAT, re.M))
+    assert re.findall(r"`(\w+)`", rows["settings"]) == [field.name for field in fields(FixedSettings)]
+    names = [name for name in re.findall(r"`(\w+)`", rows["counters"]) if name != "multilingual"]
+    assert names == [field.name for field in fields(Counters)]
+
+
+def test_the_digest_of_a_document_is_the_described_one() -> None:
+    head = json.dumps(["Tea", None, {"b": 1, "a": "é"}, "text", 0], sort_keys=True, ensure_ascii=False).encode()
+    described = hashlib.blake2b(len(head).to_bytes(8, "big") + head + b"tea", digest_size=16).digest()
+    assert compute_digest("Tea", None, {"a": "é", "b": 1}, "text", b"tea") == described
 
 
 def test_distances_are_as_in_the_example() -> None:
