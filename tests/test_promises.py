@@ -169,8 +169,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Each derived fact records its sources (documents and stated facts), and is removed together with the last "
     "of its sources.": LAST_STATEMENT,
-    "A name is known as long as at least one document introduces it, for example as its title.": INTRODUCED,
-    "The commit that deletes the last document that introduces a name removes all mentions of the name.": INTRODUCED,
+    "A name is known as long as a document or another stated fact introduces it, for example as a title.": INTRODUCED,
+    "The commit that removes the last introduction of a name also removes all mentions of the name.": INTRODUCED,
     "The commit that introduces a name also finds the mentions of the name in older documents.": INTRODUCED,
     "The accepted edges depend only on the set of stated edges, not on the order in which they were stated.": (
         *SAME_DUMP,
@@ -183,7 +183,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
         "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
     ),
-    "An edge is displaced (ignored) if it would close a cycle or if a longer path makes it redundant.": (
+    "kvstore ignores (displaces) an edge that would close a cycle or that a longer path makes redundant.": (
         *SAME_DUMP,
         "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
@@ -199,8 +199,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "The steps that EXPLAIN shows report an approximate vector search; the option exact = 1 makes vector "
-    "search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
+    "EXPLAIN shows if a vector search was approximate; the option exact = 1 makes vector search exact.": (
+        "test_indexes.py::test_a_search_reports_its_method",
+    ),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
     "Data that would be expensive to update in every commit, such as a summary of many documents or groups of"
     " all names, is built by the statement REFRESH, and kvstore reports how stale this data is.": REFRESHED,
@@ -240,7 +241,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
-    "Tables of pairs, nested lists, headings and sentences can state that one name is below another (tug "
+    "Nested lists, headings, sentences and tables of pairs can state that one name is below another (tug "
     "below ship); each such statement is an edge.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
@@ -258,7 +259,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
     "LMDB allows one writer at a time and needs a local disk.": ONE_WRITER,
-    "LMDB also needs a memory map as large as the store may become; the map reserves addresses, but no disk space.": (
+    "LMDB needs a memory map as large as the store may become; the map reserves addresses, but no disk space.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
     "kvstore collects the small scattered changes of each commit in the change buffer, and merges the changes"
@@ -298,12 +299,13 @@ FIGURES = {
     "This table compares the default strategy, adaptive, with vector, lexical and hybrid.": ("tools/evaluate.py"),
     "No single search (vector, lexical or hybrid) is better than the default strategy adaptive, on ordinary "
     "documents or on multi-hop questions.": "tools/evaluate.py",
-    "A question is unanswerable if it fits the topic of the documents, but no document answers it.": (
+    "A question is unanswerable if the documents cover its subject, but no document answers it.": (
         "tools/evaluate_answers.py"
     ),
     "kvstore refuses to answer 80 % of the unanswerable questions about three folders of real documents, and 46 "
     "% of the unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
-    'Loading is slower than in stores that keep only rows and vectors: see "Where we lose".': "tools/bench_peers.py",
+    'Loading is slower than in stores that keep only rows and vectors: see the section "Where we lose" of '
+    '"How it compares".': "tools/bench_peers.py",
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
@@ -311,7 +313,7 @@ DESCRIPTIONS = {
     "Network file systems do not reliably provide the file locks and memory maps that LMDB, the storage library "
     "of kvstore, needs.",
     "Each chunk also has a vector.",
-    "Each system (normally the implementation of one paper) is one folder of the source.",
+    "Each system (normally the implementation of one paper) has its own folder in the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
     "Install the extra explore before you run kvstore explore.",
@@ -334,14 +336,14 @@ DESCRIPTIONS = {
     'The page "The source" describes how the source code processes a document and a question.',
     'The page "The format on disk" describes every byte of the files of a store.',
     "The law that a store is a function of documents and settings has these consequences:",
-    "A document is a text with a key, a title, a source and metadata.",
+    "A document is a text with a key, a title, a source (the path of its file) and metadata.",
     "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
     "For each word, a posting list contains the chunks with this word and the data from which their scores "
     "are computed.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
     "All structures of a store are tables of one LMDB environment.",
     "LMDB stores all data in one memory-mapped, copy-on-write file.",
-    'For a picture of the layers, see "The source".',
+    'The page "The source" has a picture of the layers.',
     "kvstore has no server and no sharding.",
 }
 
