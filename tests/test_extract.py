@@ -310,11 +310,33 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     ((*_, left),) = cursor.fetchall()
     assert left == 1
     (problem,) = cursor.problems
-    assert problem.startswith("document 'tea': language model 'tiny'")
-    assert said in problem
+    assert problem.startswith("document 'tea': language model 'tiny': no usable answer for 'units'")
+    (correction,) = (
+        text for request in server.requests if "was invalid" in (text := request["messages"][-1]["content"])
+    )
+    assert said in correction
     assert list_written_units(filled).keys() == {"coffee", "milk", "light"}
     server.answering = units_of
     assert filled.extract("units").passages == 1
+
+
+@pytest.mark.usefixtures("single_passages")
+def test_a_second_attempt_asks_about_the_sentences_of_a_passage(filled: kvstore.Store, server: Server) -> None:
+    def answering(request: dict[str, Any]) -> Planned:
+        texts = list_quoted_texts(request)
+        if texts == [TEXTS["tea"]]:
+            return stream("no")
+        if texts[0] not in TEXTS["tea"]:
+            return units_of(request)
+        entries = [{"passage": number, "text": text.rstrip(".")} for number, text in enumerate(texts, 1)]
+        return stream(json.dumps({"sentences": entries}))
+
+    server.answering = answering
+    report = filled.extract("units")
+    assert (report.passages, report.calls, report.refused) == (4, 5, 1)
+    assert [*list_written_units(filled)["tea"].values()] == [
+        ["Tea is made from leaves.", "Robert Fortune took it to India."]
+    ]
 
 
 def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: kvstore.Store, server: Server) -> None:

@@ -235,6 +235,11 @@ def test_a_sentence_of_a_summary_keeps_each_part_of_its_sentence_or_leaves_it_ou
             ["Bo says that Ann sings."],
             ["Carl swims.", "Ann sings.", "Carl says that Ann sings."],
         ),
+        (
+            "Eva married Carl in Rome as his fourth wife.",
+            ["Eva married Carl in Rome as his fourth wife."],
+            ["Eva married Carl in Rome as her fourth wife.", "Eva married Carl in Rome as their fourth wife."],
+        ),
         ("A dog, a cat and a horse eat.", ["A dog, a cat and a horse eat."], ["A dog is a cat.", "A dog is a horse."]),
         ("Ann met Bo, who sang and danced.", ["Ann met Bo."], ["Ann danced.", "Ann sang.", "Bo met Ann."]),
         ("The road between Oslo and Kent was built.", [], ["The road between Oslo was built.", "Kent was built."]),

@@ -61,10 +61,9 @@ _SENTENCE_QUALIFIERS = {
     "portuguese": "provavelmente se segundo talvez",
     "dutch": "als indien misschien tenzij volgens waarschijnlijk",
 }
-#: The English function words without which, or with which, a statement says the same.
-_NEUTRAL_WORDS = ARTICLES | frozenset(
-    "also he her hers him his however it its she so that their theirs them then they".split()
-)
+_PRONOUNS = frozenset("he her hers him his it its she their theirs them they".split())
+#: The English function words without which a statement says the same. It also says the same with them, except pronouns.
+_NEUTRAL_WORDS = ARTICLES | _PRONOUNS | frozenset("also however so that then".split())
 #: The words that count as another word: forms of one tense.
 _EQUAL_WORDS = {"am": "is", "are": "is", "were": "was", "have": "has"}
 #: The words of statements that need the whole sentence: those that count what it lists, and subordinators.
@@ -193,6 +192,9 @@ def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline]
     all parts, which can be what is counted, and so has one with a subordinate clause. ``known_stems`` are beginnings of
     the stems of names that can replace a pronoun.
     """
+    # "Her wife" is not "his wife".
+    if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
+        return False
     parts = [part for sentence in sentences for part in sentence.parts]
     if _consists_of_parts(statement, parts, len(sentences[-1].parts), known_stems):
         return True

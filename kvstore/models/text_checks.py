@@ -47,6 +47,8 @@ def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = ""
         raise ValueError(f"{name} has {len(words)} of at least {min_words} words")
     if not is_title and not is_unspaced(text) and _SENTENCE_END_PATTERN.search(text) is None:
         raise ValueError(f"{name} is not a whole sentence with a mark at its end")
+    if any(mark in text and not any(mark in source for source in sources) for mark in "{}"):
+        raise ValueError(f"{name} has a mark of JSON, which is not in its sources")
     if _FRAME_PATTERN.search(text) or _has_common_sequence(words, segment_words(prompt)):
         raise ValueError(f"{name} repeats the prompt")
     sequences = [tuple(words[start : start + _SEQUENCE_WORDS]) for start in range(len(words) - _SEQUENCE_WORDS + 1)]
@@ -72,6 +74,15 @@ def trim_to_sentences(text: str) -> str:
         return line
     *_, last_end = 0, *(match.end(1) for match in _INNER_END_PATTERN.finditer(line))
     return line[:last_end] or line
+
+
+def end_sentence(text: str) -> str:
+    """Return a text with a full stop if it has no mark at its end, as weak models often forget it.
+
+    >>> end_sentence("Tea is made from leaves"), end_sentence("Is it?"), end_sentence("He said: 'No.'")
+    ('Tea is made from leaves.', 'Is it?', "He said: 'No.'")
+    """
+    return text if is_unspaced(text) or _SENTENCE_END_PATTERN.search(text) else f"{text}."
 
 
 def iter_written_sentences(text: str) -> Iterator[str]:

@@ -7,17 +7,24 @@ names, resolved pronouns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from ...models.json_schema import build_text_schema
+from ...models.quoting import replace_quotes, to_printable
+from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_texts
 from ...models.statement_support import SourcePassages, has_unresolved_pronoun
-from ...models.text_checks import is_fragment, iter_written_sentences, trim_to_sentences
+from ...models.structured import StructuredPrompt
+from ...models.text_checks import check_text, end_sentence, is_fragment, iter_written_sentences, trim_to_sentences
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact
 
 #: The minimum and maximum characters of a statement.
 _MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS = 6, 1000
+#: The maximum number of sentences of a passage that a second attempt asks about.
+_MAX_SENTENCES = 6
 
 _TASK = (
     "Split each passage into short statements, each of which can be understood without the others. A statement says "
@@ -53,9 +60,32 @@ class _WrittenUnits(WrittenListFact):
     )
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        """Build the prompt for the given passages. A single one has a second prompt for a sentence about each sentence.
+
+        Weak models do not split a passage into statements, but most can shorten or repeat a sentence.
+        """
+        prompt = super().build_prompt(passages)
+        if len(passages) > 1:
+            return prompt
+        return replace(prompt, build_second=partial(self._build_short_prompt, passages[0]))
+
+    def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        """Build the prompt for one sentence about each sentence of a passage, up to ``_MAX_SENTENCES`` of them."""
+        text = replace_quotes(to_printable(passage.text))
+        sentences = [" ".join(sentence.split()) for sentence in iter_written_sentences(text)] or [text]
+        usable = select_usable_texts(sentences, range(len(sentences)))[:_MAX_SENTENCES]
+        sources = [passage.title or "", *passage.headings, passage.text]
+        check_sentence = partial(check_text, sources=sources, prompt=SENTENCE_TASK)
+        return build_sentence_prompt(
+            self.kind,
+            [sentences[index] for index in usable],
+            lambda written: {passage.digest: self.convert_entry(written, passage, check_sentence)},
+        )
+
     def list_items(self, entry: Any) -> Iterable[tuple[str, bool]]:
         """Yield the distinct sentences of the lines that the model wrote, each with True if its line has others."""
-        for line in dict.fromkeys(map(trim_to_sentences, entry)):
+        for line in dict.fromkeys(map(end_sentence, map(trim_to_sentences, entry))):
             sentences = [*iter_written_sentences(line)] or [line]
             yield from ((sentence, len(sentences) > 1) for sentence in dict.fromkeys(sentences))
 

@@ -8,7 +8,7 @@ that weak models, which write about the last of many passages only, have usable 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
@@ -16,6 +16,7 @@ from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes
+from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, number_texts, select_usable_texts
 from ...models.statement_support import SourcePassages
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, find_supported_sentences
@@ -43,19 +44,8 @@ _EXAMPLE_ANSWER: Mapping[str, Any] = {
         {"sources": [2], "text": "The choir of Rome has forty singers and was founded by Carl Berg."},
     ],
 }
-_SHORT_TASK = (
-    "You are shown numbered passages. For each, write one short sentence that says the most important thing in it, "
-    "with its words and in its language. Say nothing that is not in the passages."
-)
-_SHORT_EXAMPLE = (
-    (_EXAMPLE_TEXTS[0], "Ann Lee sings in the choir of Rome."),
-    (_EXAMPLE_TEXTS[1], "The choir of Rome was founded by Carl Berg."),
-    ("Oak Lake, which is fed by the Rill, froze in 1802.", "Oak Lake froze in 1802."),
-)
-#: The maximum bytes of the passages and the maximum characters of a sentence of a second attempt.
-_MAX_SHORT_BYTES, _MAX_SHORT_SENTENCE_CHARS = 2000, 250
-#: The maximum words and characters of a passage in its label: a weak model then writes about this passage.
-_LABEL_WORDS, _MAX_LABEL_CHARS = 4, 40
+#: The maximum bytes of the passages of a second attempt.
+_MAX_SHORT_BYTES = 2000
 #: The number of tokens around a source: its number and the delimiters.
 _FRAME_TOKENS = 16
 _ANSWER_TOKENS = 800
@@ -83,9 +73,9 @@ def build_topic_prompt(
     )
     messages = [
         {"role": "system", "content": f"{_TASK} {quotation.rule}"},
-        {"role": "user", "content": _number_texts(_EXAMPLE_TEXTS, quotation)},
+        {"role": "user", "content": number_texts(_EXAMPLE_TEXTS, quotation)},
         {"role": "assistant", "content": json.dumps(_EXAMPLE_ANSWER)},
-        {"role": "user", "content": _number_texts(texts, quotation)},
+        {"role": "user", "content": number_texts(texts, quotation)},
     ]
     schema = build_object_schema(
         title=build_text_schema(_MAX_TITLE_CHARS),
@@ -105,36 +95,11 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
     """Return the prompt for one sentence about each of some texts of a topic."""
     selected = _select_summarized(topic, texts)
     selected_texts = [texts[index] for index in selected]
-    quotation = Quotation(selected_texts)
-    example_texts, example_sentences = zip(*_SHORT_EXAMPLE, strict=True)
-    example = [
-        {"passage": label, "text": sentence}
-        for label, sentence in zip(_label_texts(example_texts), example_sentences, strict=True)
-    ]
-    messages = [
-        {"role": "system", "content": f"{_SHORT_TASK} {quotation.rule}"},
-        {"role": "user", "content": _number_texts(example_texts, quotation)},
-        {"role": "assistant", "content": json.dumps({"sentences": example})},
-        {"role": "user", "content": _number_texts(selected_texts, quotation)},
-    ]
-    # No sentence needs to be longer than its passage.
-    max_chars = max(_MIN_SENTENCE_CHARS, min(_MAX_SHORT_SENTENCE_CHARS, max(map(len, selected_texts))))
-
-    def build_schema(min_items: int, max_chars: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schema of at least ``min_items`` sentences of at most ``max_chars`` characters."""
-        text_schema = build_text_schema(max_chars, _MIN_SENTENCE_CHARS)
-        sentence_schema = build_object_schema(passage=label_schema, text=text_schema)
-        return build_object_schema(sentences=build_array_schema(sentence_schema, len(selected), min_items))
-
-    return StructuredPrompt(
-        name="topic",
-        messages=messages,
-        schema=build_schema(1, _MAX_SENTENCE_CHARS, {"type": ["string", "integer"]}),
-        check=lambda answer: _check_answer(answer, selected_texts, selected, _SHORT_TASK),
-        answer_tokens=_ANSWER_TOKENS,
-        # What a model is asked for is stricter than what is accepted.
-        requested_schema=build_schema(
-            len(selected), max_chars, {"type": "string", "enum": _label_texts(selected_texts)}
+    return build_sentence_prompt(
+        "topic",
+        selected_texts,
+        lambda sentences: _check_answer(
+            {"sentences": [{"text": sentence} for sentence in sentences]}, selected_texts, selected, SENTENCE_TASK
         ),
     )
 
@@ -153,27 +118,9 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     )
     num_selected = min(_MAX_SENTENCES, max(1, len(summarized)))
     candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # those of the summary first
-    candidates = [index for index in candidates if _is_usable_in_summary(texts[index])] or candidates
+    candidates = select_usable_texts(texts, candidates)
     total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
     return sorted(candidates[: max(1, sum(total_size <= _MAX_SHORT_BYTES for total_size in total_sizes))])
-
-
-def _is_usable_in_summary(text: str) -> bool:
-    """True if a copy of a sentence of a text would be accepted as a sentence of a summary."""
-    with suppress(ValueError):
-        return bool(find_supported_sentences([text], SourcePassages([text]), name="a passage"))
-    return False
-
-
-def _label_texts(texts: Iterable[str]) -> list[str]:
-    """Return the label of each passage, which the model repeats: its number and its first words."""
-    first_words = (" ".join(text.split()[:_LABEL_WORDS])[:_MAX_LABEL_CHARS] for text in texts)
-    return [f"{number}: {words}" for number, words in enumerate(first_words, 1)]
-
-
-def _number_texts(texts: Iterable[str], quotation: Quotation) -> str:
-    """Return the passages of a prompt, quoted and numbered."""
-    return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
 
 
 def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:
