@@ -82,10 +82,10 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "The content of a store depends only on its current documents and settings, not on the order of changes or "
     "on deleted documents.": (SAME_DUMP),
-    "Deleting a document also deletes its chunks, vectors, summaries and graph edges, and each name that no "
-    "other document introduces.": (*SAME_DUMP, *INTRODUCED),
+    "Deleting a document also deletes its chunks, vectors, summaries and graph edges, and the names that kvstore "
+    "recognized only because of that document.": (*SAME_DUMP, *INTRODUCED),
     "A document and all data derived from it become visible together or not at all.": ATOMIC,
-    "Every reader, in this process or another, sees one consistent state.": ONE_STATE,
+    "Every reader, in the process of the writer or in another process, sees one consistent state.": ONE_STATE,
     "Two writers cannot corrupt a store: one writes, the other waits or gets an error that names the holder of the "
     "lock.": ONE_WRITER,
     "Readers never wait.": ONE_WRITER,
@@ -112,7 +112,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "The explorer links each sentence of an answer to the bytes of the document that it was taken from.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
     ),
-    "The explorer also compares strategies side by side.": (
+    "The explorer compares strategies side by side.": (
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
     ),
     "All fifteen strategies read the same data.": (
@@ -292,7 +292,7 @@ FIGURES = {
     "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of refused "
     "questions.": ("tools/evaluate_answers.py"),
     "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 9 to 23 % of "
-    "the unanswerable questions.": "tools/evaluate_answers.py",
+    "unanswerable questions.": "tools/evaluate_answers.py",
     "All figures were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
@@ -329,8 +329,8 @@ DESCRIPTIONS = {
     "kvstore does not write in parallel or on several machines.",
     "kvstore does not write new text by itself.",
     "If kvstore does not recognize an unanswerable question, it returns the nearest sentence, so check the cited text.",
-    "kvstore does not always recognize an unanswerable question: a question on the topic of the documents that "
-    "no document answers.",
+    "kvstore does not always recognize an unanswerable question, which is on a topic of the documents but is not "
+    "answered by any document.",
     "kvstore does not run on Windows.",
     "This page lists the guarantees of kvstore and the reasons for them.",
     'The page "The source" describes how the source code processes a document and a question.',

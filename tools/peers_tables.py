@@ -92,12 +92,12 @@ _MORE = "the other systems store rows, vectors and words; kvstore also derives n
 #: The reasons why another system is ahead.
 REASONS = {
     "load_s": f"{_MORE}, and can later remove each document from them exactly",
-    "load_memory_mb": "kvstore links the names of all documents at the end of the first load",
+    "load_memory_mb": "kvstore links all documents with the names in them at the end of the first load",
     "disk_ratio": "the other systems store rows, vectors and words, and no derived data",
     "filter_1_ms": "the other system has an index specialized in this search",
     "filter_10_ms": "the other system has an index specialized in this search",
     "vector_ms": "the other system has an index specialized in this search",
-    "bm25_ms": "the other system is an engine specialized in BM25",
+    "bm25_ms": "the faster system is a search engine specialized in BM25",
     "hybrid_ms": "kvstore also scores headings, list entries and words that occur close together",
     "replace_ms": "kvstore also updates all data derived from the document, including mentions in other documents",
     "replace_written_kb": "lancedb appends new data, and removes old data later",
