@@ -99,7 +99,7 @@ def completion(shell: str) -> int:
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
-    help="Folder of the store, which kvstore keeps (default: a temporary folder).",
+    help="Folder of the store (default: a temporary folder, which kvstore deletes after the tour).",
 )
 @click.option("--embedder", metavar="NAME", help="Embedder of the store (default: the best installed embedder).")
 def demo(store: Path | None, embedder: str | None) -> int:
@@ -164,7 +164,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     """Show STORE in a web browser.
 
     The explorer runs on this machine until you press Ctrl-C. It cannot change STORE. Only users who know the printed
-    URL can open it."""
+    URL can open the explorer."""
     from kvstore.integrations.explore.serving import serve
 
     def announce(address: str) -> None:

@@ -56,8 +56,8 @@ PARAMETERS = click.option(
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of the parameter :NAME of statements, such as year=2024 (repeatable). A value that is written as a "
-    "number is a number; any other value is text.",
+    help="Value of the parameter :NAME of statements, such as year=2024 (repeatable). kvstore reads values such "
+    "as 2024 and 1.5 as numbers, and all other values as text.",
 )
 
 
@@ -108,7 +108,7 @@ INCLUDE = click.option(
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="Ingest only the files of folders that match this pattern, such as '*.wiki' (repeatable).",
+    help="From folders, ingest only files that match this pattern, such as '*.wiki' (repeatable).",
 )
 READER_OPTIONS = click.option(
     "-o",
@@ -116,8 +116,8 @@ READER_OPTIONS = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the reader (repeatable): encoding. The format rows also has the options key, text, title (names of "
-    "columns or fields) and delimiter; the format pairs also has child, parent and tree.",
+    help="Option of the reader of a format (repeatable), such as encoding=latin-1. The format rows has the options "
+    "key, text, title (names of columns or fields) and delimiter; the format pairs has child, parent and tree.",
 )
 
 

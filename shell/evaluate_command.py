@@ -74,8 +74,8 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     multiple=True,
     callback=_parse_bounds,
     metavar="[NAME=]SHARE",
-    help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). NAME is right "
-    "(default), answered, refused or hit@3.",
+    help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). The "
+    "figures are right (the default), answered, refused and hit@3.",
 )
 @MODE
 def evaluate(
@@ -93,8 +93,8 @@ def evaluate(
 ) -> int:
     """Measure the answers of STORE, and compare settings.
 
-    Rules make the questions from headings, definitions, tables and dates of the documents. Near misses are questions
-    that no document answers and that kvstore should refuse to answer.
+    Without --questions, rules make the questions from headings, definitions, tables and dates of the documents. Near
+    misses are questions that no document answers, so kvstore should refuse to answer them.
     """
     from kvstore import evaluation
     from kvstore.evaluation.report_page import format_report_page

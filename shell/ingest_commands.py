@@ -36,7 +36,9 @@ from .command_options import (
 @FORMAT
 @INCLUDE
 @click.option(
-    "--prune", is_flag=True, help="Delete the documents of these folders and patterns whose files no longer exist."
+    "--prune",
+    is_flag=True,
+    help="Also delete documents from these folders and patterns if their files no longer exist.",
 )
 @click.option(
     "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
@@ -54,7 +56,7 @@ from .command_options import (
     default="processes",
     metavar="NAME",
     show_default=True,
-    help="Place where the workers run: processes (of this machine), ray://local or ray://HOST:PORT.",
+    help="Place where the workers run: processes (on this machine), ray://local or ray://HOST:PORT.",
 )
 @click.option(
     "--time-limit",

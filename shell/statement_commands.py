@@ -236,7 +236,7 @@ def ask(
 ) -> int:
     """Answer QUESTION from STORE, with citations.
 
-    Put QUESTION in quotes if it contains a character with a meaning in your
+    Put QUESTION in quotes if it contains a character that is special in your
     shell, such as ? or '."""
     from .console import Console
     from .script import ScriptItem

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 STATUS = (
     ("0", "success"),
-    ("1", "a statement, a file or a check failed; kvstore completed all others"),
+    ("1", "a statement, a file or a check failed; kvstore completed the other statements, files or checks"),
     ("2", "the command was invalid; nothing was done"),
     ("130", "Ctrl-C interrupted the command; committed changes are kept"),
 )
@@ -73,7 +73,7 @@ def build_page(cli: click.Group) -> str:
         "",
         str(cli.help),
         "`kvstore COMMAND --help` (or `-h`) prints the section of this page about the command COMMAND. If kvstore",
-        "is installed as a package, `man kvstore` prints the whole page. `tools/command_reference.py` generates this",
+        "is installed as a package, `man kvstore` prints this page. `tools/command_reference.py` generates this",
         "page.",
         "",
         "| exit status | meaning |",
