@@ -149,13 +149,11 @@ extensions = [
         [source.as_posix()],
         depends=[path.as_posix() for pattern in ("*.pxd", "*.pxi") for path in sorted(Path("cext").glob(pattern))],
         extra_compile_args=options,
-        language="c++",
     )
     for source in sorted(Path("cext").glob("*.pyx"))
 ]
-# Cython generates its source; the suffix selects the language, because Cython has no other option for it. It is first
-# because it takes long to compile: last, it would be compiled alone.
-extensions.insert(0, Extension(SHARED_UTILITY, ["cext/shared_utility.cpp"], extra_compile_args=options))
+# Cython generates its source. It is first because it takes long to compile: last, it would be compiled alone.
+extensions.insert(0, Extension(SHARED_UTILITY, ["cext/shared_utility.c"], extra_compile_args=options))
 
 setup(
     long_description=read_description(),

@@ -7,7 +7,8 @@ cdef extern from *:
     #include <stddef.h>
     #include <stdint.h>
     #if defined(__x86_64__)
-    #include <immintrin.h>
+    #include <smmintrin.h>  /* not all of immintrin.h, which takes half a second to compile */
+    #include <wmmintrin.h>
     #endif
 
     static uint32_t kv_crc_table[8][256];

@@ -1,4 +1,3 @@
-# distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """A reader of the pages of an LMDB 0.9 file that verifies every page before it uses it.
 

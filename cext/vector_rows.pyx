@@ -1,4 +1,3 @@
-# distutils: language = c++
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Rows of many vector blocks, verified and copied in one call.
 
