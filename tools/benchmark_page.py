@@ -169,13 +169,15 @@ def build_page(results_folder: Path) -> str:
     parts = [
         "# Benchmarks\n",
         "This page contains the unedited output of the benchmark tools. `make benchmark` runs all benchmarks and",
-        "generates this page; `python tools/benchmark_page.py --only NAME` runs only the benchmark NAME. To read what",
-        "the figures of a tool mean, run the tool with `--help`. All benchmarks together take less than",
-        f"{MINUTES} minutes of processor time; the measurements on this page took {seconds:,} s. Some sections end",
-        "with a command that repeats the measurement with more data.\n",
+        "generates this page; `python tools/benchmark_page.py --only NAME` runs only the benchmark NAME. The first",
+        "lines of the source of each tool explain its figures. All benchmarks together take less than",
+        f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s of processor time.",
+        "Some sections end with a command that repeats the measurement with more data.\n",
     ]
     for measurement, outcome in outcomes.items():
-        busy_note = " The machine was busy, so compare ratios and not times." if outcome.busy >= 1 else ""
+        busy_note = (
+            " The machine was busy, so compare the ratios of times and not the times." if outcome.busy >= 1 else ""
+        )
         parts.append(
             f"## {measurement.title}\n\nThis section has the output of `{outcome.command}`. The measurement took "
             f"{outcome.processor_seconds:,} s of processor time ({outcome.day}, commit {outcome.commit}, "
