@@ -251,6 +251,16 @@ def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReade
     assert "Arnold Quill" in answer.text and "Ada Berg" in answer.text, answer.text
 
 
+def test_a_row_of_a_table_answers_only_about_its_cells(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "prices") as store:
+        rows = ("Item | Hire | Deposit", "---|---|---", "Tile cutter | 3 EUR | 20 EUR", "Sander | 22 EUR | 150 EUR")
+        table = "\n".join(f"| {row} |" for row in rows)
+        store.put("prices", f"# Weekly hire\n\n{table}\n", title="Prices", format="markdown")
+        answer = store.ask("What deposit do I pay for the sander?")
+        assert answer.outcome == "answered" and "150 EUR" in answer.text.partition("\n")[0]
+        assert store.ask("What deposit do I pay for the chipper?").outcome == "nearest"
+
+
 def test_a_sentence_that_lacks_the_words_of_a_yes_or_no_question_is_only_the_nearest(harbor: kvstore.Store) -> None:
     assert harbor.ask("Does the harbor rent kayaks?").outcome != "answered"
 

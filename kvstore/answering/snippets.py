@@ -72,12 +72,12 @@ class Snippet:
     """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
 
     ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
-    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``label`` is the
-    term, speaker or header row of the snippet if its own text lacks it; ``term`` is that term in any case.
-    ``needs_previous``: it needs the snippet before it. ``needs_subject``: it needs its subject named. ``is_lead_in``:
-    it introduces what follows. ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself.
-    ``hit`` is the hit at its position, if any, and ``chunk`` the ordinal of its chunk then. ``num_words`` is its
-    length.
+    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``cells`` are the
+    cells of a row without the names of its columns, if it has such names. ``label`` is the term, speaker or header row
+    of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``: it needs the snippet
+    before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
+    ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its
+    position, if any, and ``chunk`` the ordinal of its chunk then. ``num_words`` is its length.
     """
 
     start: int
@@ -94,6 +94,7 @@ class Snippet:
     is_selectable: bool = True
     is_question: bool = False
     heading: str = ""
+    cells: str = ""
     hit: Hit | None = None
     chunk: int = 0
     num_words: int = 0
@@ -267,7 +268,9 @@ def split_table(text: str, start: int, end: int, block: int, *, has_header: bool
                 fields = [f"{name}: {cell}" if name else cell for name, cell in zip(header, cells, strict=True) if cell]
             else:
                 fields = [cell for cell in cells if cell]
-            yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block)
+            # Without a name in its first column, a header names the things that the rows compare.
+            values = " ".join(cells).replace("_", " ") if header and header[0] else ""
+            yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block, cells=values)
         offset += len(line)
 
 

@@ -85,7 +85,8 @@ _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
-    ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money.
+    ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it is
+    a row of a table about something else.
     """
 
     position: SnippetPosition
@@ -130,10 +131,19 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
             + _MISSING_WEIGHT * is_kind_missing
         )
 
+    def is_missing_in(snippets: Sequence[Snippet], index: int) -> bool:
+        """True if a snippet, with the block that it introduces, lacks what the question asks for.
+
+        A row of a table is about the things in its cells: one of them must have a term of the question.
+        """
+        snippet = snippets[index]
+        is_other_row = bool(snippet.cells) and not list_question_terms(f"{snippet.label} {snippet.cells}")
+        return is_other_row or kind.is_missing_in(_render_with_block(snippets, index))
+
     numbers = frozenset(find_reference_numbers(scorer.question))
-    # Each candidate, with True if it lacks what the question asks for, even with the block that it introduces.
+    # Each candidate, with True if it lacks what the question asks for.
     candidates = {
-        (passage_index, index): kind.is_missing_in(_render_with_block(passages[passage_index].snippets, index))
+        (passage_index, index): is_missing_in(passages[passage_index].snippets, index)
         for passage_index, index in list_candidates(passages)
         if not passages[passage_index].snippets[index].is_question
     }
