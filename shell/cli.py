@@ -22,7 +22,16 @@ import kvstore
 from kvstore import process
 
 from . import command_completion as completing
-from .command_options import FAILED, INTERRUPTED, MODE, STORE, explain_missing_store, open_store_at, report_message
+from .command_options import (
+    FAILED,
+    INTERRUPTED,
+    MODE,
+    STORE,
+    explain_missing_store,
+    open_store_at,
+    report_message,
+    validate_folder,
+)
 from .evaluate_command import evaluate
 from .ingest_commands import ingest, watch
 from .masking import mask_output
@@ -192,6 +201,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
+    callback=validate_folder,
     shell_complete=completing.complete_files,
     help="File to write. The extension selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
@@ -220,18 +230,29 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     file.write_text(text, encoding="utf-8")
     remark = f"; {format_count(network.left_out, 'name')} omitted, --limit 0 includes all" if network.left_out else ""
     report_message(
-        f"{file}: {format_count(len(network.names), 'name')}, {format_count(len(network.edges), 'join')}{remark}"
+        f"{file}: {format_count(len(network.names), 'name')}, {format_count(len(network.edges), 'edge')}{remark}"
     )
     return 0
 
 
 def main() -> NoReturn:
     """Run the console command and exit."""
+    _open_missing_streams()
     process.runs_only_kvstore = True
     warnings.showwarning = lambda message, *_: report_message(f"warning: {message}")
     status = run(sys.argv[1:])
     gc.freeze()  # the interpreter need not search all objects for cycles before it exits
     sys.exit(status)
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for each standard stream that was closed at the start.
+
+    Otherwise the data file of a store could get the descriptor of standard output.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -642,6 +643,13 @@ def test_ctrl_c_ends_a_script_with_130(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
     assert (running.returncode, error) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize(("closed", "output"), [("<&-", "1\n1\n"), (">&-", ""), ("<&- >&- 2>&-", "")])
+def test_closed_standard_streams_are_no_error(store: str, tmp_path: Path, closed: str, output: str) -> None:
+    command = f"{shlex.join([*KVSTORE, 'shell', store, '-c', 'SELECT 1'])} {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
 
 
 def test_output_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
