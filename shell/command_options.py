@@ -87,6 +87,13 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
     return format_name
 
 
+def validate_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
+    """Return the path of a file to write. Raises BadParameter if its folder does not exist."""
+    if file is not None and not file.parent.is_dir():
+        raise click.BadParameter(f"the folder {file.parent} does not exist; create it first")
+    return file
+
+
 class _FormatOption(click.Option):
     """The option ``--as``. Its help lists the formats; the readers, which are large, are imported to show it."""
 

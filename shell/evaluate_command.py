@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import command_completion as completing
-from .command_options import FAILED, MODE, STORE, open_store_at, report_message
+from .command_options import FAILED, MODE, STORE, open_store_at, report_message, validate_folder
 
 if TYPE_CHECKING:
     from kvstore.evaluation import EvaluationReport
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]) -> list[tuple[str, float]]:
     """Parse NAME=SHARE to pairs of a figure and its bound, from 0 to 1; a bare SHARE bounds the figure ``right``."""
+    if not bounds:
+        return []  # without importing the evaluation
+    from kvstore.evaluation.comparison import COLUMNS
+
     figure_bounds = []
     for text in bounds:
         name, equals, value = text.rpartition("=")
@@ -31,7 +35,10 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
             share = -1.0  # invalid
         if not 0 <= share <= 1:
             raise click.BadParameter(f"{text!r} is not a share from 0 to 1, or NAME=SHARE such as hit@3=0.8")
-        figure_bounds.append((name if equals else "right", share))
+        figure = name if equals else "right"
+        if figure not in COLUMNS:
+            raise click.BadParameter(f"{name!r} is not a figure; figures are {', '.join(COLUMNS)}")
+        figure_bounds.append((figure, share))
     return figure_bounds
 
 
@@ -48,6 +55,7 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     "--save-questions",
     "saved_file",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=validate_folder,
     help="Write the questions to this file. You can edit the file and use it with --questions.",
 )
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Compare this strategy (repeatable).")
@@ -64,6 +72,7 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     "--html",
     "page_file",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=validate_folder,
     shell_complete=completing.complete_files,
     help="Also write the report as an HTML page with bar charts.",
 )
@@ -157,12 +166,8 @@ def _check_bounds(report: EvaluationReport, bounds: list[tuple[str, float]]) -> 
     """Report the figures below their bounds; return the exit status."""
     status = 0
     for name, bound in bounds:
-        if name not in report.current.figures:
-            raise click.BadParameter(
-                f"{name!r} is not a figure; figures are {', '.join(report.current.figures)}", param_hint="--fail-below"
-            )
         share = report.current.figures[name]
         if share is None or share < bound:
-            report_message(f"{name} is {'not measured' if share is None else share}, below {bound}")
+            report_message(f"{name} was not measured" if share is None else f"{name} is {share}, below {bound}")
             status = FAILED
     return status

@@ -201,7 +201,20 @@ def test_the_command_prints_writes_and_fails_below_a_bound(
     questions.write_text("When does the pier open?\n")
     command += ["--questions", str(questions)]
     assert run([*command, "--fail-below", "hit@3=0.5"]) == 1
-    assert "hit@3 is not measured, below 0.5" in capfd.readouterr().err
+    assert "hit@3 was not measured" in capfd.readouterr().err
+    assert run([*command, "--questions", "missing.txt"]) == 1
+    assert "missing.txt: cannot be read (No such file or directory)" in capfd.readouterr().err
+
+
+def test_the_command_rejects_options_before_it_measures(
+    harbour: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.evaluation.evaluate_store", lambda *_, **__: pytest.fail("it measured"))
+    command = ["evaluate", str(harbour.path)]
     assert run([*command, "--fail-below", "speed=0.5"]) == 2
+    assert "'speed' is not a figure; figures are hit@1, " in capfd.readouterr().err
+    for option in ("--html", "--save-questions"):
+        assert run([*command, option, str(tmp_path / "missing" / "file")]) == 2
+        assert "missing does not exist; create it first" in capfd.readouterr().err
     assert run([*command, "--fail-below", "1.5"]) == 2
     assert "not a share from 0 to 1" in capfd.readouterr().err

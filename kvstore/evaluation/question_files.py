@@ -98,8 +98,10 @@ def read_questions(path: Path) -> list[Question]:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error}); name a file of questions") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name a file of questions") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text ({error}); name a file of questions") from error
     are_objects = path.suffix in (".jsonl", ".ndjson") or next(iter(lines), "").startswith("{")
     questions = []
     for number, line in enumerate(lines, 1):
