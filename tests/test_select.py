@@ -270,6 +270,8 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ("SELECT * FROM documnts", 15, "did you mean documents?"),
         ("SELECT ky FROM documents", 8, "did you mean key?"),
         ("SELECT documents.ky FROM documents", 8, "did you mean key?"),
+        ("SELECT headin FROM documents", 8, "there is no column headin\n"),
+        ("SELECT headin FROM chunks", 8, "did you mean heading?"),
         ("SELECT heading FROM documents", 8, "there is no column heading; tables that have it: chunks"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),
         ("SELECT 'a' || FROM documents", 15, "FROM is not valid here"),
@@ -291,6 +293,14 @@ def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, c
         sample.execute(f"CHECK;\n{query}").fetchall()
     assert said in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, column)
+
+
+def test_parameters_of_a_condition_are_checked(sample: kvstore.Store) -> None:
+    for parameters, reason in (((), "got 0"), (("a", "b"), "got 2")):
+        with pytest.raises(StatementError, match=f"^expected 1 parameter value, one for each \\?, but {reason}$"):
+            sample.keys(where="key = ?", parameters=parameters)
+    with pytest.raises(InputError, match="must be text, a number, bytes or None, not object$"):
+        sample.keys(where="key = ?", parameters=(object(),))
 
 
 def test_a_fixed_setting_cannot_be_set(sample: kvstore.Store) -> None:

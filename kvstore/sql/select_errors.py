@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import apsw
 
+from ..arguments import format_count
 from ..errors import InputError, StatementError, suggest
 from .literals import format_literal
 from .table_catalog import get_sql_tables
@@ -31,6 +32,10 @@ _SQL_WORDS = (
 
 def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
     """Convert an error of SQLite, or of a parameter, in the query ``text`` to an error of kvstore."""
+    if isinstance(error, apsw.BindingsError) and (counts := re.search(r"uses (\d+) and there are (\d+)", str(error))):
+        num_expected, num_passed = map(int, counts.groups())
+        values = format_count(num_expected, "parameter value")
+        return make_error(None, f"expected {values}, one for each ?, but got {num_passed}")
     if isinstance(error, apsw.Error):
         offset = getattr(error, "error_offset", -1)
         position = len(text.encode()[:offset].decode()) if offset >= 0 else None
@@ -45,7 +50,8 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
     if isinstance(error, UnicodeEncodeError):
         return InputError("a parameter contains half of a surrogate pair, which is not valid text")
     if isinstance(error, TypeError):
-        return InputError(f"a parameter must be text, a number, bytes or None: {error}")
+        type_name = str(error).rpartition(" type ")[2]
+        return InputError(f"a parameter must be text, a number, bytes or None, not {type_name}")
     return error
 
 
@@ -66,7 +72,7 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         )
     if kind == "no such column":
         column = name.rpartition(".")[2].split(" ")[0].strip('"')
-        return make_error(position, f"there is no column {name}{_suggest_columns(column)}")
+        return make_error(position, f"there is no column {name}{_suggest_columns(column, text)}")
     if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
         return make_error(position, "SELECT can only read, and only the tables of the store")
     if message == "Recursion limit" or message.startswith("parser stack overflow"):
@@ -90,13 +96,20 @@ def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
     return ""
 
 
-def _suggest_columns(column: str) -> str:
-    """Return a hint with the tables that have this column, or else the nearest column name."""
+def _suggest_columns(column: str, text: str) -> str:
+    """Return a hint: the tables that have this column, or else the nearest column of the tables that ``text`` names.
+
+    A condition, which names no table, is about the table ``documents``.
+    """
+    tables_by_name = get_sql_tables()
     tables_by_column: dict[str, list[str]] = {}
-    for table in get_sql_tables().values():
+    for table in tables_by_name.values():
         for name in table.all_columns:
             tables_by_column.setdefault(name.lower(), []).append(table.name)
     if table_names := tables_by_column.get(column.lower()):
         return f"; tables that have it: {', '.join(table_names)}"
-    suggestion = suggest(column, tables_by_column)
+    words = set(re.findall(r"\w+", text.lower()))
+    queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words]
+    columns = [name for table in queried_tables or [tables_by_name["documents"]] for name in table.all_columns]
+    suggestion = suggest(column, columns)
     return f"; did you mean {suggestion}?" if suggestion else ""
