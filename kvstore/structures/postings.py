@@ -62,17 +62,13 @@ def _decode(key: bytes, value: memoryview) -> TermPostings:
     """Return the postings of a stored block; raise CorruptionError if it is damaged."""
     payload = records.unseal(value, tables.POSTINGS, key)
     try:
-        chunks, frequencies, lengths = unpack_postings(_get_first_chunk(key), payload)
+        first_chunk = int(records.U64.unpack_from(key, len(key) - records.U64.size)[0])
+        chunks, frequencies, lengths = unpack_postings(first_chunk, payload)
     except ValueError as error:
         raise CorruptionError(f"table {tables.POSTINGS}, key {key.hex()}: {error}; run CHECK") from error
     return TermPostings(
         np.frombuffer(chunks, np.uint64), np.frombuffer(frequencies, np.uint8), np.frombuffer(lengths, np.uint16)
     )
-
-
-def _get_first_chunk(key: bytes) -> int:
-    """Return the first chunk id of a block of postings, from its key."""
-    return int(records.U64.unpack_from(key, len(key) - records.U64.size)[0])
 
 
 def _concatenate_postings(ranges: list[TermPostings]) -> TermPostings:
@@ -165,16 +161,12 @@ class Postings(tables.ViewReader):
         for term in rarest_first[1:]:
             if not len(chunks):
                 break
-            chunks = self._intersect_chunks(chunks, term, sizes[term])
+            blocks = self.get_candidate_blocks(term, chunks, sizes[term])
+            try:
+                chunks = np.frombuffer(select_chunks_with_postings(chunks, blocks), np.uint64)
+            except ValueError as error:
+                raise make_corruption_error(error) from error
         return chunks
-
-    def _intersect_chunks(self, chunks: Ids, term: str, size: TermSize) -> Ids:
-        """Return the chunks among ``chunks`` (ascending) that contain a term; ``size`` is the size of the term."""
-        blocks = self.get_candidate_blocks(term, chunks, size)
-        try:
-            return np.frombuffer(select_chunks_with_postings(chunks, blocks), np.uint64)
-        except ValueError as error:
-            raise make_corruption_error(error) from error
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
         """Return the chunks with a term that begins with ``prefix``, ascending."""

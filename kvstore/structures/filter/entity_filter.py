@@ -174,11 +174,6 @@ class EntityFilter:
         self._pages.switch_view(view)
         self._lists.switch_view(view)
 
-    @property
-    def cached_page_count(self) -> int:
-        """The number of pages in memory."""
-        return self._pages.cached_count
-
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
@@ -435,5 +430,5 @@ class FilterCache:
 
     def put(self, entity_filter: EntityFilter, change: int) -> None:
         """Cache a filter whose changes were committed as change number ``change``, unless it has too many pages."""
-        if entity_filter.cached_page_count <= MAX_CACHED_PAGES:
+        if entity_filter._pages.cached_count <= MAX_CACHED_PAGES:
             self._cached = entity_filter, change

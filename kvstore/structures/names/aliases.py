@@ -105,17 +105,11 @@ class Aliases(tables.ViewReader):
             seen.add(key)
             yield key
 
-    def list_all_aliases(self, key: str) -> list[str]:
-        """Return all aliases of a name, direct ones and aliases of these, nearest first; all names are normal forms."""
-        names = [key]
-        for name in names:  # grows during the loop
-            names += self.list_direct_aliases(name)
-        return names[1:]
-
     def resolve(self, key: str, entity_filter: EntityFilter) -> Identity | None:
         """Return the entity that a name (its normal form) resolves to, or None if the name is unknown.
 
-        Its display name is the last known name on the path of aliases.
+        Its display name is the last known name on the path of aliases. Its aliases follow, direct ones and aliases of
+        these, nearest first.
         """
         display_entry = entity_filter.find(key)
         if display_entry is None:
@@ -125,7 +119,10 @@ class Aliases(tables.ViewReader):
             next_entry = entity_filter.find(next_key)
             if next_entry is not None:
                 display_key, display_entry = next_key, next_entry
-        alias_entries = ((name, entity_filter.find(name)) for name in self.list_all_aliases(display_key))
+        names = [display_key]
+        for name in names:  # grows during the loop
+            names += self.list_direct_aliases(name)
+        alias_entries = ((name, entity_filter.find(name)) for name in names[1:])
         return Identity(
             (
                 (display_key, display_entry),

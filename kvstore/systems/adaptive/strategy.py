@@ -183,16 +183,6 @@ def _is_not_english(query: Query) -> bool:
     return (main_language or detect_question_language(query.question)) not in (None, "english")
 
 
-def _compute_specificity(name_chunks: float, total_chunks: int) -> float:
-    """Return how specific a name is, from 0 to 1.
-
-    ``name_chunks`` is the estimated number of chunks about it. A name in at most ``total_chunks ** (1 -
-    _MIN_INFORMATION)`` chunks gets 1; beyond that, the value falls quickly.
-    """
-    max_chunks = math.pow(total_chunks, 1 - _MIN_INFORMATION)
-    return min(1.0, math.pow(max_chunks / name_chunks, _SPECIFICITY_EXPONENT))
-
-
 class _WalkFactors(NamedTuple):
     """The quantities that determine the weight of the walk, and that EXPLAIN shows.
 
@@ -224,7 +214,9 @@ class _WalkFactors(NamedTuple):
         remainder_factor = min(1.0, self.remainder_fraction / _MIN_REMAINDER_FRACTION)
         names_factor = min(1.0, (1 - self.remainder_fraction) / _MIN_NAMES_FRACTION) ** 2
         missing_factor = min(1.0, (1 - self.coverage) / _MIN_MISSING_FRACTION)
-        specificity = _compute_specificity(self.name_chunks, self.total_chunks)
+        # A name in at most this many chunks is specific; beyond that, the factor falls quickly.
+        max_chunks = math.pow(self.total_chunks, 1 - _MIN_INFORMATION)
+        specificity = min(1.0, math.pow(max_chunks / self.name_chunks, _SPECIFICITY_EXPONENT))
         return specificity * (remainder_factor * names_factor) * missing_factor
 
     def __str__(self) -> str:

@@ -169,7 +169,7 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
             bonuses = scorer.compute_bonuses(loaded_chunk)
             scores[index] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
             scores[index] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
-        scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * scorer.has_numbers
+        scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * bool(scorer.numbers)
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
@@ -361,12 +361,7 @@ class _BonusScorer:
         generic_terms -= get_informative_terms(query.question, self._stem)
         self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
         self._informative_rarity = math.fsum(self._informative.values()) or 1.0
-        self._numbers = frozenset(find_reference_numbers(query.question))
-
-    @property
-    def has_numbers(self) -> bool:
-        """True if the question identifies something by a number."""
-        return bool(self._numbers)
+        self.numbers = frozenset(find_reference_numbers(query.question))
 
     def compute_bonuses(self, chunk: LoadedChunk) -> _Bonuses:
         """Return the bonuses of a chunk for proximity, headings, entries that it defines, and reference numbers.
@@ -383,9 +378,9 @@ class _BonusScorer:
             entry_names.append(name)
         entry_score = max(map(self._score_name, entry_names), default=0.0)
         number_fraction = 0.0
-        if self._numbers:
+        if self.numbers:
             text_numbers = find_reference_numbers(" ".join((name, *chunk.headings, chunk.text)))
-            number_fraction = len(self._numbers.intersection(text_numbers)) / len(self._numbers)
+            number_fraction = len(self.numbers.intersection(text_numbers)) / len(self.numbers)
         return _Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
 
     def _score_name(self, name: str) -> float:
