@@ -56,6 +56,20 @@ def test_every_method_is_there_with_the_same_arguments(name: str) -> None:
             assert inspect.iscoroutinefunction(value) != (method in OPENING)
 
 
+def test_a_task_runs_a_statement_and_async_for_opens_a_stream(tmp_path: Path) -> None:
+    async def test(store: aio.AsyncStore) -> None:
+        cursor = await asyncio.create_task(store.execute("SELECT key FROM documents ORDER BY key"))
+        assert await cursor.fetchall() == [("sea",), ("tea",)]
+        assert [row async for row in store.query("SELECT key FROM documents ORDER BY key")] == [("sea",), ("tea",)]
+        async for piece in store.ask_pieces("What is tea made from?"):
+            assert piece.startswith("Tea is made")
+            break
+        with pytest.raises(errors.StatementError):
+            await asyncio.create_task(store.execute("SELEC"))
+
+    run(tmp_path, test)
+
+
 def test_open_has_the_arguments_of_open() -> None:
     own = inspect.signature(aio.open).parameters
     original = inspect.signature(kvstore.open).parameters

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Itera
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -81,14 +81,35 @@ class AsyncContext(Protocol):
     ) -> None: ...
 
 
-class Opening(Generic[Closing]):
-    """An object that is being opened: await it, or enter it with ``async with``, which also closes it."""
+class Opening(Coroutine[Any, Any, Closing]):
+    """An object that is being opened: await it, or enter it with ``async with``, which also closes it.
+
+    It is a coroutine, so a task can run it. ``async for`` opens the object, iterates over it and closes it.
+    """
 
     def __init__(self, opening: Coroutine[Any, Any, Closing]) -> None:
         self._opening = opening
 
     def __await__(self) -> Generator[Any, Any, Closing]:
         return self._opening.__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Resume the coroutine, for a task."""
+        return self._opening.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error in the coroutine, for a task."""
+        return self._opening.throw(*error)
+
+    def close(self) -> None:
+        """End the coroutine, for a task."""
+        self._opening.close()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Open the object, yield its items and close it."""
+        async with self as opened:
+            async for item in opened:  # type: ignore[attr-defined]
+                yield item
 
     async def __aenter__(self) -> Closing:
         self._opened = await self._opening
