@@ -9,7 +9,8 @@ from kvstore.models.triple_support import check_triple
 TEXT = (
     "Ann Lee founded the choir of Rome in 1802. The mill was built by Bo Ray. Born in Oslo, Carl Berg sails. "
     "The capital of Norway is Oslo. In 1990, Eva Dahl bought the pier. She painted it red. "
-    "Kent, a county of England, has 36 mills, which grind corn for Anna Lind. Locomotives pull wagons."
+    "Kent, a county of England, has 36 mills, which grind corn for Anna Lind. Locomotives pull wagons. "
+    "The film was made by Dan Fox, directed by Bo Ray and based on a book."
 )
 
 
@@ -29,6 +30,7 @@ TEXT = (
         ("Kent", "is", "county of England"),
         ("Kent", "has", "36 mills"),
         ("Locomotives", "pull", "wagons"),
+        ("film", "directed by", "Bo Ray"),
     ],
 )
 def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
@@ -47,6 +49,9 @@ def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
         (("Kent", "mills", "corn"), "has no verb"),
         (("Kent", "county England", "mills"), "has no verb"),
         (("Bo Ray", "was", "built by"), "not a name or a short term"),
+        (("Kent", "has", "corn"), "in this order"),
+        (("film", "made by", "Bo Ray"), "in this order"),
+        (("Kent", "has", "Anna Lind"), "in this order"),
         (("Ann Lee", "founded", "in 1802"), "not a name or a short term"),
         (("Ann Lee", "founded the choir of Rome and sang in it", "Rome"), "at most 7 words"),
         (("Ann Lee", "founded", "Ann Lee"), "repeats its words"),

@@ -8,7 +8,7 @@ English, where verbs can be last, only the order of subject and object counts; t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import pairwise, product
 
@@ -17,7 +17,15 @@ from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
-from .english_words import ARTICLES, BE_WORDS, IRREGULAR_VERBS, PAST_ENDINGS, PREPOSITIONS, PRESENT_ENDINGS
+from .english_words import (
+    ARTICLES,
+    BE_WORDS,
+    IRREGULAR_VERBS,
+    PAST_ENDINGS,
+    PREPOSITIONS,
+    PRESENT_ENDINGS,
+    RELATIVE_PRONOUNS,
+)
 from .statement_support import PRONOUNS, list_content_stems, to_stem
 
 #: The maximum number of words of a relation, and of a name.
@@ -34,6 +42,8 @@ _PARTICIPLES = frozenset("based born called held known located made named".split
 _LINKS = BE_WORDS | PREPOSITIONS | frozenset("had has have that which".split())
 #: The first and last position of some words in a sentence.
 _Span = tuple[int, int]
+#: The words that, like verbs with a regular ending, begin another clause.
+_CLAUSE_SIGNS = BE_WORDS | IRREGULAR_VERBS | RELATIVE_PRONOUNS
 #: The span of a subject that only the title of the text names.
 _IMPLIED: _Span = (-1, -1)
 
@@ -69,6 +79,15 @@ class _OrderedSentence:
     def has_word(self, words: frozenset[str], start: int, end: int) -> bool:
         """True if one of the words is at a position from ``start`` to before ``end``."""
         return not words.isdisjoint(self.words[max(0, start) : max(0, end)])
+
+    def begins_clause(self, relation_words: Collection[str], start: int, end: int) -> bool:
+        """True if a word at a position from ``start`` to before ``end``, not of a relation, can begin a clause."""
+        return any(
+            word not in relation_words
+            and written_word.islower()
+            and (word in _CLAUSE_SIGNS or word.endswith(("ed", "ing")))
+            for word, written_word in zip(self.words[start:end], self.written_words[start:end], strict=True)
+        )
 
 
 @frozen_dataclass
@@ -178,7 +197,8 @@ def _has_light_order(
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
-    Between them must be a word of the relation, another form of its "be", or nothing but articles.
+    Between them must be a word of the relation, another form of its "be", or nothing but articles. The object must not
+    be in another clause.
     """
     links = relation_words - _ARTICLES_AND_CONJUNCTIONS
     if links & BE_WORDS:
@@ -187,7 +207,9 @@ def _has_light_order(
         between = sentence.words[subject[1] + 1 : object_[0]]
         if subject != _IMPLIED and _ARTICLES_AND_CONJUNCTIONS.issuperset(between):
             return True
-        return not links.isdisjoint(between[-_MAX_LINK_GAP:])
+        first = max(subject[1] + 1, object_[0] - _MAX_LINK_GAP)
+        positions = [position for position in range(first, object_[0]) if sentence.words[position] in links]
+        return bool(positions) and not sentence.begins_clause(relation_words, positions[-1] + 1, object_[0])
     return bool(links & BE_WORDS) and _ARTICLES_AND_CONJUNCTIONS.issuperset(sentence.words[object_[1] + 1 : subject[0]])
 
 
@@ -197,9 +219,12 @@ def _has_order(
     """True if the positions of the parts of a triple relate them.
 
     The orders are those of "Ann built the mill", "the mill was built by Ann", "built by Ann, the mill", "the builder of
-    the mill was Ann" and "in 1802, Ann built". An object after its relation has no preposition that the relation lacks.
+    the mill was Ann" and "in 1802, Ann built". An object after its relation has no preposition that the relation lacks,
+    and is not in another clause.
     """
     is_passive = relation_words[-1] == "by"
+    if relation[1] < object_[0] and sentence.begins_clause(relation_words, relation[1] + 1, object_[0]):
+        return False
     if relation[1] < object_[0] and _find_preposition(sentence, object_[0]) not in (None, *relation_words):
         return False
     if subject[0] < relation[0] < object_[0]:
