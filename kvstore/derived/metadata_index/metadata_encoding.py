@@ -241,7 +241,7 @@ def _iter_bits(bits: int) -> Iterator[int]:
 def change_container(
     old_container: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
-    """Return the bytes of a container after offsets are removed and others added, or None if none is left.
+    """Return the bytes of a container after offsets are removed and others added, or None if the set becomes empty.
 
     ``old_container`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
     """
