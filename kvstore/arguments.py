@@ -14,7 +14,7 @@ import operator
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Real
 from typing import Any, TypeVar
@@ -111,13 +111,16 @@ def skip_retired_option(owner: str, name: str) -> bool:
 def check_arguments(function: Function, name: str | None = None) -> Function:
     """Return ``function`` with a check of its arguments against their annotations before each call.
 
-    An invalid argument raises ArgumentError, which calls the function ``name`` (default: its own name).
+    An invalid argument raises ArgumentError, which calls the function ``name`` (default: its own name). An unknown name
+    of an argument raises TypeError, which suggests the nearest name.
     """
     label = name or function.__name__
+    parameters = inspect.signature(function).parameters
+    has_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     checks: dict[str, ArgumentCheck] = {}
     positional: list[str] = []
     varargs_name: str | None = None
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters.values():
         check = _find_check(str(parameter.annotation))
         if check is not None:
             checks[parameter.name] = check
@@ -144,6 +147,8 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
             check = checks.get(name)
             if check is not None and (expected := check(value)):
                 raise _make_error(label, name, expected, value)
+            if check is None and not has_any_name and name not in parameters:
+                raise _make_name_error(label, name, [known for known in parameters if known != "self"])
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
@@ -163,9 +168,7 @@ def check_clauses(method: str, clauses: Mapping[str, Any], parameters: Mapping[s
     """
     for name, value in clauses.items():
         if name not in parameters:
-            suggestion = suggest(name, parameters)
-            hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(parameters)}"
-            raise TypeError(f"{method}() has no argument {name!r}; {hint}")
+            raise _make_name_error(method, name, parameters)
         annotation = parameters[name]
         check = _find_check(getattr(annotation, "__forward_arg__", str(annotation)))
         expected = None if check is None else check(value)
@@ -240,6 +243,13 @@ def _make_error(function: str, name: str, expected: str, value: Any) -> Argument
     return ArgumentError(f"{function}(): {name} must be {expected}, not {format_value(value)}")
 
 
+def _make_name_error(function: str, name: str, names: Collection[str]) -> TypeError:
+    """Return the error for an argument ``name`` that a function does not have; ``names`` are those of its arguments."""
+    suggestion = suggest(name, names)
+    hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(names)}"
+    return TypeError(f"{function}() has no argument {name!r}; {hint}")
+
+
 def format_count(number: int, noun: str) -> str:
     """Format a number with its noun, in the singular or plural.
 
@@ -257,11 +267,12 @@ def format_value(value: object) -> str:
     ('float 2.5', 'a str of 101 characters', 'list []')
     """
     type_name = type(value).__name__
+    article = "an" if type_name[0] in "aeiou" else "a"
     try:
         text = repr(value)
     except Exception:  # a number of 5,000 digits, lists nested a thousand deep, or a class with a broken repr
-        return f"a {type_name} that cannot be shown"
-    return f"{type_name} {text}" if len(text) <= 60 else f"a {type_name} of {len(text):,} characters"
+        return f"{article} {type_name} that cannot be shown"
+    return f"{type_name} {text}" if len(text) <= 60 else f"{article} {type_name} of {len(text):,} characters"
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:

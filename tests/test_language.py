@@ -410,7 +410,7 @@ def test_parameters_replace_values() -> None:
         ("LOOKUP ?1", ("b",), "write ?"),
         ("LOOKUP 'a' LIMIT ?", (-1,), "a whole number from 0"),
         ("LOOKUP 'a' LIMIT ?", (True,), "a whole number from 0"),
-        ("LOOKUP 'a' LIMIT ?", (10**76,), "a whole number from 0 to 10^18 - 1, but the value is a int of 77"),
+        ("LOOKUP 'a' LIMIT ?", (10**76,), "a whole number from 0 to 10^18 - 1, but the value is an int of 77"),
         ("SEARCH 'a' TOP ?", (10**18,), "a whole number from 0 to 10^18 - 1"),
         ("SET a = ?", (b"x",), "expected text, a number"),
     ],

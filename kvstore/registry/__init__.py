@@ -435,7 +435,8 @@ def _lookup_name(name: str, values_by_name: Mapping[str, Named], kind: str, erro
     if name.lower() not in values_by_name:
         suggestion = suggest(name, values_by_name)
         hint = f"did you mean {suggestion}? " if suggestion else ""
-        raise error(f"there is no {kind} {name!r}; {hint}there are {', '.join(values_by_name) or 'none'}")
+        verb = "are" if len(values_by_name) > 1 else "is"
+        raise error(f"there is no {kind} {name!r}; {hint}there {verb} {', '.join(values_by_name) or 'none'}")
     return values_by_name[name.lower()]
 
 

@@ -108,7 +108,7 @@ def check_condition(condition: str) -> None:
     """Raise StatementError unless ``condition`` is a single condition."""
     statements = list(split_statements(condition))
     if not statements:
-        raise StatementError("the condition is empty; omit it to select all documents")
+        raise StatementError("the condition is empty; the condition true selects all documents")
     if len(statements) > 1:
         raise make_statement_error(condition, statements[1][0].start, "a condition is one expression, without ';'")
     (tokens,) = statements

@@ -360,11 +360,13 @@ class DataFile:
     def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
         """Create the directory ``target`` with a data file that ``write`` writes: it appears complete or not at all.
 
-        Raises InputError if ``target`` exists, its parent does not, or it is not UTF-8; StoreFullError if it cannot be
-        written.
+        Raises InputError if ``target`` exists, its parent does not, it is inside the store, or it is not UTF-8;
+        StoreFullError if it cannot be written.
         """
         require_utf8_path(target)
         require_free_path(target)
+        if target.resolve().is_relative_to(self.directory.resolve()):
+            raise InputError(f"{target}: is inside the store, and would be deleted with it; name a path outside it")
         partial_path = prepare_partial_path(target)
         try:
             partial_path.mkdir()

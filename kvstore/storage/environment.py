@@ -234,7 +234,7 @@ class Environment(OpenFile):
     def write(self, timeout: float | None = None) -> WriteTransaction:
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
 
-        Raises LockTimeoutError naming the holder, TransactionError if this thread already has one open, ReadOnlyError
+        Raises LockTimeoutError naming the holder, TransactionError if this thread has one open, ReadOnlyError
         for an environment opened read-only, and ClosedError.
         """
         self._acquire_writer_lock(timeout)

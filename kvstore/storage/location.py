@@ -43,7 +43,9 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     require_utf8_path(path)
     if not path.exists():
         if not create:
-            raise StoreNotFoundError(f"{path}: there is no store here; check the path, or open it with create=True")
+            raise StoreNotFoundError(
+                f"{path}: there is no store here; check the path, or create one with kvstore.open()"
+            )
         if not path.parent.is_dir():
             raise StoreNotFoundError(f"{path}: the folder {path.parent} does not exist; create it first")
         return True
@@ -71,8 +73,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         )
     if not create:
         raise StoreNotFoundError(
-            f"{path}: there is no store in this directory ({DATA_FILE} is missing); check the path, or open it with "
-            "create=True"
+            f"{path}: there is no store in this directory ({DATA_FILE} is missing); check the path, or create one with "
+            "kvstore.open()"
         )
     return True
 

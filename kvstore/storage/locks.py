@@ -121,7 +121,9 @@ class WriterLock:
         the lock file cannot be written, and StoreFullError if there is no room to create it.
         """
         if self._holder is threading.current_thread():
-            raise TransactionError("this thread already has a write transaction open; commit or abort it first")
+            raise TransactionError(
+                "this thread has a write transaction open; use its methods, or commit it or roll it back first"
+            )
         deadline = self._lock_thread(timeout)
         try:
             self._holder = threading.current_thread()
