@@ -317,7 +317,7 @@ DESCRIPTIONS = {
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
     "Install the extra explore before you run kvstore explore.",
-    "The page Look at a store describes the explorer.",
+    'The page "Look at a store" describes the explorer.',
     "A strategy is a way to find evidence for a question.",
     "Most strategies implement published methods.",
     "For 2WikiMultiHopQA, the repository of fast-graphrag reports the share of questions whose required passages "
