@@ -172,7 +172,8 @@ def build_page(results_folder: Path) -> str:
         "generates this page; `python tools/benchmark_page.py --only NAME` runs only the benchmark NAME. The first",
         "lines of the source of each tool explain its figures. All benchmarks together take less than",
         f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s of processor time.",
-        "Some sections end with a command that repeats the measurement with more data.\n",
+        "Some sections end with a command that repeats the measurement with more data. Most times on the page",
+        '"[Figures](figures.md)" are from less busy machines.\n',
     ]
     for measurement, outcome in outcomes.items():
         busy_note = (
