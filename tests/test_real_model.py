@@ -91,7 +91,8 @@ def test_units_are_supported_by_their_passage_or_reported(filled: kvstore.Store)
             for _, statements in value.passages.values():
                 assert statements
                 for statement in statements:
-                    assert SourcePassages([TEXTS[key]], [key]).find_supporting(statement) == [0]
+                    source = SourcePassages([TEXTS[key]], [key])
+                    assert source.find_supporting(statement, must_keep_parts=True) == [0]
 
 
 def test_triples_are_supported_by_their_passage_or_reported(filled: kvstore.Store) -> None:
@@ -107,7 +108,7 @@ def test_descriptions_have_their_name_and_are_supported_or_reported(filled: kvst
     query = "SELECT document, entity, text FROM descriptions"
     for key, name, text in filled.execute(query).fetchall():
         assert check_name(name) and name.lower() in text.lower()
-        assert SourcePassages([TEXTS[key]], [key]).find_supporting(text) == [0]
+        assert SourcePassages([TEXTS[key]], [key]).find_supporting(text, must_keep_parts=True) == [0]
 
 
 def test_topics_keep_their_sentences_unless_the_summary_is_supported(filled: kvstore.Store) -> None:

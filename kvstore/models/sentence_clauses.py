@@ -14,7 +14,7 @@ from ..text.words import FUNCTION_WORDS, split_written_words
 from .english_words import ARTICLES, AUXILIARIES, DETERMINERS, RELATIVE_PRONOUNS, find_verb, is_participle
 
 _CONJUNCTIONS = frozenset("and but while whereas".split())
-#: The words after which a joined clause can be a condition, or what somebody says, so that it is not said alone.
+#: The words after which a joined clause can be a condition, or reported speech, so that it is not said alone.
 _SUBORDINATORS = frozenset("although as because how if since than that though unless until what when why".split())
 #: The words that need both of two joined clauses.
 _PAIRING_WORDS = frozenset("between both either neither whether".split())
@@ -33,8 +33,8 @@ def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[l
     parts, connectives = [parts[index] for index in present], [connectives[index] for index in present]
     words = list(map(split_written_words, parts))
     verbs = [find_verb(part_words, index == 0) for index, part_words in enumerate(words)]
-    main = next((index for index, verb in enumerate(verbs) if verb is not None), None)
-    if main is None:
+    main = next((index for index, verb in enumerate(verbs) if verb is not None), len(parts))
+    if main == len(parts):
         return
     subject = list(filter(None, [*parts[:main], " ".join(words[main][: verbs[main]])]))
     if main == 2 and verbs[2] == 0 and not connectives[2].strip().isalpha():
@@ -44,10 +44,9 @@ def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[l
     # The current clause begins with the part ``start``, after ``first_parts``; None if it cannot be said alone.
     start = 0
     first_parts: list[str] | None = []
-    for index in range(main + 1, len(parts)):
-        joined_words = _find_joined_words(words[index], connectives[index])
+    for index, joined_words in enumerate(map(_find_joined_words, words, connectives)):
         verb = find_verb(joined_words, False)
-        if verb is None:
+        if index <= main or verb is None:
             continue
         clause_words = {word.lower() for part_words in words[start:index] for word in part_words}
         if first_parts is not None and _PAIRING_WORDS.isdisjoint(clause_words):

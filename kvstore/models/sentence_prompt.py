@@ -69,7 +69,7 @@ def build_sentence_prompt(
         schema=build_schema(1, _MAX_ACCEPTED_CHARS, {"type": ["string", "integer"]}),
         check=lambda answer: check([entry["text"] for entry in answer["sentences"]]),
         answer_tokens=_ANSWER_TOKENS,
-        # What a model is asked for is stricter than what is accepted.
+        # The schema that a model gets is stricter than the one that its answer must have.
         requested_schema=build_schema(len(texts), max_chars, {"type": "string", "enum": _label_texts(texts)}),
     )
 
