@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kvstore
+from kvstore.arguments import is_text
 
 from . import command_completion as completing
 from .command_options import (
@@ -246,6 +247,9 @@ def ask(
         raise click.UsageError("--json and --mode contradict each other; omit one")
     if is_long and words is not None:
         raise click.UsageError("--long and --words contradict each other; omit one")
+    question_text = " ".join(question)
+    if not is_text(question_text):
+        raise click.BadParameter("the question is not valid UTF-8; convert it", param_hint="QUESTION")
     clauses: dict[str, Any] = {
         "USING": using,
         "DEPTH": depth,
@@ -255,15 +259,16 @@ def ask(
         "WORDS": _LONG_ANSWER_WORDS if is_long else words,
     }
     with open_store_at(store, readonly=True) as opened_store:
-        if where is not None:
-            opened_store.count(where, parameter_values)  # its errors show the condition as the user typed it
+        # The errors of count show the condition as the user typed it.
+        if where is not None and not opened_store.count(where, parameter_values):
+            report_message("warning: no document satisfies the condition of --where")
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = "ASK :_QUESTION" + "".join(
             f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in set_clauses
         )
         # Parentheses ensure that the text is one condition.
         statement += "" if where is None else f" WHERE ({where}\n)"
-        clause_values = {f"_{name}": value for name, value in {"QUESTION": " ".join(question), **set_clauses}.items()}
+        clause_values = {f"_{name}": value for name, value in {"QUESTION": question_text, **set_clauses}.items()}
         console = Console(
             opened_store, mode="json" if as_json else mode or "table", parameters=parameter_values | clause_values
         )

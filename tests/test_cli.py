@@ -353,6 +353,13 @@ def test_the_words_of_a_question_need_no_quotes(kv: Run, store: str) -> None:
     assert kv("ask", store)[0] == 2
 
 
+def test_a_question_that_is_not_utf8_and_a_condition_without_documents(kv: Run, store: str) -> None:
+    status, _, error = kv("ask", store, "\udcff")
+    assert status == 2 and "Invalid value for QUESTION: the question is not valid UTF-8" in error
+    status, _, error = kv("ask", store, "Who is Maria?", "--where", "key = 'b'")
+    assert (status, error) == (0, "warning: no document satisfies the condition of --where\n")
+
+
 def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
     for condition, wrong in (
         ("foo = 1", "line 1, column 1: there is no column foo\n  foo = 1\n  ^\n"),

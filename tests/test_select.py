@@ -327,7 +327,7 @@ def test_a_condition_chooses_documents(sample: kvstore.Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "condition", ["1) OR (1", "1; SELECT 1", "", "1 TOP 3", "key = 'a", "ttle = 1", "key ==== 1", "#"]
+    "condition", ["1) OR (1", "1; SELECT 1", "SELECT 1", "", "1 TOP 3", "key = 'a", "ttle = 1", "key ==== 1", "#"]
 )
 def test_an_invalid_condition_is_refused(sample: kvstore.Store, condition: str) -> None:
     with pytest.raises(StatementError):

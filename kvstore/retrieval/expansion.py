@@ -10,7 +10,6 @@ reports the limit. Names of the same entity are expanded together and shown unde
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from ..errors import InputError
 from ..structures.forest.forest import RELATIONS_TREE, Forest, WalkStep
@@ -38,8 +37,7 @@ def expand_entity(
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if tree is not None and state.forest.find_tree(tree) is None and state.documents.find_id(tree) is None:
-        known_trees = ", ".join(name for _, name in islice(state.forest.iter_trees(), 5)) or "none"
-        raise InputError(f"there is no tree {tree!r}; use one of {known_trees}, or the key of a document")
+        raise InputError(f"there is no tree {tree!r}; SELECT name FROM trees lists them, and a document key also works")
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
     if identity is None:

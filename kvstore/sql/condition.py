@@ -54,6 +54,10 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int) -> int
     earlier_texts = [token.text for token in tokens[:position]]
     is_enclosed = earlier_texts.count("(") > earlier_texts.count(")")
     open_parentheses: list[Token] = []
+    if position < len(tokens) and tokens[position].text.upper() in ("SELECT", "VALUES"):
+        raise make_statement_error(
+            text, tokens[position].start, "a condition is an expression; put a query in it into parentheses"
+        )
     while position < len(tokens):
         token = tokens[position]
         check_token(text, token)
