@@ -129,6 +129,7 @@ def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None
         ("RETRIEVE 'x' TOP 0", "top takes 1 to 10,000, not 0"),
         ("RETRIEVE 'x' DEPTH 65", "depth takes 0 to 64, not 65"),
         ("ASK 'x' WITHIN 0 TOKENS", "within takes 1 or more, not 0"),
+        ("ASK 'x' WORDS 0", "words takes 1 to 10,000, not 0"),
         ("LOOKUP 'x' LIMIT 0", "limit takes 1 or more, not 0"),
         ("EXPAND 'x' LIMIT 0", "limit takes 1 or more, not 0"),
         ("CREATE INDEX vectors WITH (exact_below = 9e999)", "exact_below must be a whole number"),

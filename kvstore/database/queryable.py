@@ -428,7 +428,8 @@ class Queryable(ABC):
         If the confidence (:meth:`weigh`) is below the setting ``least_confidence``, the answer has ``abstained``: it
         states that the documents do not say this and shows the sentences nearest to the question. No model is called
         then. The answer also abstains, with confidence 0, if no model answers and no chunk has a sentence to quote.
-        ``words`` is the maximum number of words of an extractive answer, unless its first sentence has more.
+        ``words`` (1 to 10,000) is the maximum number of words of an extractive answer, unless its first sentence has
+        more.
 
         ``on_text`` is called with each piece of text as the model writes it; joined, the pieces are the answer's text.
         If the model's server is down, busy, too slow or stops midway, the answer is extractive and its ``problem``
@@ -441,6 +442,8 @@ class Queryable(ABC):
         """
         from ..models.text_pieces import collect_result
 
+        if words is not None:
+            check_integer("words", words, 1, 10_000)
         check_clauses("ask", clauses, Clauses.__annotations__)
         return collect_result(self._make_asker().stream_answer(question, model, clauses, words)[1], on_text)
 
@@ -460,6 +463,8 @@ class Queryable(ABC):
         """
         from ..answering.answer import AnswerPieces
 
+        if words is not None:
+            check_integer("words", words, 1, 10_000)
         check_clauses("ask_pieces", clauses, Clauses.__annotations__)
         return AnswerPieces(*self._make_asker().stream_answer(question, model, clauses, words))
 
