@@ -145,6 +145,9 @@ def test_unreadable_files_do_not_stop_the_rest(tree: Path, monkeypatch: pytest.M
         ("d", "cannot be listed: Permission denied"),
         ("dangling.md", "cannot be accessed: a broken link, or no permission"),
     ]
+    for chosen in (find_sources([tree], include=["*.jsonl"]), find_sources([tree / "*.jsonl"])):
+        assert [source.key for source in chosen] == ["g.jsonl"]
+        assert [Path(failure.place).name for failure in chosen.failures if "link" in failure.reason] == []
     with pytest.raises(ReaderError, match="is a device or a broken link"):
         find_sources([tree / "pipe.md"])
 

@@ -233,7 +233,7 @@ class _FileSearch:
         """Add the files of a folder that can be read, and count the others."""
         real_root = _escape_path(os.path.realpath(root))
         self.covered.append(Coverage(real_root, self._accepts))
-        for path, relative_path in self._walk_folder(root, None):
+        for path, relative_path in self._walk_folder(root, None, self._accepts if self._has_include else None):
             if not self._accepts(relative_path):
                 self._count_skipped(relative_path)
             elif not self._has_include and _has_built_page(root, relative_path):
@@ -253,23 +253,28 @@ class _FileSearch:
         real_root = _escape_path(os.path.realpath(root))
         self.covered.append(Coverage(real_root, lambda relative_path: matches.fullmatch(relative_path) is not None))
         num_before = len(self.files)
-        for path, relative_path in self._walk_folder(root, None if "**" in pattern else pattern.count("/")):
+        max_depth = None if "**" in pattern else pattern.count("/")
+        for path, relative_path in self._walk_folder(root, max_depth, matches.fullmatch):
             if matches.fullmatch(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
         if len(self.files) == num_before:
             raise ReaderError(f"{requested!r}: no file matches this pattern; check it, or name the folder itself")
 
-    def _walk_folder(self, root: Path, max_depth: int | None) -> Iterator[tuple[Path, str]]:
+    def _walk_folder(
+        self, root: Path, max_depth: int | None, selects: Callable[[str], object] | None
+    ) -> Iterator[tuple[Path, str]]:
         """Yield (path, path relative to the root) of the files below a folder, at most ``max_depth`` folders down.
 
-        If ``max_depth`` is None, there is no limit.
+        If ``max_depth`` is None, there is no limit. A broken link that ``selects`` rejects is skipped, not a failure.
         """
         real_root = os.path.realpath(root)
         pending = [(root, "", 0)]
         while pending:
             path, relative_path, depth = pending.pop()
             if relative_path and not os.path.isdir(path):
-                if self._accept_file(path, real_root):
+                if selects is not None and not selects(relative_path) and not os.path.exists(path):
+                    self._count_skipped(relative_path)
+                elif self._accept_file(path, real_root):
                     yield path, relative_path
                 continue
             if relative_path and os.path.islink(path):
