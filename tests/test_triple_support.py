@@ -48,6 +48,7 @@ def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
         (("Ann Lee", "founded", "1802"), "in this order"),
         (("Kent", "mills", "corn"), "has no verb"),
         (("Kent", "county England", "mills"), "has no verb"),
+        (("Oslo", "Norway of", "capital"), "has no verb"),
         (("Bo Ray", "was", "built by"), "not a name or a short term"),
         (("Kent", "has", "corn"), "in this order"),
         (("film", "made by", "Bo Ray"), "in this order"),

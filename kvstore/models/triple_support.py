@@ -113,7 +113,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
     # The present of a plural has no ending.
     has_verb = relation[0].islower() and (subject.endswith("s") or _has_verb(relation_words, source.nouns))
-    if source.is_english and not has_verb and FUNCTION_WORDS.isdisjoint(relation_words):
+    if source.is_english and not has_verb and (relation[0].isupper() or FUNCTION_WORDS.isdisjoint(relation_words)):
         raise ValueError("the relation of a triple has no verb")
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
