@@ -415,10 +415,12 @@ def test_ingest_a_folder(kv: Run, folder: Path) -> None:
 def test_bad_files_are_reported_and_the_rest_continues(kv: Run, folder: Path) -> None:
     (folder / "bad.txt").write_bytes(b"caf\xe9 \x80\x81")
     (folder / "empty.txt").write_text("")
+    (folder / "twice.csv").write_text("a,a\n1,2\n")
     status, _, error = kv("ingest", "s", "docs", "missing.txt", "--embedder", "hashing", "--quiet")
     assert status == 1
     told = error.splitlines()
     assert any("bad.txt: " in line for line in told)
+    assert "docs/twice.csv:1: the header names the column 'a' twice; rename one" in told
     assert any(line.startswith("missing.txt: ") for line in told)
     assert "Traceback" not in error
     assert kv("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"

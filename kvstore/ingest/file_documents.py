@@ -11,6 +11,7 @@ and on the stored digests, so that it can run in another process (``worker.py``)
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -113,7 +114,12 @@ def read_documents(
 
 
 def make_failure(place: str, error: Exception | str) -> Failure:
-    """Return a failure at a place, without the file name that readers put in front of their messages."""
+    """Return a failure at a place, without the place that readers put in front of their messages.
+
+    A line number after the file name, as in ``rows.csv:3``, is part of the place.
+    """
+    position = re.match(rf"{re.escape(place)}:\d+(?=: )", str(error))
+    place = position[0] if position else place
     return Failure(place, str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: "))
 
 

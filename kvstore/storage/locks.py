@@ -247,10 +247,10 @@ class WriterLock:
             self._thread_lock.release()
 
     def _make_timeout_error(self, timeout: float, holder: str) -> LockTimeoutError:
-        """Return the error for a lock that ``holder`` has held for ``timeout`` seconds."""
+        """Return the error for a lock that ``holder`` has not released in ``timeout`` seconds."""
         return LockTimeoutError(
-            f"{self.path.parent}: {holder} has held the writer lock for {timeout:g} s; wait for it to finish, or allow "
-            "more time with lock_timeout (of the command: --lock-timeout)"
+            f"{self.path.parent}: {holder} has the writer lock and did not release it in {timeout:g} s; wait for it to "
+            "finish, or allow more time with lock_timeout (of the command: --lock-timeout)"
         )
 
     def _reset_after_fork(self) -> None:
