@@ -632,10 +632,7 @@ cdef class Records:
         return self
 
     def __next__(self):
-        if self._begun:
-            if not self._cursor._is_placed or not self._cursor._move(self._step):
-                raise StopIteration
-        elif not self._cursor._is_placed:
+        if not self._cursor._is_placed or (self._begun and not self._cursor._move(self._step)):
             raise StopIteration
         self._begun = True
         return self._cursor.key(), self._cursor.value()

@@ -12,7 +12,8 @@ from cpython.unicode cimport PyUnicode_AsUCS4, PyUnicode_FromKindAndData
 from libcpp.vector cimport vector
 
 cdef enum:
-    _STACK = 64  # longest word that is stored on the stack
+    _STACK_BUFFER_SIZE = 64  # the longest word that is stored on the stack
+    _MAX_EXCEPTION_LENGTH = 6
     _UCS4 = 4
     # Indexes of rules with a further condition.
     _STEP_2_OGI = 23
@@ -28,7 +29,7 @@ cdef struct Word:
     Py_ssize_t r2
 
 
-#: Words with exceptional stems.
+#: Words with exceptional stems, of at most _MAX_EXCEPTION_LENGTH letters.
 cdef dict _EXCEPTIONS = {
     "skis": "ski", "skies": "sky", "idly": "idl", "gently": "gentl", "ugly": "ugli", "early": "earli", "only": "onli",
     "singly": "singl",
@@ -315,17 +316,17 @@ cdef void _apply_step_5(Word* word) noexcept:
 cdef bint _stem_in_place(Word* word) noexcept:
     """Stem a word of at least three letters in place; return True if a consonant y was temporarily written Y."""
     cdef Py_ssize_t i
-    cdef bint marked = False
+    cdef bint has_marked_y = False
     if word.text[0] == u"'":
         word.text += 1
         word.size -= 1
     if word.text[0] == u"y":
         word.text[0] = u"Y"
-        marked = True
+        has_marked_y = True
     for i in range(1, word.size):
         if word.text[i] == u"y" and _is_vowel(word.text[i - 1]):
             word.text[i] = u"Y"
-            marked = True
+            has_marked_y = True
     _mark_regions(word)
     _apply_step_1a(word)
     _apply_step_1b(word)
@@ -334,37 +335,40 @@ cdef bint _stem_in_place(Word* word) noexcept:
     _apply_step_3(word)
     _apply_step_4(word)
     _apply_step_5(word)
-    if marked:
+    if has_marked_y:
         for i in range(word.size):
             if word.text[i] == u"Y":
                 word.text[i] = u"y"
-    return marked
+    return has_marked_y
 
 
 def stem_english(str word not None) -> str:
-    """Return the stem of an English word in lower case.
+    """Return the stem of an English word in lower case by Snowball's English stemmer (Porter2).
 
     >>> stem_english("organizations"), stem_english("queries"), stem_english("dying")
     ('organ', 'queri', 'die')
     """
-    cdef Py_UCS4[_STACK] short
-    cdef vector[Py_UCS4] long
-    cdef Word buffer
+    cdef Py_UCS4[_STACK_BUFFER_SIZE] stack_buffer
+    cdef vector[Py_UCS4] heap_buffer
+    cdef Word stem
+    cdef bint has_marked_y
     cdef Py_ssize_t size = len(word)
     if size < 3:
         return word
-    if size <= 6:
-        rule = _EXCEPTIONS.get(word)
-        if rule is not None:
-            return rule
-    if size <= _STACK:
-        buffer.text = &short[0]
+    if size <= _MAX_EXCEPTION_LENGTH:
+        exceptional_stem = _EXCEPTIONS.get(word)
+        if exceptional_stem is not None:
+            return exceptional_stem
+    if size <= _STACK_BUFFER_SIZE:
+        stem.text = &stack_buffer[0]
     else:
-        long.resize(size)
-        buffer.text = long.data()
-    PyUnicode_AsUCS4(word, buffer.text, size, False)
-    buffer.size = size
-    if not _stem_in_place(&buffer) and buffer.size == size:
-        # A changed word of the same length has another last letter.
-        return word if buffer.text[size - 1] == word[size - 1] else PyUnicode_FromKindAndData(_UCS4, buffer.text, size)
-    return PyUnicode_FromKindAndData(_UCS4, buffer.text, buffer.size)
+        heap_buffer.resize(size)
+        stem.text = heap_buffer.data()
+    PyUnicode_AsUCS4(word, stem.text, size, False)
+    stem.size = size
+    has_marked_y = _stem_in_place(&stem)
+    # Return an unchanged word itself. Rules that keep the length change only the last letter; but if a y was written Y,
+    # then a capital Y of the word is now a y.
+    if not has_marked_y and stem.size == size and stem.text[size - 1] == word[size - 1]:
+        return word
+    return PyUnicode_FromKindAndData(_UCS4, stem.text, stem.size)

@@ -29,8 +29,8 @@ cdef enum:
 
 # Scores down to this fraction of the minimum still enter, because sums of bounds are rounded.
 cdef double _TIE_FACTOR = 1 - 1e-12
-# The number of consecutive chunk ids that share an entry of a filter.
-cdef uint64_t _GROUP_CHUNKS = 5
+# A filter has one flag for each group of this many consecutive chunk ids, which belong to one document.
+cdef uint64_t _CHUNKS_PER_GROUP = 5
 
 
 cdef uint64_t _get_first_chunk(bytes key) except? 0:
@@ -136,7 +136,7 @@ cdef class WordScores:
     cdef double _k1, _b, _average, _minimum
     cdef size_t _top
     cdef bint _admits_new
-    cdef const uint8_t[::1] _groups
+    cdef const uint8_t[::1] _allowed_groups
     cdef bint _filtered
     #: The penalty of each of the most frequent lengths.
     cdef double _penalties[_NUM_TABULATED_LENGTHS]
@@ -157,7 +157,7 @@ cdef class WordScores:
         self._admits_new = True
         self._filtered = groups is not None
         if self._filtered:
-            self._groups = groups
+            self._allowed_groups = groups
 
     def restrict_to(self, const uint64_t[::1] chunks not None) -> None:
         """Score exactly these chunks, regardless of their scores. Call it before the first term.
@@ -290,19 +290,21 @@ cdef class WordScores:
         return best
 
     cdef inline bint _is_allowed(self, uint64_t chunk) noexcept:
-        """True if the filter allows a chunk to be returned."""
-        cdef uint64_t group = chunk // _GROUP_CHUNKS
-        return not self._filtered or (group < <uint64_t> self._groups.shape[0] and self._groups[group] != 0)
+        """True if the filter allows the group of a chunk, and so the chunk, to be returned."""
+        cdef uint64_t group = chunk // _CHUNKS_PER_GROUP
+        if not self._filtered:
+            return True
+        return group < <uint64_t> self._allowed_groups.shape[0] and self._allowed_groups[group] != 0
 
     cdef bint _may_contain_allowed(self, const vector[uint64_t]& firsts, size_t block) noexcept:
         """True if the filter allows a chunk id from the first one of a block to the first one of the next block."""
-        cdef uint64_t first = firsts[block] // _GROUP_CHUNKS, end
+        cdef uint64_t first = firsts[block] // _CHUNKS_PER_GROUP, end
         if not self._filtered:
             return True
-        end = self._groups.shape[0]
+        end = self._allowed_groups.shape[0]
         if block + 1 < firsts.size():
-            end = min(end, firsts[block + 1] // _GROUP_CHUNKS + 1)
-        return first < end and memchr(&self._groups[first], 1, end - first) != NULL
+            end = min(end, firsts[block + 1] // _CHUNKS_PER_GROUP + 1)
+        return first < end and memchr(&self._allowed_groups[first], 1, end - first) != NULL
 
     cdef inline void _keep_if_promising(self, uint64_t chunk, double score, double remaining) noexcept:
         """Keep a chunk as a candidate if its score plus ``remaining``, the most of later terms, reaches the minimum."""

@@ -36,7 +36,7 @@ from ..structures.names.mention_recognition import (
 )
 from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
-from ..structures.text_candidates import join_sorted
+from ..structures.text_candidates import union_sorted
 from ..text.blocks import to_plain_text
 from ..text.languages import open_document_stemmers
 from ..text.normalize import FoldedText, fold, fold_to_bytes
@@ -407,7 +407,7 @@ class Linker:
                 for name_terms in term_sets
                 if all(sizes[term].postings for term in name_terms)  # most new names contain a new word
             ]
-            chunks = join_sorted(chunk_arrays)
+            chunks = union_sorted(chunk_arrays)
             if len(chunks):
                 yield index, chunks
 

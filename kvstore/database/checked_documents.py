@@ -82,8 +82,8 @@ def chunk_changed_documents(
         document = checked_document.document
         record = state.documents.find_by_key(document.key)
         is_same = checked_document.vectors is None and record is not None and record.digest == document.digest
-        is_stored = is_same if replace else record is not None
-        if is_stored and document.key not in keys:
+        can_skip = is_same if replace else record is not None
+        if can_skip and document.key not in keys:
             continue
         keys.add(document.key)
         pending_documents[index] = checked_document.to_pending(state.settings)

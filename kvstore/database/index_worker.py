@@ -27,7 +27,7 @@ from ..structures.indexes.generation_building import GenerationBuilder, WritingF
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, Indexes, IndexRecord, IndexWriter, validate_options
 from ..structures.indexes.index_building import IndexBuilder, IndexFiller, ReportProgress
-from ..structures.indexes.index_reading import get_file
+from ..structures.indexes.index_reading import get_index_file
 from ..structures.open_indexes import OpenIndexes
 from ..structures.vectors.vectors import Matrix
 
@@ -153,8 +153,8 @@ class IndexManager:
 
     def measure_sizes(self) -> dict[str, int]:
         """Return the sizes of the existing index files in bytes, by their names in SHOW STATS."""
-        files = (name for name, kind in INDEXES.items() if isinstance(kind, FileIndex))
-        paths = {kind: build_index_path(self._environment.path, kind) for kind in files}
+        kinds = (name for name, index in INDEXES.items() if isinstance(index, FileIndex))
+        paths = {kind: build_index_path(self._environment.path, kind) for kind in kinds}
         return {
             f"index_{kind}_bytes": sum(file.stat().st_size for file in list_files(path))
             for kind, path in paths.items()
@@ -218,7 +218,7 @@ class IndexManager:
     def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         """Log a failed extension, and record it for the status of the index. Return False: nothing was extended."""
         _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
-        get_file(self._open_indexes, kind).problem = str(error)
+        get_index_file(self._open_indexes, kind).problem = str(error)
         return False
 
     def _is_cancelled(self) -> bool:
@@ -243,7 +243,7 @@ class IndexManager:
 
 def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:
     """Return the companion kinds, whose files are created, refreshed and dropped with this kind."""
-    return [file for file in INDEXES.values() if isinstance(file, FileIndex) and file.companion_of == kind.name]
+    return [index for index in INDEXES.values() if isinstance(index, FileIndex) and index.companion_of == kind.name]
 
 
 def _get_named_index(kind: str) -> Index:

@@ -255,6 +255,7 @@ class ModelExtraction:
                 raise
             pending.record_answer(request, answers)
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
+            # An answer is stored in every document with its passage; all but one of these texts are copies.
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
             num_requests = num_done + len(pending)

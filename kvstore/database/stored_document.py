@@ -48,16 +48,16 @@ def read_document(state: State, key: str) -> Document | None:
         return None
     text = state.documents.read_text(record.id).decode()
     return Document(
-        record.key,
-        record.title,
-        record.source,
-        record.meta,
-        record.format,
-        text,
-        record.size,
-        record.chunk_count,
-        record.changed,
-        record.origin,
+        key=record.key,
+        title=record.title,
+        source=record.source,
+        meta=record.meta,
+        format=record.format,
+        text=text,
+        bytes=record.size,
+        chunks=record.chunk_count,
+        changed=record.changed,
+        origin=record.origin,
     )
 
 

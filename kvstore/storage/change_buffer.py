@@ -85,7 +85,7 @@ def make_chain_error(table: str, detail: object) -> CorruptionError:
 
 
 def compute_merge_threshold(store_bytes: int) -> int:
-    """Return the total size of segments in bytes at which they are merged, in a store of ``store_bytes`` of pages."""
+    """Return the total size of segments in bytes at which they are merged, if the store has ``store_bytes`` bytes."""
     return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
 
 

@@ -194,7 +194,8 @@ class DataFile:
     def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
         """Return a reader of the pages of commit ``change``, which ``transaction`` keeps valid; None without any table.
 
-        Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError.
+        Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError if later commits may
+        have overwritten the meta page of this one.
         """
         if self._address is None:
             self._address = self._find_address(transaction, change)

@@ -196,8 +196,8 @@ def _are_part_names(parts: object, path: Path) -> bool:
     )
 
 
-class LoadedFile(Generic[Content]):
-    """The content of an index file, read on first use and again when another file has its name.
+class LazyIndexFile(Generic[Content]):
+    """An index file, whose content is read on first use, and again after another file replaced it.
 
     Any thread may call it. ``read`` raises FileNotFoundError or IndexUnavailableError if no content is available.
     """

@@ -381,6 +381,6 @@ class WriteTransaction(LmdbView):
         super()._invalidate_in_child()
 
     def _end(self) -> None:
-        """Close the view, and tell the owner that the transaction has ended."""
+        """Close the view, and report the end of the transaction to the owner, which releases its locks."""
         self._transaction = None
         self._owner.handle_end(self)

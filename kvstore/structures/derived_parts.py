@@ -31,7 +31,7 @@ class DerivationSpec(Protocol):
 def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
     """Return the vector space of a derivation."""
     return VectorSpace(
-        derivation.name, f"{derivation.name}_vectors", f"{derivation.name}_vector_space", quantised=derivation.quantised
+        derivation.name, f"{derivation.name}_vectors", f"{derivation.name}_vector_space", quantized=derivation.quantised
     )
 
 

@@ -48,12 +48,13 @@ def get_stored_language_version(view: View) -> str:
 
 
 def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
-    """Return why a store must not be changed, as the end of a sentence, if another segmenter split its texts.
+    """Return why a store whose texts another segmenter split must not be changed, as the end of a sentence.
 
     With the installed segmenter, a removed text would have other terms, so its postings would remain. Returns None if
     the segmenter is the same, or if the store uses none.
     """
-    installed_version, stored_version = get_segmenter_version(settings.stemmer), get_stored_language_version(view)
+    installed_version = get_segmenter_version(settings.stemmer)
+    stored_version = get_stored_language_version(view)
     # The stored version ends with that of the segmenter.
     if not installed_version or stored_version.endswith(installed_version):
         return None

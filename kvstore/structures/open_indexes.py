@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..storage.index_file import Content, LoadedFile, build_index_path
+from ..storage.index_file import Content, LazyIndexFile, build_index_path
 
 if TYPE_CHECKING:
     from ..storage.environment import Environment
@@ -29,7 +29,7 @@ class OpenIndexes:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self._files: dict[str, LoadedFile[Any]] = {}
+        self._files: dict[str, LazyIndexFile[Any]] = {}
         self._generation_caches: dict[str, dict[bytes, dict[str, Any]]] = {}
 
     def clear_caches(self) -> None:
@@ -65,12 +65,12 @@ class OpenIndexes:
 
         return DecodedDataCache()
 
-    def get_file(self, kind: str, read: Callable[[Path], Content]) -> LoadedFile[Content]:
-        """Return the loader of the file of a kind of index, the same on every call.
+    def get_index_file(self, kind: str, read: Callable[[Path], Content]) -> LazyIndexFile[Content]:
+        """Return the index file of a kind of index, the same object on every call.
 
-        ``read`` converts the file into its content on first use.
+        ``read`` reads its content on first use.
         """
-        return self._files.setdefault(kind, LoadedFile(build_index_path(self.environment.path, kind), read))
+        return self._files.setdefault(kind, LazyIndexFile(build_index_path(self.environment.path, kind), read))
 
     def get_generation_cache(self, kind: str, token: bytes) -> dict[str, Any]:
         """Return the cache of a generation (one build) of an index: a map from names to data built from its rows.

@@ -74,6 +74,7 @@ class Companion(Generic[Result]):
     """A computation whose requests join the rounds of another one; see :meth:`BatchedReader.start_companion`."""
 
     def __init__(self, reader: BatchedReader, rounds: Rounds[Result]) -> None:
+        """Run ``rounds``, a generator that yields requests and receives their answers, up to its first requests."""
         self._reader = reader
         self._rounds = rounds
         #: The requests of the next round; None at the end.

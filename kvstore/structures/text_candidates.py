@@ -40,9 +40,9 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
     if not pattern.prefix:
         terms = {stem(pattern.word) for stem in stemmers}  # a stemmer for each language of the store
-        return join_sorted([state.postings.get(term).chunks for term in terms])
+        return union_sorted([state.postings.get(term).chunks for term in terms])
     shorter_stems = {term for stem in stemmers for term in _list_shorter_stems(pattern.word, stem)}
-    return join_sorted(
+    return union_sorted(
         [
             state.postings.find_chunks_by_prefix(pattern.word),
             *(state.postings.get(term).chunks for term in sorted(shorter_stems)),
@@ -58,16 +58,16 @@ def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
     if whole_words:
         stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
         term_sets = {frozenset(map(stem, whole_words)) for stem in stemmers}
-        matching_chunks = join_sorted([state.postings.find_chunks_with_terms(terms) for terms in term_sets])
+        matching_chunks = union_sorted([state.postings.find_chunks_with_terms(terms) for terms in term_sets])
         chunk_arrays = (matching_chunks, *chunk_arrays)
     return reduce(lambda chunks, other_chunks: np.intersect1d(chunks, other_chunks, assume_unique=True), chunk_arrays)
 
 
-def join_sorted(chunk_arrays: Sequence[Ids]) -> Ids:
-    """Return the distinct ids of several arrays, ascending. Each array is ascending and has distinct ids."""
-    if len(chunk_arrays) == 1:
-        return chunk_arrays[0]
-    return np.unique(np.concatenate([np.empty(0, np.uint64), *chunk_arrays]))  # there may be no arrays
+def union_sorted(chunk_arrays: Sequence[Ids]) -> Ids:
+    """Return the union of arrays of ids, ascending. Each array is ascending and has distinct ids."""
+    if not chunk_arrays:
+        return np.empty(0, np.uint64)
+    return chunk_arrays[0] if len(chunk_arrays) == 1 else np.unique(np.concatenate(chunk_arrays))
 
 
 def _list_shorter_stems(prefix: str, stem: Callable[[str], str]) -> set[str]:

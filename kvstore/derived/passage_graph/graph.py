@@ -50,11 +50,11 @@ _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
 #: Entities per page of degrees.
 ENTITIES_PER_PAGE = (records.compute_max_value_size(1) - _PAGE_HEADER.size) // 8
-# A degree, as it is stored: 0 for an entity without chunks; the entry of its only chunk (see below); or _MANY_FLAG, the
-# number of its chunks and the number of the informative ones. _LINKED_FLAG is set if the entity has links.
-_MANY_FLAG = 1 << 63
+# A degree, as it is stored: 0 for an entity without chunks; the entry of its only chunk (see below); or _SEVERAL_FLAG,
+# the number of its chunks and the number of the informative ones. _LINKED_FLAG is set if the entity has links.
+_SEVERAL_FLAG = 1 << 63
 _LINKED_FLAG = 1 << 62
-_CHUNK_MASK = _LINKED_FLAG - 1
+_PAYLOAD_MASK = _LINKED_FLAG - 1
 _TOTAL_MASK = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
 # An entry is a chunk shifted left, with the features of the edge from the entity to it in the low bits.
@@ -77,11 +77,15 @@ class StoredDegrees:
     __slots__ = ("_has_several", "_payloads", "informative", "total", "values")
 
     def __init__(self, values: UInt64Array) -> None:
-        """Decode degrees from ``values``, the numbers stored for each entity."""
+        """Decode ``values``, one number per entity.
+
+        With _SEVERAL_FLAG, it has the total and the informative number of the entity's chunks; without, it is the entry
+        (chunk and features) of the only chunk, or 0 for none.
+        """
         self.values = values
-        self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_MANY_FLAG)) != 0
+        self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_SEVERAL_FLAG)) != 0
         #: The values without flags: two counts of chunks, or the entry of the only chunk.
-        self._payloads: npt.NDArray[np.int64] = (values & np.uint64(_CHUNK_MASK)).astype(np.int64)
+        self._payloads: npt.NDArray[np.int64] = (values & np.uint64(_PAYLOAD_MASK)).astype(np.int64)
         #: The number of chunks of each entity.
         self.total: npt.NDArray[np.int64] = np.where(
             self._has_several, self._payloads & _TOTAL_MASK, self._payloads > 0
@@ -162,13 +166,13 @@ class PassageGraph(ViewReader):
         entities with more chunks are read from their lists.
         """
         totals = degrees.total
-        is_multiple = (totals > 1) & (totals <= max_chunks)
-        blocks = self._lists.read_many(entities[is_multiple].tolist())
+        has_several = (totals > 1) & (totals <= max_chunks)
+        blocks = self._lists.read_many(entities[has_several].tolist())
         block_entities = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
-        is_single = totals == 1
-        owners = np.concatenate((entities[is_single], np.repeat(block_entities, sizes)))
-        entries = np.concatenate((degrees.values[is_single] & np.uint64(_CHUNK_MASK), *(block for _, block in blocks)))
+        has_one = totals == 1
+        owners = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
+        entries = np.concatenate((degrees.values[has_one] & np.uint64(_PAYLOAD_MASK), *(block for _, block in blocks)))
         # The index in ``entities`` of the owner of each entry; a stable sort keeps the chunks of an owner in order.
         rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
         order = np.argsort(rows, kind="stable")
@@ -355,7 +359,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
-            if not degree & (_MANY_FLAG | _CHUNK_MASK) and entity not in self._removed:
+            if not degree & (_SEVERAL_FLAG | _PAYLOAD_MASK) and entity not in self._removed:
                 added_chunks = self._added.get(entity, ())
                 if len(added_chunks) <= 1:  # the case of most new names
                     degrees[entity] = added_chunks[0] if added_chunks else 0
@@ -363,12 +367,12 @@ class GraphWriter(ViewWriter, PassageGraph):
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
             removed.sort()
             added.sort()
-            if degree & _MANY_FLAG or not (degree & _CHUNK_MASK or removed):  # the degree itself contains no chunk
+            if degree & _SEVERAL_FLAG or not (degree & _PAYLOAD_MASK or removed):  # the degree itself contains no chunk
                 lists[entity] = removed, added
-                if not degree & _MANY_FLAG:
+                if not degree & _SEVERAL_FLAG:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
                 continue
-            old_entries = {degree & _CHUNK_MASK} if degree & _CHUNK_MASK else set[int]()
+            old_entries = {degree & _PAYLOAD_MASK} if degree & _PAYLOAD_MASK else set[int]()
             if not old_entries.issuperset(removed):
                 raise _make_chunk_error(entity)
             new_entries = sorted(old_entries.difference(removed).union(added))
@@ -384,7 +388,7 @@ class GraphWriter(ViewWriter, PassageGraph):
             if list_change.num_removed != len(removed):
                 raise _make_chunk_error(entity)
             total = (old_degrees[entity] & _TOTAL_MASK) + list_change.num_new - list_change.num_removed
-            informative = (old_degrees[entity] & _CHUNK_MASK) >> _INFORMATIVE_SHIFT
+            informative = (old_degrees[entity] & _PAYLOAD_MASK) >> _INFORMATIVE_SHIFT
             degrees[entity] = encode_degree(
                 total, informative + _count_informative(added) - _count_informative(removed)
             )
@@ -421,7 +425,7 @@ def _make_chunk_error(entity: int) -> CorruptionError:
 
 def encode_degree(num_chunks: int, num_informative: int) -> int:
     """Encode the degree of an entity that several chunks name: their number, and the number of informative ones."""
-    return _MANY_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
+    return _SEVERAL_FLAG | num_informative << _INFORMATIVE_SHIFT | num_chunks
 
 
 def _compute_bounds(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -67,13 +67,13 @@ class Neighbours(Columnar, list[Neighbour]):
 
     def _get_named_rows(self) -> NamedRows:
         """Return the column names, a row for each neighbor, and the SQL types of the columns."""
-        return _COLUMNS, [[*astuple(neighbour)] for neighbour in self], _TYPES
+        return _COLUMNS, [[*astuple(neighbor)] for neighbor in self], _TYPES
 
     def _repr_html_(self) -> str:
         """Return the HTML for a notebook."""
         from ...rendering.markup import render_table
 
-        return render_table(_COLUMNS[1:], [astuple(neighbour)[1:] for neighbour in self])
+        return render_table(_COLUMNS[1:], [astuple(neighbor)[1:] for neighbor in self])
 
 
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:

@@ -367,7 +367,7 @@ class _WeightedRows:
         return link_weights
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:
-        """Return the rarity of entities, or 0 for an entity in more than ``max_chunks`` chunks."""
+        """Return the rarity (a power of the IDF) of entities, or 0 for one in more than ``max_chunks`` chunks."""
         lower_weights = np.where(_flag_lower_only(degrees), 1.0, self._weights.lower)
         weighted_counts = degrees.informative + lower_weights * (degrees.total - degrees.informative)
         rarity = np.log1p(self._num_chunks / np.maximum(weighted_counts, 1)) ** self._weights.rarity_exponent
@@ -395,15 +395,16 @@ def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     num_lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
     counts = num_capitalized + np.array([[weights.lower], [1.0]]) * num_lower
     inside = np.where(features & edges.INSIDE, weights.inside, 0.0)
-    outward = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
-    outward += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)
-    inward = outward.copy()
-    outward[1] *= weights.common
+    # A count of 0 has no negative power; ``np.where`` drops the result for it.
+    chunk_to_entity = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
+    chunk_to_entity += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)
+    entity_to_chunk = chunk_to_entity.copy()
+    chunk_to_entity[1] *= weights.common
     for flag, weight in (
         (edges.TITLE_WHOLE, weights.title_whole),
         (edges.TITLE_PART, weights.title_part),
         (edges.HEADING_WHOLE, weights.heading_whole),
         (edges.HEADING_PART, weights.heading_part),
     ):
-        inward += np.where(features & flag, weight, 0.0)
-    return outward, inward
+        entity_to_chunk += np.where(features & flag, weight, 0.0)
+    return chunk_to_entity, entity_to_chunk

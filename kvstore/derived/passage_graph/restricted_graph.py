@@ -77,7 +77,7 @@ class RestrictedPassageGraph(PassageGraph):
             if entity not in self._triple_neighbors:
                 self._triple_neighbors[entity] = frozenset(self._iter_triple_neighbors(entity))
             return other_entity in self._triple_neighbors[entity]
-        return other_entity in self._state.entities
+        return other_entity in self._state.entities  # a link of titles; ``entity`` itself is a visible name
 
     def _iter_tree_neighbors(self, entity: int) -> Iterator[int]:
         """Yield the entities directly above or below an entity in a tree, by visible edges."""

@@ -1,4 +1,4 @@
-"""The graph of chunks and entities as a structure: its maintenance, its dump, and its figures for SHOW STATS."""
+"""The graph of chunks and entities as a structure: its maintenance, its dump, and its statistics for SHOW STATS."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ class GraphStructure:
             ),
             ENTITY_HEADS: (
                 (
-                    *(names.name_entity(figures.entity), figures.total, figures.informative, figures.has_links),
-                    names.name_chunk(figures.only_chunk) if figures.only_chunk else None,
-                    figures.features,
+                    *(names.name_entity(degree.entity), degree.total, degree.informative, degree.has_links),
+                    names.name_chunk(degree.only_chunk) if degree.only_chunk else None,
+                    degree.features,
                 )
-                for figures in content.iter_degrees()
+                for degree in content.iter_degrees()
             ),
             ENTITY_LINKS: (
                 (names.name_entity(entity), names.name_entity(link.other), link.kind, link.multiplicity)

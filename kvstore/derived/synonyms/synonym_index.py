@@ -134,8 +134,8 @@ def _find_near_rows(
 ) -> _SynonymPairs:
     """Return the pairs of ``row`` with its nearest rows, nearest first: arrays of ``row``, near rows and cosines.
 
-    The near rows have a cosine of at least ``similarity``; at most 32 are returned. Rows of deleted names (entity 0)
-    are omitted.
+    The near rows have a cosine of at least ``similarity``. At most ``_MAX_SYNONYMS`` of them are returned, without rows
+    of deleted names (entity 0).
     """
     others = graph.find_nearest(vectors[row], max(MIN_CANDIDATES, 2 * _MAX_SYNONYMS)).labels.astype(np.uint32)
     # The graph only proposes rows: their cosines are computed exactly.

@@ -57,24 +57,24 @@ class AllowedDocuments:
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
-        """A table indexed by leaf group (chunk id // 5): 1 if allowed, else 0. Later groups are not allowed."""
-        group = np.uint64(GROUP_SIZE)
-        length = int(self.stops[-1] // group) if len(self.stops) else 0
+        """A flag for each leaf group (chunk id // GROUP_SIZE): 1 if allowed, else 0. Later groups are not allowed."""
+        group_size = np.uint64(GROUP_SIZE)
+        length = int(self.stops[-1] // group_size) if len(self.stops) else 0
         # +1 at the start of each run and -1 at its end. A document may have no chunks.
         nonempty = self.starts < self.stops
         deltas = np.zeros(length + 1, np.int8)
-        deltas[(self.starts[nonempty] // group).astype(np.intp)] += 1
-        deltas[(self.stops[nonempty] // group).astype(np.intp)] -= 1
+        deltas[(self.starts[nonempty] // group_size).astype(np.intp)] += 1
+        deltas[(self.stops[nonempty] // group_size).astype(np.intp)] -= 1
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
         """Return a mask of ``chunks``: True for each chunk of an allowed document."""
-        table = self.groups
-        if not len(table):
+        flags = self.groups
+        if not len(flags):
             return np.zeros(len(chunks), np.bool_)
         groups = chunks // np.uint64(GROUP_SIZE)
-        is_allowed: npt.NDArray[np.bool_] = table.view(np.bool_).take(groups.astype(np.intp), mode="clip")
-        return is_allowed & (groups < len(table))
+        is_allowed: npt.NDArray[np.bool_] = flags.view(np.bool_).take(groups.astype(np.intp), mode="clip")
+        return is_allowed & (groups < len(flags))
 
     def has_chunk(self, chunk: int) -> bool:
         """True if the chunk belongs to an allowed document."""

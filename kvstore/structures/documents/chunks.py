@@ -163,11 +163,13 @@ class Abstracts:
 
     def get_many(self, abstracts: Iterable[int]) -> list[AbstractRecord]:
         """Return the records of abstracts that must exist; raise CorruptionError if one does not."""
-        keys = list(map(records.encode_u64, abstracts))
+        abstract_ids = list(abstracts)
+        keys = list(map(records.encode_u64, abstract_ids))
+        values = self._view.get_many(tables.ABSTRACTS, keys)
         abstract_records = []
-        for key, value in zip(keys, self._view.get_many(tables.ABSTRACTS, keys), strict=True):
+        for abstract, key, value in zip(abstract_ids, keys, values, strict=True):
             if value is None:
-                raise records.make_missing_error(f"abstract {records.U64.unpack(key)[0]}")
+                raise records.make_missing_error(f"abstract {abstract}")
             abstract_records.append(AbstractRecord(*records.unpack(value, tables.ABSTRACTS, key)))
         return abstract_records
 

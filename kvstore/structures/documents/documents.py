@@ -99,7 +99,7 @@ class DocumentRecord:
 
     @property
     def chunk_count(self) -> int:
-        """The number of chunks of the document; ``groups`` has the number of chunks under each abstract."""
+        """The number of chunks of the document; ``groups`` has the number of chunks under each leaf abstract."""
         return sum(self.groups)
 
     @property
@@ -183,9 +183,9 @@ def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
 
 
 def _get_long_text(value: memoryview) -> memoryview | None:
-    """Return the text in a record of the table ``texts`` if it is too long to be compressed, otherwise None.
+    """Return the text in a record of the table ``texts`` if it is longer than MAX_COMPRESSED_TEXT, otherwise None.
 
-    Slices of such a text are served without reading all of it, so only CHECK verifies its checksum.
+    Such a text is stored uncompressed, so that slices are read without the rest; only CHECK verifies its checksum.
     """
     stored = value[len(PLAIN) : -records.CHECKSUM.size]
     return stored if len(stored) > MAX_COMPRESSED_TEXT else None

@@ -70,7 +70,7 @@ _MAX_U64 = (1 << 64) - 1
 _ADDRESS_BATCH = 256
 #: Depth, entries, prefix, kicks and splits in the header of a bucket page, and their offset.
 _BUCKET_HEADER = Struct("<BxHQII")
-_BUCKET_FIGURES_OFFSET = 12
+_BUCKET_COUNTS_OFFSET = 12
 
 
 @frozen_dataclass
@@ -360,7 +360,7 @@ class EntityFilter:
         """Yield every bucket page, in order of the page numbers."""
         for page_number in self._pages.list_bucket_numbers():
             page = self._pages.buckets.get_page(page_number)
-            depth, num_entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_FIGURES_OFFSET)
+            depth, num_entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_COUNTS_OFFSET)
             yield FilterPage(
                 page_number, depth, num_entries, num_entries / BUCKET_SLOTS, kicks, splits, records.PAGE_SIZE
             )

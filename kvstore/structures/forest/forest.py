@@ -356,7 +356,7 @@ class Forest(tables.ViewReader):
         queue = deque((node, 0) for node in starts)
         while queue:
             node, distance = queue.popleft()
-            if distance == depth:
+            if distance == depth:  # the nodes after it in the queue are at least as far
                 return
             for neighbor in self.sort_by_name(self.iter_parents(node) if up else self.iter_children(node)):
                 yield WalkStep(neighbor, distance + 1, node)

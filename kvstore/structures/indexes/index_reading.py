@@ -18,7 +18,7 @@ from .index import BoundIndex, Content, FileIndex, Index, IndexContent, Indexes,
 
 if TYPE_CHECKING:
     from ...storage.environment import Environment
-    from ...storage.index_file import LoadedFile
+    from ...storage.index_file import LazyIndexFile
     from ..open_indexes import OpenIndexes
     from ..state import State
 
@@ -60,10 +60,10 @@ def read_index(
     raise IndexUnavailableError(f"{path}: its part {missing_part} is missing; REFRESH rebuilds it")
 
 
-def get_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LoadedFile[tuple[int, Content]]:
-    """Return the loader of the index file of a kind; it loads the epoch and the content of the file on first use."""
-    # Pass the environment only: the loader must not refer to the object that holds the loaded file.
-    return open_indexes.get_file(kind.name, partial(read_index, open_indexes.environment, kind))
+def get_index_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LazyIndexFile[tuple[int, Content]]:
+    """Return the index file of a kind of index, whose epoch and content are read on first use."""
+    # Bind only the environment: a reader function that refers to ``open_indexes`` would be a reference cycle.
+    return open_indexes.get_index_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
 def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[BoundIndex]) -> BoundIndex | None:
@@ -80,7 +80,7 @@ def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[
 def reject_file(state: State, kind: FileIndex[Any, Any], error: IndexUnavailableError) -> None:
     """Stop using the file of a kind of index; ``error`` describes the damage, in a part that was not read before."""
     assert state.open_indexes is not None
-    file = get_file(state.open_indexes, kind)
+    file = get_index_file(state.open_indexes, kind)
     file.reject(f"{file.path}: {error}")
 
 
@@ -99,7 +99,7 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
 
 def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
     """Return the content of the file, or None if it is missing, unusable or older than the last renumbering of ids."""
-    loaded_file = get_file(open_indexes, kind).get()
+    loaded_file = get_index_file(open_indexes, kind).get()
     return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
 
 
@@ -113,7 +113,7 @@ def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexSt
         return IndexStatus(kind.name, "exact", change, 0, exact_reason)
     if record is None:
         return None
-    content, file = _get_content(open_indexes, kind, record), get_file(open_indexes, kind)
+    content, file = _get_content(open_indexes, kind, record), get_index_file(open_indexes, kind)
     built_change, lag = (0, change) if content is None else (content.change, kind.compute_lag(content, state))
     if index_file.is_being_drafted(file.path):
         return IndexStatus(kind.name, "building", built_change, lag, kind.building_detail)

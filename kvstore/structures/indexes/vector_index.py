@@ -182,12 +182,13 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         )
 
     def read(self, stored: IndexContent) -> ChunkSegments:
-        """Return the segments that the parts of an index file contain."""
+        """Return the HNSW segments of an index file, with an empty cache for the vectors of newer chunks."""
+        # Pairs (change, stop): the segments contain all chunks below ``stop`` that the store had at ``change``.
         coverage = tuple((int(change), int(stop)) for change, stop in stored.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
         if list(map(len, segments)) != stored.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
-        newer_vectors = VectorCache(CachedVectors(coverage))
+        newer_vectors = VectorCache(CachedVectors(coverage))  # it caches vectors of chunks that are not covered
         return ChunkSegments(segments, stored.parts, coverage, stored.head["options"], newer_vectors)
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:

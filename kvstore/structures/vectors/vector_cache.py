@@ -29,7 +29,7 @@ _MAX_COVERAGE_PAIRS = 32
 
 
 def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
-    """Return the chunk id below which the cache has every chunk of the state at ``change``.
+    """Return the chunk id below which a coverage includes every chunk of the state at ``change``.
 
     Returns None if the coverage begins after ``change``.
     """
@@ -37,7 +37,7 @@ def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
 
 
 def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRanges:
-    """Return a coverage with one more pair: the cache has all chunks below ``stop`` that the store had at ``change``.
+    """Return a coverage with one more pair: it includes all chunks below ``stop`` that the store had at ``change``.
 
     The oldest pairs beyond the maximum number are dropped.
     """
@@ -46,7 +46,7 @@ def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRan
 
 @dataclass(frozen=True)
 class CachedVectors:
-    """Cached vectors and their coverage."""
+    """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
 
     coverage: ChangeRanges
     parts: tuple[VectorPart, ...] = ()

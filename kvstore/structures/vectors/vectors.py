@@ -51,20 +51,20 @@ class VectorSpace(NamedTuple):
     name: str
     blocks: str
     free_rows: str
-    quantised: bool = False
+    quantized: bool = False
 
 
 CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
-def compute_block_shape(dimension: int, quantised: bool = False) -> tuple[int, int]:
+def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
     A block has the fewest pages that rows fill to at least 97 %, or the best number if no block is filled so well.
     Raises InputError if a vector does not fit into a block.
     """
     id_size, scale_size = 8, 4
-    row_size = id_size + (scale_size + dimension if quantised else 4 * dimension)
+    row_size = id_size + (scale_size + dimension if quantized else 4 * dimension)
     best_fraction, best_size, best_rows = 0.0, 0, 0
     for num_pages in range(1, _MAX_BLOCK_PAGES + 1):
         block_size = records.compute_max_value_size(num_pages)
@@ -199,9 +199,9 @@ class Vectors:
         self._verified_blocks = verified_blocks
         self.space = space
         self.dimension = dimension
-        self._block_size, self._rows_per_block = compute_block_shape(dimension, space.quantised)
-        self._encoding = QUANTIZED_ENCODING if space.quantised else ENCODING
-        self._block_type = _QuantizedBlock if space.quantised else _VectorBlock
+        self._block_size, self._rows_per_block = compute_block_shape(dimension, space.quantized)
+        self._encoding = QUANTIZED_ENCODING if space.quantized else ENCODING
+        self._block_type = _QuantizedBlock if space.quantized else _VectorBlock
 
     def gather(self, locations: VectorLocations) -> Matrix:
         """Return the vectors at (block, row) locations, in that order; shape (n, dimension).
@@ -220,7 +220,7 @@ class Vectors:
             else self._verified_blocks.get_many(block_numbers)
         )
         vectors = np.empty((len(locations), self.dimension), np.float32)
-        shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantised
+        shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantized
         # Fills ``vectors``, adds the checksums of verified blocks to ``checksums``, and stops at a damaged block.
         damaged_index = gather_rows(
             stored_blocks, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
