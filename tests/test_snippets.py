@@ -37,6 +37,11 @@ Open day 2026
 Stall with plants ......... Hettie
 Raffle .................... Marguerite
 """
+LOGBOOK = """\
+12/4 Brompton of Mrs Lund: new brake pads rear, gear cable replaced, 46 euros
+14/4 Gazelle of the post office: spoke broken, wheel trued, waiting for
+the rim tape
+"""
 STEPS = """\
 ## Setup
 1. Install the package:
@@ -106,6 +111,18 @@ STEPS = """\
             [("Open day 2026", "", "Stall with plants: Hettie"), ("Open day 2026", "", "Raffle: Marguerite")],
         ),
         (
+            LOGBOOK,
+            "text",
+            [
+                ("", "", "12/4 Brompton of Mrs Lund: new brake pads rear, gear cable replaced, 46 euros"),
+                (
+                    "",
+                    "",
+                    "14/4 Gazelle of the post office: spoke broken, wheel trued, waiting for the rim tape",
+                ),
+            ],
+        ),
+        (
             STEPS,
             "markdown",
             [
@@ -116,7 +133,7 @@ STEPS = """\
             ],
         ),
     ],
-    ids=["contract", "hours", "minutes", "attendance", "manual", "flyer", "steps"],
+    ids=["contract", "hours", "minutes", "attendance", "manual", "flyer", "logbook", "steps"],
 )
 def test_entries_are_snippets_with_their_heading_and_label(
     text: str, format: str, snippets: list[tuple[str, str, str]]

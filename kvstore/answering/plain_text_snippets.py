@@ -27,12 +27,13 @@ SENTENCE_END_PATTERN = compile_lazily(r"[.!?…:;。！？][\"'”’)\]*`]*\Z")
 _MAX_TERM_WORDS, _MAX_TERM_LINE = 6, 72
 #: The maximum length of a term in the first column, in characters.
 _MAX_HANGING_TERM = 40
-#: The markers at the start of an entry of a list, by kind: bullets, numbers, numbers of clauses, letters, and names of
-#: fields. Lines are entries if the paragraph has several with a marker of the same kind.
+#: The markers at the start of an entry of a list, by kind: bullets, numbers, numbers of clauses, dates, letters, and
+#: names of fields. Lines are entries if the paragraph has several with a marker of the same kind.
 _ENTRY_PATTERNS = (
     compile_lazily(r"[-*•–]\s+\S"),
     compile_lazily(r"\d{1,3}[.)]\s+\S"),
     compile_lazily(r"(?:§\s?)?\d{1,3}(?:\.\d{1,3})+\.?\s+\S"),
+    compile_lazily(r"(?:\d{1,2}[./]\d{1,2}(?:[./](?:\d{4}|\d\d)?)?|\d{4}-\d\d-\d\d):?\s+\S"),
     compile_lazily(r"\(?[a-z]\)\s+\S|\([ivx\d]{1,4}\)\s+\S"),
     compile_lazily(r"[^\W\d_a-z][^\n:.!?]{0,40}: \S"),
 )
