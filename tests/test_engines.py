@@ -110,7 +110,7 @@ class _Elsewhere:
     max_failed_starts = 2
 
     def __init__(self, script: Callable[[SourceRanges], Sequence[object] | None], tries: int = 2) -> None:
-        self.workers, self.max_tries = 1, tries
+        self.workers, self.max_attempts = 1, tries
         self.script = script
         self.content: list[str] = []
         self.tasks: list[list[int]] = []

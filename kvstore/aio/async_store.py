@@ -385,6 +385,6 @@ class AsyncStore(ClosingContext, AsyncQueryable):
 
 
 def _roll_back(beginning: Future[Transaction]) -> None:
-    """Roll back a transaction that has begun, in its thread."""
+    """Roll back the transaction that the finished call ``beginning`` began, if any; runs in its thread."""
     if not beginning.cancelled() and beginning.exception() is None:
         beginning.result().rollback()

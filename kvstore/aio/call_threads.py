@@ -38,7 +38,7 @@ class CallThreads:
 
     async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
         """Return the result of a call in a thread. A cancelled call runs to its end unless it is still waiting."""
-        if self._is_closed:  # the function raises ClosedError
+        if self._is_closed:  # the pool takes no more calls; the function itself raises ClosedError
             return await asyncio.to_thread(function, *args, **kwargs)
         return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
 

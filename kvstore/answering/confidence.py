@@ -36,7 +36,7 @@ from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
-from ..text.question_words import remove_asking_phrases
+from ..text.question_words import remove_interrogatives
 from ..text.segmenters import Segmenter
 from ..text.words import (
     detect_word_language,
@@ -153,7 +153,7 @@ def compute_question_rarities(
     a word in five of them is not necessarily common.
     """
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
-    subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_phrases(question, language))
+    subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
     variants = _map_variants(question, stem)
     counts = {term: _count_chunks_with_variants(state, variants.get(term, [term])) for term in terms}
@@ -391,7 +391,7 @@ class _QuestionTerms(NamedTuple):
                 counts[term] = _count_chunks_with_variants(state, variants.get(term, [term]))
             return compute_term_rarity(chunks, counts[term])
 
-        subject = _HOW_MUCH_PATTERN.sub(" ", remove_asking_phrases(question, language))
+        subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
         if not isinstance(stem, Segmenter):
             consecutive_terms = _drop_crossing_bigrams(

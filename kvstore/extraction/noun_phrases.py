@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
 from ..text.name_words import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES
-from ..text.names import is_people_adjective, is_term, to_singular
+from ..text.names import is_demonym, is_term, to_singular
 from ..text.patterns import compile_lazily
 from .syntax import Sentence, Word
 
@@ -333,7 +333,7 @@ class NounPhrases:
             return not (head.is_proper and self._is_descriptor(word))
         if head.is_proper and word.text[:1].isupper():
             return word.pos not in ("DET", "PRON", "ADP", "ADV")
-        if not head.is_proper and is_people_adjective(word.text) and not self._words[next_index].text.istitle():
+        if not head.is_proper and is_demonym(word.text) and not self._words[next_index].text.istitle():
             return False  # a Filipino rapper: the adjective is not part of the class; but European Union measures
         is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
         return (

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..extraction.validation import ValidDocument
 from ..models.embedder import is_english_only
 from ..models.language import ENGLISH, RULES, is_english_installed
-from ..models.multilingual_embedder import is_installed
+from ..models.multilingual_embedder import is_installed as is_multilingual_embedder_installed
 from ..models.protocol import INSTALL_LANGUAGES, MULTILINGUAL_EMBEDDER
 from ..settings import FixedSettings
 from ..text.languages import detect_language, get_main_language
@@ -59,14 +59,15 @@ class DocumentLanguages:
         a majority, and the multilingual embedder if it is installed and most documents are not in English.
         """
         settings = {}
-        second_count = min(count for _, count in self._counts.most_common(2)) if len(self._counts) > 1 else 0
+        top_counts = [count for _, count in self._counts.most_common(2)]
+        second_count = top_counts[1] if len(top_counts) > 1 else 0
         if (language := self.main_language) is not None:
             settings["stemmer"] = language if language in list_stemmed_languages() else "none"
             settings["language"] = ENGLISH if language == "english" and is_english_installed() else RULES
         is_mixed = second_count >= max(2, self._counts.total() / 10)
         if is_mixed or (language is None and second_count):
             settings["stemmer"] = MULTILINGUAL
-        if self._is_mostly_non_english and is_installed():
+        if self._is_mostly_non_english and is_multilingual_embedder_installed():
             settings["embedder"] = MULTILINGUAL_EMBEDDER
         return settings
 
@@ -93,14 +94,14 @@ class DocumentLanguages:
                 f"{observation}, so the store was created with {_join_with_and(assignments)}; to choose others, create "
                 f"it with {_join_with_and(options)}"
             )
-        stemmed = get_main_language(settings.stemmer, {})  # None for `multilingual`
+        stemmed = get_main_language(settings.stemmer, languages={})  # None for `multilingual`
         if language is not None and stemmed not in (language, None) and language in list_stemmed_languages():
             yield (
                 f"{observation}, but this store stems {stemmed.capitalize()} words, so other forms of a {name} word "
                 f"are not found; create a new store with stemmer = {language} and ingest the documents again"
             )
         if self._is_mostly_non_english and is_english_only(settings.embedder):
-            installation = "" if is_installed() else f"run {INSTALL_LANGUAGES}, and "
+            installation = "" if is_multilingual_embedder_installed() else f"run {INSTALL_LANGUAGES}, and "
             yield (
                 f"the embedder {settings.embedder} knows English only, so texts in {name} are found by their words, "
                 f"but rarely by their meaning; {installation}create a new store with embedder = {MULTILINGUAL_EMBEDDER}"

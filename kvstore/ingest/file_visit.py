@@ -90,6 +90,7 @@ class FileVisit:
             return None
         if not self.source.is_remote:
             _, mtime_ns, ctime_ns, _ = signature
+            # A change shortly after the last one may not change the times.
             if time.time_ns() - max(mtime_ns, ctime_ns) < SETTLED_SECONDS * 1e9:
                 return None
         if not _is_valid_unicode(self._path):

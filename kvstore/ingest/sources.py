@@ -85,7 +85,7 @@ class Coverage:
     accepts: Callable[[str], bool]
 
     def contains(self, location: str) -> bool:
-        """True if a file at this location (see :attr:`Source.location`) would be taken if it existed."""
+        """True if a file at this location (see :attr:`Source.location`) would be ingested if it existed."""
         root = self.root.rstrip("/")
         # Older versions stored the path below the root as the location.
         return self.accepts(location.removeprefix(root + "/"))
@@ -163,7 +163,7 @@ class _FileSearch:
         self.failures: list[ReadFailure] = []
         self._format = format
         self._has_include = bool(include)
-        #: True for the path in a folder of a file to take.
+        #: A predicate: true if a file, given by its path in a folder, is ingested from the folder.
         self._accepts = _make_filter(format, include)
 
     def add_path(self, requested: str) -> None:

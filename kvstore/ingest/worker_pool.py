@@ -246,7 +246,7 @@ class WorkerPool:
             culprit = next(iter(unfinished)) if len(unfinished) == 1 else None
             if culprit is not None:
                 self._num_crashes[culprit] += 1
-                if self._num_crashes[culprit] < self._engine.max_tries:
+                if self._num_crashes[culprit] < self._engine.max_attempts:
                     culprit = None
         if culprit in unfinished:
             file_number, _, source = unfinished.pop(culprit)

@@ -18,9 +18,9 @@ from kvstore import Neighbour
 from ..errors import InputError
 
 #: The maximum number of neighbors that the central name adds, and that every other name adds.
-MAX_NEIGHBOURS, MAX_FURTHER_NEIGHBOURS = 40, 8
+MAX_NEIGHBORS, MAX_FURTHER_NEIGHBORS = 40, 8
 #: The number of a name's neighbors that are searched for edges between included names.
-MAX_SCANNED_NEIGHBOURS = 60
+MAX_SCANNED_NEIGHBORS = 60
 #: The maximum number of dashed edges from a name to included names, besides the edge that added it.
 _MAX_CROSS_EDGES = 2
 
@@ -63,13 +63,13 @@ class EntityNetwork:
     left_out: int = 0
 
 
-def build_edges(neighbour: Neighbour) -> list[NetworkEdge]:
+def build_edges(neighbor: Neighbour) -> list[NetworkEdge]:
     """Return the edges of an entity and a neighbor: one solid edge per direction in a tree, else one dashed edge."""
-    entity, neighbour_name = neighbour.entity, neighbour.name
-    details = neighbour.links, neighbour.passages, neighbour.score
-    tree_edges = [NetworkEdge(entity, neighbour_name, neighbour.above, *details)] if neighbour.above else []
-    tree_edges += [NetworkEdge(neighbour_name, entity, neighbour.below, *details)] if neighbour.below else []
-    return tree_edges or [NetworkEdge(entity, neighbour_name, (), *details)]
+    entity, neighbor_name = neighbor.entity, neighbor.name
+    details = neighbor.links, neighbor.passages, neighbor.score
+    tree_edges = [NetworkEdge(entity, neighbor_name, neighbor.above, *details)] if neighbor.above else []
+    tree_edges += [NetworkEdge(neighbor_name, entity, neighbor.below, *details)] if neighbor.below else []
+    return tree_edges or [NetworkEdge(entity, neighbor_name, (), *details)]
 
 
 def build_network_around(
@@ -79,26 +79,26 @@ def build_network_around(
     depth: int = 2,
     tree: str | None = None,
     limit: int = 150,
-    breadth: int = MAX_NEIGHBOURS,
-    known_neighbours: Sequence[Neighbour] | None = None,
+    breadth: int = MAX_NEIGHBORS,
+    known_neighbors: Sequence[Neighbour] | None = None,
 ) -> EntityNetwork:
     """Return the network of at most ``limit`` names around a name, up to the distance ``depth``.
 
     With ``tree``, the network contains only that tree. ``breadth`` is the maximum number of neighbors that the name
-    itself adds. ``known_neighbours`` are its neighbors, if the caller has already read the first max(``breadth``,
-    :data:`MAX_SCANNED_NEIGHBOURS`) of them.
+    itself adds. ``known_neighbors`` are its neighbors, if the caller has already read the first max(``breadth``,
+    :data:`MAX_SCANNED_NEIGHBORS`) of them.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
     if tree is not None:
         return _build_tree_network(store, name, depth, tree, limit)
     network = EntityNetwork()
-    center_neighbours = (
-        store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBOURS)) if known_neighbours is None else known_neighbours
+    center_neighbors = (
+        store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBORS)) if known_neighbors is None else known_neighbors
     )
-    center = center_neighbours[0].entity if center_neighbours else str(store.describe_entity(name)["name"])
+    center = center_neighbors[0].entity if center_neighbors else str(store.describe_entity(name)["name"])
     distances = {center: 0}
-    neighbours_by_name = {center: list(center_neighbours)}
+    neighbors_by_name = {center: list(center_neighbors)}
     queue = deque([center])
     edges: dict[tuple[str, str], NetworkEdge] = {}
     while queue:
@@ -106,17 +106,17 @@ def build_network_around(
         distance = distances[current]
         if distance == depth:
             continue
-        for neighbour in _get_neighbours(store, neighbours_by_name, current)[
-            : breadth if distance == 0 else MAX_FURTHER_NEIGHBOURS
+        for neighbor in _get_neighbors(store, neighbors_by_name, current)[
+            : breadth if distance == 0 else MAX_FURTHER_NEIGHBORS
         ]:
-            if neighbour.name not in distances:
+            if neighbor.name not in distances:
                 if len(distances) >= limit:
                     network.left_out += 1
                     continue
-                distances[neighbour.name] = distance + 1
-                queue.append(neighbour.name)
-            _add_edges(edges, build_edges(neighbour))
-    _add_cross_edges(store, neighbours_by_name, distances, edges)
+                distances[neighbor.name] = distance + 1
+                queue.append(neighbor.name)
+            _add_edges(edges, build_edges(neighbor))
+    _add_cross_edges(store, neighbors_by_name, distances, edges)
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
     network.edges = list(edges.values())
     return network
@@ -131,12 +131,12 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     Raises InputError for an unknown tree.
     """
     tree_edges = _load_tree_edges(store, tree)
-    neighbours: dict[str, list[str]] = {}
+    neighbors: dict[str, list[str]] = {}
     for child, parent in tree_edges:
-        neighbours.setdefault(child, []).append(parent)
-        neighbours.setdefault(parent, []).append(child)
-    names = _order_names(neighbours, limit)
-    if not neighbours:
+        neighbors.setdefault(child, []).append(parent)
+        neighbors.setdefault(parent, []).append(child)
+    names = _order_names(neighbors, limit)
+    if not neighbors:
         max_names = -1 if limit is None else limit  # LIMIT -1 is no limit
         query = "SELECT name FROM entities ORDER BY mentions DESC, key LIMIT ?"
         names = [name for (name,) in store.execute(query, (max_names,))]
@@ -155,7 +155,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
     children = {edge.source for edge in edges.values() if edge.solid}
     roots = {edge.target for edge in edges.values() if edge.solid} - children
     network_names = [NetworkName(name, 0 if name in roots else 1) for name in names]
-    return EntityNetwork(network_names, list(edges.values()), max(0, len(neighbours) - len(names)))
+    return EntityNetwork(network_names, list(edges.values()), max(0, len(neighbors) - len(names)))
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
@@ -173,12 +173,12 @@ def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, 
     return tree_edges
 
 
-def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[str]:
+def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str]:
     """Return names by descending number of edges, each followed by its surroundings in breadth-first order.
 
     No further name is added once there are ``limit`` of them (None: no limit).
     """
-    names_by_degree = sorted(neighbours, key=lambda name: (-len(neighbours[name]), name))
+    names_by_degree = sorted(neighbors, key=lambda name: (-len(neighbors[name]), name))
     ordered: dict[str, None] = {}
     for seed in names_by_degree:
         queue = deque([seed] if seed not in ordered else [])
@@ -189,8 +189,8 @@ def _order_names(neighbours: dict[str, list[str]], limit: int | None) -> list[st
             ordered[name] = None
             queue.extend(
                 sorted(
-                    set(neighbours[name]) - ordered.keys(),
-                    key=lambda neighbour: (-len(neighbours[neighbour]), neighbour),
+                    set(neighbors[name]) - ordered.keys(),
+                    key=lambda neighbor: (-len(neighbors[neighbor]), neighbor),
                 )
             )
     return list(ordered)
@@ -219,10 +219,10 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
     return network
 
 
-def _get_neighbours(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
+def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
     """Return a name's neighbors from ``cache``; read and cache them on first use."""
     if name not in cache:
-        cache[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBOURS))
+        cache[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBORS))
     return cache[name]
 
 
@@ -245,10 +245,10 @@ def _add_cross_edges(
     """Add edges among the included names to ``edges`` in place: all solid edges, and the strongest dashed edges."""
     num_added: Counter[str] = Counter()
     for name in names:
-        for neighbour in _get_neighbours(store, cache, name):
-            if neighbour.name not in names:
+        for neighbor in _get_neighbors(store, cache, name):
+            if neighbor.name not in names:
                 continue
-            for edge in build_edges(neighbour):
+            for edge in build_edges(neighbor):
                 is_known = (edge.source, edge.target) in edges or (edge.target, edge.source) in edges
                 if edge.solid or (not is_known and num_added[name] < _MAX_CROSS_EDGES):
                     _add_edges(edges, [edge])

@@ -47,7 +47,7 @@ class StoreCatalog:
         return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
 
     def list_trees(self) -> Sequence[str]:
-        """Return the names of the entity trees."""
+        """Return the names of at most 100 entity trees."""
         if self._trees is None:
             self._trees = [name for (name,) in self._get_store().execute("SELECT name FROM trees LIMIT 100")]
         return self._trees

@@ -413,7 +413,7 @@ class StoreTools:
         condition = self._where or where
         if condition is not None:
             language.check_condition(condition)
-            statement += f" WHERE (\n{condition}\n)"
+            statement += f" WHERE (\n{condition}\n)"  # the line end ends a comment in the condition
         return statement, [question, *set_clauses.values()]
 
     def _load_titles(self, keys: Sequence[str]) -> dict[str, str | None]:

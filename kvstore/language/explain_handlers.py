@@ -29,7 +29,7 @@ from .cursor import Cursor
 from .document_handlers import get_include_patterns, select_reader_options
 from .extraction_handlers import list_extraction_steps
 from .index_handlers import list_refresh_steps
-from .query_handlers import ask_question, build_retrieval_clauses, expand, retrieve_evidence, run_query
+from .query_handlers import ask_question, build_retrieval_clauses, collect_clauses, expand, retrieve_evidence, run_query
 from .statement_context import StatementContext
 
 #: The statements that EXPLAIN accepts.
@@ -116,8 +116,9 @@ def _collect_steps(context: StatementContext, statement: s.Statement, analyze: b
             retrieved = retrieve_evidence(context, s.Retrieve(statement.text, using, top=top, where=statement.where))
             return _ExplainedSteps(retrieved.steps, retrieved.hits)
         case s.Retrieve():
-            retrieved = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))[0]
-            return _ExplainedSteps(retrieved.steps, retrieved.hits)
+            # Unlike retrieve(), weigh() also traces the steps of the confidence.
+            evidence, _ = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))
+            return _ExplainedSteps(evidence.steps, evidence.hits)
         case s.Ask():
             return _list_ask_steps(context, statement, analyze)
         case s.Ingest() if not analyze:
@@ -184,18 +185,24 @@ def _measure_pages(context: StatementContext) -> Iterator[tuple[StatementContext
 
 
 def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[Step]:
-    """Return the steps of a LOOKUP."""
+    """Return the steps of a LOOKUP, as in CFT-RAG (section 3).
+
+    The cuckoo filter has the temperature of a name (the number of its lookups) and its block list (the addresses of its
+    tree nodes and abstracts).
+    """
     with context.target.state() as state:
         trace = Trace(state.lmdb)
         for name in statement.entities:
-            with trace.step("normalise") as step:
+            with trace.step("normalize") as step:
                 key = to_entity_key(name)
                 step.detail, step.count = f"{name} as {key}", 1
             with trace.step("probe filter") as step:
                 entry = state.filter.find(key) if key else None
                 step.count = int(entry is not None)
-                filter_detail = entry and f"known, temperature {entry.temperature}"
-                step.detail = filter_detail or "unknown: the filter has no entry with this key"
+                if entry is None:
+                    step.detail = "unknown: the filter has no entry with this key"
+                else:
+                    step.detail = f"known, temperature {entry.temperature}"
             identity = state.resolve(key) if entry else None
             if identity is not None and len(identity.names) > 1:
                 with trace.step("follow aliases") as step:
@@ -207,8 +214,8 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
                 step.detail = f"{num_nodes} tree nodes, {len(ranks) - num_nodes} abstracts"
                 step.count = len(ranks)
             with trace.step("read locations") as step:
-                limit = {} if statement.limit is None else {"limit": statement.limit}
-                step.detail, step.count = "the most relevant first", len(context.target.lookup(name, **limit))
+                locations = context.target.lookup(name, **collect_clauses(limit=statement.limit))
+                step.detail, step.count = "the most relevant first", len(locations)
     return trace.steps
 
 

@@ -162,7 +162,10 @@ class _AsciiDocFile:
     def _parse_block(
         self, lines: Sequence[str], start: int, depth: int, attributes: list[str], blocks: list[MarkdownBlock]
     ) -> int:
-        """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
+        """Append the block that begins at a line to ``blocks``, and return the index of the line after it.
+
+        ``attributes`` are those of the attribute lines above the block, such as ``[source]``.
+        """
         line = lines[start]
         if depth == 0 and (match := _HEADING_PATTERN.match(line)):
             is_first = not blocks

@@ -64,7 +64,7 @@ def draw_explanation(
 
 
 def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
-    """Return the SVG elements of the question with a summary below it, and the height of what follows."""
+    """Return the SVG elements of the question with a summary below it, and the y coordinate of what follows."""
     elements: list[str] = []
     y = 40.0
     for line in svg.wrap_text(question, _QUESTION_SIZE, _WIDTH - 2 * _RIGHT_MARGIN, _MAX_LINES):
@@ -77,7 +77,7 @@ def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
 
 
 def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> tuple[list[str], float]:
-    """Return the SVG elements of steps whose first name is at the height ``top``, and the height of what follows."""
+    """Return the SVG elements of steps whose first name is at y = ``top``, and the y coordinate of what follows."""
     elements: list[str] = []
     dots: list[str] = []
     y = last_y = top
@@ -93,7 +93,7 @@ def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float)
 
 
 def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
-    """Return the SVG elements of the first hits below the height ``top``, and the height of what follows."""
+    """Return the SVG elements of the first hits below y = ``top``, and the y coordinate of what follows."""
     if not hits:
         return [], top
     y = top + 8
@@ -111,7 +111,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
 
 
 def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds: float) -> list[str]:
-    """Return the SVG elements of a step whose name is at the height ``y``; ``lines`` are those of its detail.
+    """Return the SVG elements of a step whose name is at the y coordinate ``y``; ``lines`` are those of its detail.
 
     The bar of its time is drawn if ``max_milliseconds``, the time of the longest step, is above 0.
     """
@@ -132,7 +132,7 @@ def _draw_step(step: DrawnStep, lines: Sequence[str], y: float, max_milliseconds
 
 
 def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]:
-    """Return the SVG elements of a hit whose title is at the height ``y``, with a bar for its score."""
+    """Return the SVG elements of a hit whose title is at the y coordinate ``y``, with a bar for its score."""
     title = svg.truncate(hit.title, 13.5, _TEXT_WIDTH)
     path = svg.truncate(" ".join(hit.path.split()), 12, _TEXT_WIDTH + _BAR_WIDTH)
     return [

@@ -119,7 +119,6 @@ def _reject_constant(name: str) -> NoReturn:
 
 def _render_json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
     """Yield the lines of a JSON array of the rows."""
-    # A line is yielded when the next one arrives, since only then is it known that a comma follows.
     previous = "["  # each line is yielded after the next is known, because the last one has no comma
     for line in _render_jsonl(columns, rows):
         yield previous if previous == "[" else previous + ","

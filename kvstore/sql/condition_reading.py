@@ -171,7 +171,7 @@ class _ConditionParser:
             condition = self._parse_exists()
             return Not(condition) if negated else condition
         if self._is_at_value():
-            return self._parse_value_first()
+            return self._parse_reversed_condition()
         return self._parse_field_condition(self._parse_field())
 
     # Fields ----------------------------------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ class _ConditionParser:
 
     # Values first ----------------------------------------------------------------------------------------------------
 
-    def _parse_value_first(self) -> Condition:
-        """Parse a comparison or an IN whose left side is a value."""
+    def _parse_reversed_condition(self) -> Condition:
+        """Parse a comparison or an IN whose left side is a value, such as ``2024 = year``."""
         value = self._parse_value()
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:

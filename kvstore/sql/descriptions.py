@@ -61,7 +61,7 @@ def _describe_table(table: SqlTable) -> Table:
 
 
 def _format_index_kinds(table: SqlTable, column: str) -> str | None:
-    """Return the kinds of conditions on a column that reach its rows without a scan."""
+    """Return the kinds of conditions on a column that select rows without a scan, as text; None if there are none."""
     columns_by_kind = (("equality", table.equal), ("range", table.between), ("words", table.matching))
     kinds = [kind for kind, columns in columns_by_kind if column in columns]
     return ", ".join(kinds) or None

@@ -125,10 +125,11 @@ def _evaluate_condition(
 
 
 def _iter_matching(state: State, condition: Condition, candidate_ids: Sequence[int] | None) -> Iterator[int]:
-    """Yield the ids of the candidates (None: no document) whose records satisfy a condition."""
-    is_satisfied, document_ids = make_predicate(condition, state), candidate_ids or ()
-    for start in range(0, len(document_ids), _BATCH_DOCUMENTS):
-        records = state.documents.get_many(document_ids[start : start + _BATCH_DOCUMENTS])
+    """Yield the ids of the candidates whose records satisfy a condition."""
+    assert candidate_ids is not None  # a condition of a mapping is never Unsupported, so the index selects candidates
+    is_satisfied = make_predicate(condition, state)
+    for start in range(0, len(candidate_ids), _BATCH_DOCUMENTS):
+        records = state.documents.get_many(candidate_ids[start : start + _BATCH_DOCUMENTS])
         yield from (document for document, record in records.items() if is_satisfied(record))
 
 

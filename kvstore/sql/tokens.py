@@ -44,7 +44,7 @@ class Token:
 
     @property
     def closed(self) -> bool:
-        """False for a string, quoted name or block comment without an end."""
+        """True unless the token is a string, a quoted name or a block comment without an end."""
         if self.kind == "string":
             return self.text.count("'") % 2 == 0
         if self.kind == "quoted":

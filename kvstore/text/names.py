@@ -419,8 +419,8 @@ def _is_emphasized_term(term: str) -> bool:
     return words[0].casefold() not in CONTEXTUAL_ADJECTIVES
 
 
-def is_people_adjective(word: str) -> bool:
-    """True if a word is an adjective of a people or place, such as ``Korean``."""
+def is_demonym(word: str) -> bool:
+    """True if a word is a demonym, an adjective of a people or place, such as ``Korean``."""
     return _RULES.is_demonym(word)
 
 

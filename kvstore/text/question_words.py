@@ -53,10 +53,10 @@ class QuestionVocabulary(NamedTuple):
         match = self.noun.search(question) or self.asking.search(question)
         return None if match is None else self.kinds[match.group()]
 
-    def remove_asking_phrases(self, question: str) -> str:
+    def remove_interrogatives(self, question: str) -> str:
         """Return a question with each interrogative phrase replaced by a space.
 
-        >>> load_question_words("french").remove_asking_phrases("Combien de temps dure le préavis ?")
+        >>> load_question_words("french").remove_interrogatives("Combien de temps dure le préavis ?")
         '  dure le préavis ?'
         """
         matches = self.asking.finditer(_to_lower_same_length(question))
@@ -74,10 +74,10 @@ def _to_lower_same_length(text: str) -> str:
     return lower if len(lower) == len(text) else text.replace("’", "'")
 
 
-def remove_asking_phrases(question: str, language: str | None) -> str:
+def remove_interrogatives(question: str, language: str | None) -> str:
     """Return a question without its interrogative phrases; unchanged for English and languages without a file."""
     words = load_question_words(language)
-    return question if words is None else words.remove_asking_phrases(question)
+    return question if words is None else words.remove_interrogatives(question)
 
 
 @cache

@@ -131,7 +131,7 @@ class Lamp:
     for chapter in source.MANUAL:
         markup = (folder / "out" / "station" / f"{chapter.name}.html").read_bytes()
         module_code = (package / f"{chapter.name}.py").read_text()
-        # The page shows names and docstrings and, below the module, the class and the method, the source of each.
+        # The page shows the names and docstrings, then the source code of the module, of the class and of the method.
         page_words = source.list_words(chapter) + source.split_tokens(
             f"station.{chapter.name} {class_code} {module_code} {class_code} {method_code}"
         )

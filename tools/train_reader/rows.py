@@ -21,6 +21,7 @@ MAX_QUESTION_CHARACTERS = 300
 MAX_SENTENCES = 3
 WINDOW_SIZES = (0.55, 0.27, 0.18)  # shares of windows with 1, 2 and 3 sentences
 MAX_SPAN_CHARACTERS = 120  # a longer answer is a sentence, not a span
+_HARD_NEGATIVE_SHARE = 0.6  # of the unanswered examples: their sentences resemble the question
 _MAX_SENTENCE_SHARE = 0.8  # more of its sentence marks the sentence
 HELD_OUT_SHARE = 0.15
 SQUAD2_SOURCES = ("squad2_dev_half", "squad2_dev_other", "squad2_more")
@@ -340,7 +341,7 @@ def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float
 
 
 def build_unanswered_example(row: Row, rng: random.Random) -> Example | None:
-    """Return a window of the passage without the answer; None if no sentence is left."""
+    """Return an example with a window of the passage without the answer; None if no sentence is left."""
     blocked: set[int] = set()
     for answer in row.answers:
         first, last = find_sentences(row, answer)
@@ -354,10 +355,10 @@ def build_unanswered_example(row: Row, rng: random.Random) -> Example | None:
     if not ordinals:
         return None
     unusable = frozenset(range(len(row.sentences))) - frozenset(ordinals)
-    if rng.random() < 0.6:
+    if rng.random() < _HARD_NEGATIVE_SHARE:
         ordinals = rank_by_overlap(row, ordinals)[:2]
-    first = rng.choice(ordinals)
-    window_start, window_end = extend_window(row, first, first, rng, unusable)
+    seed_sentence = rng.choice(ordinals)
+    window_start, window_end = extend_window(row, seed_sentence, seed_sentence, rng, unusable)
     return Example(row.question, row.passage[window_start:window_end], answered=False, spans=[])
 
 

@@ -50,10 +50,11 @@ class Engine(Protocol):
         ...
 
     @property
-    def max_tries(self) -> int:
-        """The maximum number of attempts at a file.
+    def max_attempts(self) -> int:
+        """The number of attempts at a file after which it is reported as failed.
 
-        Only an attempt at which the worker ended, and had no other file in its task, counts.
+        An attempt counts only if the worker died, and if the file was alone in its task, because otherwise another file
+        may be the cause.
         """
         ...
 

@@ -30,7 +30,7 @@ _START_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} 
 class ProcessEngine:
     """The engine of local processes."""
 
-    max_tries = 1
+    max_attempts = 1
     max_failed_starts = 0
 
     def __init__(self, workers: int) -> None:
@@ -49,7 +49,7 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def send_content(self, source: Source) -> str | None:
-        """Return a reason: a local process sees every file, so the file was deleted."""
+        """Return why this is impossible: a local process sees every file, so the file was deleted."""
         return "the file was deleted during the ingest"
 
     def release(self) -> None:

@@ -70,7 +70,7 @@ _HEARTBEAT_SECONDS = 1.0
 class RayEngine:
     """The engine of a Ray cluster; on exit it closes the connection or cluster that it opened."""
 
-    max_tries = 2
+    max_attempts = 2
     # Machines come and go without a fault of the worker.
     max_failed_starts = 10
 
@@ -156,7 +156,7 @@ class RayEngine:
             socket.create_connection((host.strip("[]"), int(port)), _HEAD_CHECK_SECONDS).close()
 
     def send_content(self, source: Source) -> str | None:
-        """Send files along from now on. Returns a reason if the file is remote or too large."""
+        """Send files along from now on. If the file is remote or too large, return that reason instead."""
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
                 f"the worker cannot see it, and files of more than {MAX_SENT_BYTES >> 20} MB are not sent; put it "

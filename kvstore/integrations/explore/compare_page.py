@@ -1,5 +1,4 @@
-"""The page that compares strategies: the evidence of each for one question, and how the order differs from the
-first."""
+"""The page that compares strategies: the evidence of each for one question, and its changes of rank."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def build_content(request: PageRequest) -> PageContent:
     conditions, parameters = [], []
     if where:
         language.check_condition(where)
-        conditions.append(f"(\n{where}\n)")
+        conditions.append(f"(\n{where}\n)")  # a comment at the end of ``where`` ends at the line end
     if search_text:
         conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
         parameters += [search_text, search_text]

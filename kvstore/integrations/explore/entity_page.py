@@ -8,12 +8,12 @@ from typing import Any
 import kvstore
 
 from ...errors import EntityNotFoundError
-from ..entity_network import MAX_SCANNED_NEIGHBOURS, build_network_around
+from ..entity_network import MAX_SCANNED_NEIGHBORS, build_network_around
 from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The default number of neighbors, and the maximum number of listed documents.
-_NUM_NEIGHBOURS, _MAX_DOCUMENTS = 24, 12
+_NUM_NEIGHBORS, _MAX_DOCUMENTS = 24, 12
 #: The maximum number of names in a picture, and the maximum distance of a name from the middle.
 MAX_NAMES, _MAX_DEPTH = 150, 3
 
@@ -26,18 +26,18 @@ def build_content(request: PageRequest) -> PageContent:
     store = request.store
     if not request.name:
         raise EntityNotFoundError("the URL names no entity; open /entity/NAME")
-    limit = request.get_number("limit", _NUM_NEIGHBOURS, minimum=1, maximum=MAX_NAMES)
+    limit = request.get_number("limit", _NUM_NEIGHBORS, minimum=1, maximum=MAX_NAMES)
     depth = request.get_number("depth", 1, minimum=1, maximum=_MAX_DEPTH)
     properties = store.describe_entity(request.name)
-    neighbours = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBOURS))
+    neighbors = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBORS))
     max_names = limit + 1 if depth == 1 else MAX_NAMES
     network = build_network_around(
-        store, request.name, depth=depth, limit=max_names, breadth=limit, known_neighbours=neighbours
+        store, request.name, depth=depth, limit=max_names, breadth=limit, known_neighbors=neighbors
     )
     return {
         "name": network.names[0].name,
         "properties": properties,
-        "neighbours": [asdict(neighbour) for neighbour in neighbours[:limit]],
+        "neighbours": [asdict(neighbor) for neighbor in neighbors[:limit]],
         "names": [asdict(name) for name in network.names],
         "depth": depth,
         "max_depth": _MAX_DEPTH,

@@ -91,7 +91,7 @@ def _list_colorings(store: kvstore.Store) -> list[str]:
 
 def _parse_coloring(request: PageRequest, colorings: list[str]) -> str:
     """Return the requested coloring; raises InputError for an unknown one."""
-    coloring = request.get_text("colour", "cluster")
+    coloring = request.get_text("colour", "cluster")  # the parameter keeps its British spelling for existing links
     if coloring not in colorings:
         raise InputError(f"chunks cannot be colored by {coloring!r}; use one of {', '.join(colorings)}")
     return coloring
