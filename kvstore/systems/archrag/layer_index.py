@@ -189,9 +189,9 @@ def _group_by_level(communities: Communities) -> list[list[int]]:
 
 
 def _compute_digests(names: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of each name, for a pseudo-random order that no other name affects."""
-    numbers = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
-    return np.array(numbers, np.uint64)
+    """Return a 64-bit digest of each name, for a pseudo-random order that no other name affects."""
+    digests = [int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) for name in names]
+    return np.array(digests, np.uint64)
 
 
 #: The instance that the strategy uses.

@@ -117,9 +117,12 @@ class NearestNodes(ReadRequest[LayerSearch]):
 def _select_existing(
     state: State, communities: Communities, layer: int, nodes: Sequence[tuple[int, float]]
 ) -> RankedNodes:
-    """Return those of the ``nodes`` of a layer that exist, with rounded cosines, in the same order."""
+    """Return those of the ``nodes`` of a layer that exist, with rounded cosines, in the same order.
+
+    Others were deleted after the graph was built.
+    """
     ids = [node for node, _ in nodes]
-    if layer:
+    if layer:  # layer 0 has the entities, and the others have communities
         existing = set(communities.filter_visible(np.array(ids, np.int64)).tolist())
     else:
         existing = {node for node, exists in zip(ids, state.entities.has_many(ids), strict=True) if exists}

@@ -81,15 +81,15 @@ class ArchragStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return evidence of chunks and reports, grouped by the layer of the nodes that led to them."""
         layers = self._find_nearest_nodes(query)
-        share = option(query, self, "reports")
+        report_share = option(query, self, "reports")
         with query.trace.step("reports of communities") as step:
             layers_by_community = {community: layer for layer, (community, _) in _interleave_layers(layers.nearest[1:])}
             reports = select_reports(
-                query, list(starmap(layers.build_report_candidate, layers_by_community.items())), share
+                query, list(starmap(layers.build_report_candidate, layers_by_community.items())), report_share
             )
             step.count = len(reports)
         evidence, communities = insert_reports(
-            query, share, reports, lambda limited_query: self._rank_chunks(limited_query, layers)
+            query, report_share, reports, lambda limited_query: self._rank_chunks(limited_query, layers)
         )
         hit_layers = [0 if community is None else layers_by_community[community] for community in communities]
         groups = [
@@ -138,18 +138,18 @@ class ArchragStrategy:
             candidates = candidates[query.mask_allowed(candidates)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
         hybrid = search_hybrid(query, extra_chunks=candidates)
-        weight = option(query, self, "share")
+        link_weight = option(query, self, "share")
         link_scores = [
             layers.chunk_sources[chunk].relative_cosine if chunk in layers.chunk_sources else 0.0
             for chunk in hybrid.chunks.tolist()
         ]
-        ranking = replace(hybrid, scores=hybrid.scores + weight * np.array(link_scores)).rank(query)
+        ranking = replace(hybrid, scores=hybrid.scores + link_weight * np.array(link_scores)).rank(query)
         hybrid_paths = hybrid.format_paths()
         # A node is a reason only if it added to the score, or if hybrid search did not return the chunk.
         sources = {
             chunk: layers.chunk_sources[chunk].node
             for chunk, _ in ranking
-            if chunk in layers.chunk_sources and (weight > 0 or chunk not in hybrid_paths)
+            if chunk in layers.chunk_sources and (link_weight > 0 or chunk not in hybrid_paths)
         }
         nodes = list(dict.fromkeys(sources.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}

@@ -1,8 +1,8 @@
 """Anchors: the entities and units at which a path search starts (CUE-RAG, Algorithm 4).
 
 A unit is a sentence with its own vector. Spreading activation yields the entities that the question names. They include
-entities whose title adds a bracketed note to the name, or omits it. With an index of kind ``synonyms``, an unknown name
-is replaced by the nearest known names. Knowledge anchoring yields the units nearest to the question.
+entities whose title adds a note in parentheses to the name, or omits it. With an index of kind ``synonyms``, an unknown
+name is replaced by the nearest known names. Knowledge anchoring yields the units nearest to the question.
 
 In: a query and the units around it. Out: :class:`Anchors`.
 """
@@ -65,7 +65,7 @@ def find_anchors(
 
 
 def _format_name(name: str, entities: Sequence[KeyedEntity]) -> str:
-    """Return a name for EXPLAIN, followed in brackets by the keys of its entities that differ from the name."""
+    """Return a name for EXPLAIN, followed in parentheses by the keys of its entities that differ from the name."""
     other_keys = [key for _, key in entities if key != name]
     return f"{name} ({', '.join(other_keys)})" if other_keys else name
 

@@ -79,8 +79,8 @@ def _has_dependent(sentence: Sentence, index: int, *labels: str) -> bool:
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
     """Yield the relative clauses that begin with their subject, a relative pronoun, without the pronoun.
 
-    The subject of each is the noun phrase that the pronoun refers to. Too short clauses are omitted, and so are those
-    with a long noun phrase.
+    The subject of each is the noun phrase that the pronoun refers to. Clauses that are too short, or have a long
+    noun phrase, are omitted.
     """
     words = sentence.words
     for index, word in enumerate(words):

@@ -66,15 +66,15 @@ class CueStrategy:
         graph = UnitGraph(query, fetch_term_weights(query))
         options = {name: option(query, self, name) for name in PATH_OPTIONS}
         num_nearest = max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]))
-        tail = rank_by_vector(query, max(num_nearest, query.reach))
-        near_ranking = tail[:num_nearest]
+        vector_ranking = rank_by_vector(query, max(num_nearest, query.reach))
+        near_ranking = vector_ranking[:num_nearest]
         seeds = recognize_entities(query)
         paths = find_paths(query, graph, availability, options, seeds, near_ranking)
         with query.trace.step("chunks of the paths") as step:
             paths_by_chunk = select_best_paths(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
             ranking = best(query.reading, chunks, _score_chunks(query, graph, chunks, paths_by_chunk), query.reach)
-            ranking = append_tails(ranking, tail, top=query.reach)
+            ranking = append_tails(ranking, vector_ranking, top=query.reach)
             step.count = len(chunks)
             step.detail = f"{len(paths_by_chunk)} on paths, {len(near_ranking)} near the question: " + ", ".join(
                 f"{score:.3f} {name}" for name, score in _label_chunks(query, ranking[: query.top])

@@ -197,10 +197,10 @@ class UnitDerivation(Derivation):
                 yield f"chunk {ordinal} has {num_recorded} units by a model, but the model wrote {num_written}"
 
 
-def find_written_units(document: ChunkedText, chunk: int) -> Sequence[str]:
-    """Return the units that a model wrote for the chunk with the ordinal ``chunk``; empty if it wrote none."""
+def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
+    """Return the units that a model wrote for a chunk, by the chunk's ordinal; empty if it wrote none."""
     value = document.facts.get(WRITTEN_UNITS.name)
-    model_and_texts = None if value is None else value.get_texts(build_chunk_passage(document, chunk).digest)
+    model_and_texts = None if value is None else value.get_texts(build_chunk_passage(document, ordinal).digest)
     return () if model_and_texts is None else model_and_texts[1]
 
 

@@ -251,7 +251,7 @@ class NameForms(NamedTuple):
 
 
 class TitleForms(ReadRequest[NameForms]):
-    """A request for the entities of names, including those whose title differs only by a bracketed addition at the end.
+    """A request for the entities of names, also those whose title has an addition in parentheses at the end.
 
     ``names`` has the known entities of each name.
     """
@@ -261,7 +261,7 @@ class TitleForms(ReadRequest[NameForms]):
     def fetch(self, state: State) -> NameForms:
         """Return the entities of each name, and those that title links connect with them, all with their keys.
 
-        A title link connects two names that differ only by a bracketed addition at the end.
+        A title link connects two names that differ only by an addition in parentheses at the end.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)

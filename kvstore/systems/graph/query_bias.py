@@ -1,4 +1,4 @@
-"""A bias of the walk towards the chunks of an entity that match what the question asks about it.
+"""A bias of the walk toward the chunks of an entity that match what the question asks about it.
 
 Without it, a walk from an entity in many chunks spreads over all of them, whatever the question asks. With it, the
 weight of the step from an entity to a chunk is multiplied by e to the power of strength · the chunk's cosine with the

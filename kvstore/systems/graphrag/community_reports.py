@@ -151,6 +151,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
         material.sentences += own_sentences
         material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
+        # The children were visited in descending order.
         sources = dict.fromkeys(span for spans in reversed(material.spans) for span in spans)
         sources.update((reader.get_span(chunk_index), None) for chunk_index in chunk_indexes)
         names = [tree.graph.keys[node] for node in members[community]]

@@ -76,17 +76,17 @@ class GlobalStrategy:
 
     def retrieve(self, query: Query) -> Evidence:
         """Return evidence whose hits are reports of the best-matching communities and of unassigned chunks."""
-        tree = _ScoredTree(query)
+        scoring = _CommunityScoring(query)
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
-            selected, count = _select_communities(tree, levels, query.top)
-            step.detail, step.count = f"{tree.scored_count} scored, down to level {tree.deepest_level}", count
+            selected, count = _select_communities(scoring, levels, query.top)
+            step.detail, step.count = f"{scoring.scored_count} scored, down to level {scoring.deepest_level}", count
         with query.trace.step("points of communities") as step:
-            hits = _build_reports(query, selected, tree)
-            suffix = f", {tree.omitted_count} chunks in no community omitted" if tree.omitted_count else ""
+            hits = _build_reports(query, selected, scoring)
+            suffix = f", {scoring.omitted_count} chunks in no community omitted" if scoring.omitted_count else ""
             step.detail = f"{len(hits)} of {count} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
-        return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=tree.scored_count)
+        return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=scoring.scored_count)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the points that the model extracts from the reports that it rates as relevant.
@@ -103,8 +103,8 @@ class GlobalStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
 
-class _ScoredTree:
-    """The tree of communities that have allowed documents, with scores for the question.
+class _CommunityScoring:
+    """Scores the communities that have allowed documents, and the chunks in no community, for one question.
 
     ``unassigned`` are allowed chunks that are reported apart from the communities: nearby chunks in no community,
     nearest first, then ``newer_chunks``. ``omitted_count`` is the number of further such chunks. ``scored_count`` and
@@ -112,22 +112,23 @@ class _ScoredTree:
     """
 
     def __init__(self, query: Query) -> None:
-        """Find the chunks near the question and those in no community; communities are scored later."""
+        """Search for the chunks near the question, and find those in no community; scores are computed later."""
         reading = query.reading
         self._query = query
         self._stem = query.stem
         words = parse_question_words(query.question, self._stem)
         with query.trace.step("vector search") as step:
-            (near_ranking, step.detail), counts = reading.fetch(
+            (near_ranking, detail), counts = reading.fetch(
                 build_nearest_request(query, _NUM_NEAR_CHUNKS), build_count_request(words)
             )
-            step.count = len(near_ranking)
+            step.detail, step.count = detail, len(near_ranking)
         self._rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
         placement = reading.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
         self._allowed = placement.allowed
         self.newer_chunks = placement.newer
-        needs_many = query.within is not None or is_overview_question(query.question)
-        self.unassigned = placement.unassigned[: _MAX_UNASSIGNED if needs_many else _NUM_SCORING_CHUNKS]
+        # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.
+        covers_many = query.within is not None or is_overview_question(query.question)
+        self.unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
         self.omitted_count = len(placement.unassigned) - len(self.unassigned)
         self.scored_count = 0
         self.deepest_level = 0
@@ -160,18 +161,18 @@ class _SelectedGroup(NamedTuple):
     score: float
 
 
-def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[list[_SelectedGroup], int]:
+def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> tuple[list[_SelectedGroup], int]:
     """Return the ``limit`` best groups, best first, and the total number of candidates.
 
     The selection descends at most ``levels`` levels from the coarsest communities, to each child that scores at least
     as high as its parent. The unassigned chunks are one more group.
     """
-    current = tree.score_children(None)
+    current = scoring.score_children(None)
     selected: list[ScoredCommunities] = []
     for _ in range(levels):
         if not len(current.communities):
             break
-        children = tree.score_children(current.communities)
+        children = scoring.score_children(current.communities)
         parent_indexes = np.searchsorted(current.communities, children.parents)
         is_better = children.scores >= current.scores[parent_indexes]
         is_final = np.ones(len(current.communities), np.bool_)  # no child scores as high
@@ -183,27 +184,28 @@ def _select_communities(tree: _ScoredTree, levels: int, limit: int) -> tuple[lis
     scores = np.concatenate([scored.scores * scored.factors for scored in selected])
     best = find_best(communities, scores, limit)
     ranking = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
-    if tree.unassigned:
-        score = tree.score_unassigned()
+    if scoring.unassigned:
+        score = scoring.score_unassigned()
         index = sum(1 for group in ranking if group.score >= score)
         ranking.insert(index, _SelectedGroup(None, score))
-    return ranking[:limit], len(communities) + bool(tree.unassigned)
+    return ranking[:limit], len(communities) + bool(scoring.unassigned)
 
 
-def _build_reports(query: Query, selected: Sequence[_SelectedGroup], tree: _ScoredTree) -> list[Hit]:
+def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
     """Return a report on each selected group as a hit, in order; groups without a report are omitted.
 
     If the query limits the tokens, each report is a cover of the group's chunks that fills its share: sentences that
     together contain most of their content.
     """
     if query.within is not None:
-        return _build_reports_within(query, selected[: max(1, query.within // _MIN_REPORT_TOKENS)], tree, query.within)
+        max_reports = max(1, query.within // _MIN_REPORT_TOKENS)
+        return _build_reports_within(query, selected[:max_reports], scoring, query.within)
     community_ids = [group.community for group in selected if group.community is not None]
     reports: dict[int | None, ReportContent] = dict(
         zip(community_ids, query.reading.fetch(CommunityReports(community_ids)), strict=True)
     )
     if len(community_ids) < len(selected):  # the unassigned chunks are among them
-        candidates = _fetch_candidates(query, [(None, tree.unassigned)])
+        candidates = _fetch_candidates(query, [(None, scoring.unassigned)])
         reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_HEAD, _UNASSIGNED_TOKENS)
     hits = []
     for community, score in selected:
@@ -214,7 +216,7 @@ def _build_reports(query: Query, selected: Sequence[_SelectedGroup], tree: _Scor
 
 
 def _build_reports_within(
-    query: Query, selected: Sequence[_SelectedGroup], tree: _ScoredTree, max_tokens: int
+    query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring, max_tokens: int
 ) -> list[Hit]:
     """Return reports that together have at most ``max_tokens`` tokens.
 
@@ -223,10 +225,10 @@ def _build_reports_within(
     """
     community_ids = [group.community for group in selected if group.community is not None]
     chunk_groups, heads = query.reading.fetch(CommunityChunks(community_ids), CommunityHeads(community_ids))
-    chunks_by_group: dict[int | None, list[int]] = {None: tree.unassigned}
+    chunks_by_group: dict[int | None, list[int]] = {None: scoring.unassigned}
     for community, chunks in zip(community_ids, chunk_groups, strict=True):
         # Newer chunks are in the report on unassigned chunks.
-        chunks_by_group[community] = [chunk for chunk in chunks if chunk not in tree.newer_chunks]
+        chunks_by_group[community] = [chunk for chunk in chunks if chunk not in scoring.newer_chunks]
     for group_id, chunks in chunks_by_group.items():
         chunks_by_group[group_id] = [chunk for chunk in chunks if query.is_allowed(chunk)]
     heads_by_group: dict[int | None, CommunityHead] = dict(zip(community_ids, heads, strict=True))
@@ -303,7 +305,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     change: int | None = None
     while relevant_communities is None or relevant_communities:
         with distiller.open_query(question) as query:
-            children = _ScoredTree(query).score_children(
+            children = _CommunityScoring(query).score_children(
                 None if relevant_communities is None else np.array(relevant_communities, np.int64)
             )
             if change not in (None, children.change):

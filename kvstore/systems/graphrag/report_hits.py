@@ -205,8 +205,20 @@ def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | N
     if not content.spans:
         return None
     first_span = content.spans[0]
-    fields = (first_span.document, first_span.ordinal, content.text, path, first_span.start, first_span.end)
-    return Hit(1, score, *fields, content.key, content.title, "report", tuple(content.spans))
+    return Hit(
+        rank=1,
+        score=score,
+        document=first_span.document,
+        ordinal=first_span.ordinal,
+        text=content.text,
+        path=path,
+        start=first_span.start,
+        end=first_span.end,
+        heading=content.key,
+        title=content.title,
+        kind="report",
+        spans=tuple(content.spans),
+    )
 
 
 def renumber_hits(hits: Iterable[Hit]) -> list[Hit]:

@@ -54,6 +54,7 @@ from ...text.normalize import fold_case
 from ...text.words import (
     count_chunk_terms,
     count_heading_terms,
+    count_text_terms,
     find_reference_numbers,
     get_informative_terms,
     is_unspaced,
@@ -298,14 +299,15 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     lower_rank = min(len(cosines), num_chunks // 2)
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR
     if not upper_rank:
-        return Noise(0.0, 0.0, 0)
+        return Noise(mean=0.0, deviation=0.0, sample_size=0)
     from statistics import NormalDist
 
     normal = NormalDist()
     # The expected distance of each rank above the mean, in standard deviations.
     low, high = (normal.inv_cdf(1 - rank / (num_chunks + 1)) for rank in (lower_rank, upper_rank))
     deviation = (cosines[upper_rank - 1] - cosines[lower_rank - 1]) / (high - low)
-    return Noise(cosines[lower_rank - 1] - low * deviation, deviation, upper_rank)
+    mean = cosines[lower_rank - 1] - low * deviation
+    return Noise(mean, deviation, sample_size=upper_rank)
 
 
 def compute_dense_reliability(
@@ -359,8 +361,10 @@ class _BonusScorer:
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))
         generic_terms -= get_informative_terms(query.question, self._stem)
-        self._informative = {term: rarity for term, rarity in rarities.items() if term not in generic_terms} or rarities
-        self._informative_rarity = math.fsum(self._informative.values()) or 1.0
+        self._informative_rarities = {
+            term: rarity for term, rarity in rarities.items() if term not in generic_terms
+        } or rarities
+        self._total_informative_rarity = math.fsum(self._informative_rarities.values()) or 1.0  # a divisor
         self.numbers = frozenset(find_reference_numbers(query.question))
 
     def compute_bonuses(self, chunk: LoadedChunk) -> _Bonuses:
@@ -384,17 +388,19 @@ class _BonusScorer:
         return _Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
 
     def _score_name(self, name: str) -> float:
-        """Return how well the name of a section or entry matches the question, 0 to 1.
+        """Return how well the name of a section, or of an entry of a list, matches the question, 0 to 1.
 
-        It is the fraction of the question's informative words in the name, by rarity, times the square root of the
-        fraction of the name's words in the question.
+        It is the rarity-weighted fraction of the question's informative words that the name contains, times the square
+        root of the fraction of the name's content words that the question contains.
         """
-        terms = count_chunk_terms(None, (), name, self._stem)
+        terms = count_text_terms(name, self._stem, technical=True)
         share = (
-            math.fsum(rarity for term, rarity in self._informative.items() if term in terms) / self._informative_rarity
+            math.fsum(rarity for term, rarity in self._informative_rarities.items() if term in terms)
+            / self._total_informative_rarity
         )
         if not share:
             return 0.0
+        # list_content_words does not stem its words. It needs the stemmer for scripts without spaces only.
         words = list(map(self._stem, list_content_words(name, stem=self._stem)))
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 

@@ -318,9 +318,18 @@ class _NodeReader:
         hits = {}
         for node, loaded in zip(nodes, loaded_chunks, strict=True):
             record, document = loaded.record, loaded.document
-            explanation, heading = f"cosine {node.cosine:.3f}", " > ".join(loaded.headings)
-            fields = (document.key, record.ordinal, loaded.text, explanation, record.start, record.end)
-            hits[node.id] = Hit(0, node.cosine, *fields, heading, document.title)
+            hits[node.id] = Hit(
+                rank=0,
+                score=node.cosine,
+                document=document.key,
+                ordinal=record.ordinal,
+                text=loaded.text,
+                path=f"cosine {node.cosine:.3f}",
+                start=record.start,
+                end=record.end,
+                heading=" > ".join(loaded.headings),
+                title=document.title,
+            )
         return hits
 
     def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
@@ -340,10 +349,10 @@ class _NodeReader:
             )
             ordinal = document.get_abstract_ordinal(node.id[1])
             last_ordinal = first_ordinal + len(chunks) - 1
-            explanation = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
+            path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
-            hits[node.id] = _build_summary_hit(node.cosine, text, explanation, heading, document.title, spans)
+            hits[node.id] = _build_summary_hit(node.cosine, text, path, heading, document.title, spans)
         return hits
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
@@ -354,9 +363,9 @@ class _NodeReader:
             topics, topic = self._bound_topics, node.id[1]
             if spans:
                 related = " on related content" if topics.is_in_related_tree(topic) else ""
-                explanation = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
+                path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
-                hits[node.id] = _build_summary_hit(node.cosine, text, explanation, "", title, spans)
+                hits[node.id] = _build_summary_hit(node.cosine, text, path, "", title, spans)
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
@@ -371,9 +380,21 @@ class _NodeReader:
 
 
 def _build_summary_hit(
-    score: float, text: str, explanation: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
+    score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
     """Return a hit of the kind ``summary`` with rank 0, located at the first of its spans."""
-    first = spans[0]
-    fields = (first.document, first.ordinal, text, explanation, first.start, first.end)
-    return Hit(0, score, *fields, heading, title, "summary", spans)
+    first_span = spans[0]
+    return Hit(
+        rank=0,
+        score=score,
+        document=first_span.document,
+        ordinal=first_span.ordinal,
+        text=text,
+        path=path,
+        start=first_span.start,
+        end=first_span.end,
+        heading=heading,
+        title=title,
+        kind="summary",
+        spans=spans,
+    )

@@ -69,7 +69,7 @@ class OrderedChunks:
         folder = None if state.open_indexes is None else state.open_indexes.environment.path
         texts, vector_file = ScratchFile(folder), ScratchFile(folder)
         vectors: Matrix = np.empty((num_chunks, state.settings.dimension), np.float32)
-        vector_rows: list[tuple[int, int]] = []
+        vector_locations: list[tuple[int, int]] = []  # (block, row) of the chunks whose vectors are not copied yet
         for document in ordered_documents:
             record = state.documents.get(document)
             text = state.documents.read_text(document)
@@ -78,7 +78,7 @@ class OrderedChunks:
                 texts.append(text[chunk.start : chunk.end])
                 starts.append(chunk.start)
                 ends.append(len(texts))
-                vector_rows.append((chunk.block, chunk.row))
+                vector_locations.append((chunk.block, chunk.row))
             chunks.extend(ids)
             documents.extend([document] * len(ids))
             is_plain.extend([record.format == "text"] * len(ids))
@@ -86,11 +86,11 @@ class OrderedChunks:
             if language not in language_names:
                 language_names.append(language)
             languages.extend([language_names.index(language)] * len(ids))
-            if len(vector_rows) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
-                batch = vectors[len(chunks) - len(vector_rows) : len(chunks)]
-                batch[:] = state.vectors.gather(vector_rows)
+            if len(vector_locations) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
+                batch = vectors[len(chunks) - len(vector_locations) : len(chunks)]
+                batch[:] = state.vectors.gather(vector_locations)
                 vector_file.append(batch.tobytes())
-                vector_rows.clear()
+                vector_locations.clear()
         ordered_chunks = OrderedChunks(
             ids=np.frombuffer(chunks, np.int64),
             documents=np.frombuffer(documents, np.int64),

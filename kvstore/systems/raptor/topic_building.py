@@ -10,7 +10,7 @@ topics and their ancestors. Summaries come from :mod:`.topic_summaries`. This mo
 would be shown of a topic.
 
 A second tree has topics of related content. Its finest topics are the sentences that mention one entity, and they are
-grouped upwards in the same way (the idea is from SiReRAG, Zhang et al., ICLR 2025).
+grouped upward in the same way (the idea is from SiReRAG, Zhang et al., ICLR 2025).
 
 A large store has more topics than chunks. Only the groups are held in memory, as arrays, plus the offsets of the
 sentences of the level below. Vectors are held in memory only while they are clustered. All else is in scratch files

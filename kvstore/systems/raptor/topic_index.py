@@ -107,8 +107,11 @@ class TopicIndex(GenerationIndex[Topics]):
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:
-        """Return a summary for SHOW INDEXES: the sizes of both trees, the newer chunks, and the texts by models."""
-        tree = topics.tree
+        """Return a summary for SHOW INDEXES: the sizes of both trees, the newer chunks, and the texts by models.
+
+        One tree groups similar content, and the other related content (by the names in it).
+        """
+        tree = topics.tree  # both trees; the topics of similar content come first
         description = f"{tree.similar_count:,} topics of {len(tree.known_chunks):,} chunks in {topics.levels} levels"
         leaf_count = len(tree.list_level(0, related=True))
         if leaf_count:

@@ -127,8 +127,8 @@ def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], tas
     """Return the summary, the title if the model wrote one, and the indexes of the summary's sources.
 
     ``indexes`` are those of the texts among the texts of the topic, and ``task`` is the instruction. Unusable
-    sentences and an unusable title are dropped. If the sources that a sentence names do not support it, or if it names
-    none, its source is the first text that does. Raises ValueError if no sentence is usable.
+    sentences and an unusable title are dropped. The sources of a sentence are those texts that the answer names and
+    that support it or, if there are none, the first text that supports it. Raises ValueError if no sentence is usable.
     """
     passages = SourcePassages(texts)
     entries = answer["sentences"]
