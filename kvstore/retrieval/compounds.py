@@ -17,8 +17,8 @@ from ..text.patterns import compile_lazily
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
 #: The linking elements: letters that can join the parts of a compound.
 _LINKS = ("", "s", "es", "n", "en", "er", "e")
-#: The minimum length of a part, and of the last part if the first is unknown.
-_MIN_PART, _MIN_LONE_PART = 4, 5
+#: The minimum length of a part, and of the last part (head) if the first (modifier) is unknown.
+_MIN_PART, _MIN_LONE_HEAD = 4, 5
 
 
 def find_compound_replacements(question: str, state: State, stem: Callable[[str], str]) -> dict[str, str]:
@@ -53,26 +53,28 @@ def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[s
 
 
 def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str | None:
-    """Return a noun with a hyphen between its two parts, or None if chunks contain no suitable last part.
+    """Return a noun with a hyphen between its modifier and its head (last part), or None if no chunk has such a head.
 
-    A division whose first part also occurs in chunks is preferred, and then the longest last part. Without a known
-    first part, a short last part is more likely to be the end of another word.
+    A division whose modifier also occurs in chunks is preferred, and then the longest head. Without a known modifier,
+    a short head is more likely to be the end of another word.
     """
     divisions = [(noun[:end], noun[end:]) for end in range(_MIN_PART, len(noun) - _MIN_PART + 1)]
-    head_terms = {head: [stem(fold_case(form)) for form in _iter_head_forms(head)] for head, _ in divisions}
-    tail_terms = {tail: stem(fold_case(tail)) for _, tail in divisions}
-    terms = [*tail_terms.values(), *(term for forms in head_terms.values() for term in forms)]
+    modifier_terms = {
+        modifier: [stem(fold_case(form)) for form in _iter_modifier_forms(modifier)] for modifier, _ in divisions
+    }
+    head_terms = {head: stem(fold_case(head)) for _, head in divisions}
+    terms = [*head_terms.values(), *(term for forms in modifier_terms.values() for term in forms)]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
     known_divisions: list[tuple[bool, int, str]] = []  # the best one is the greatest
-    for head, tail in divisions:
-        is_head_known = any(counts[term] for term in head_terms[head])
-        if counts[tail_terms[tail]] and (is_head_known or len(tail) >= _MIN_LONE_PART):
-            known_divisions.append((is_head_known, len(tail), f"{head}-{tail.capitalize()}"))
+    for modifier, head in divisions:
+        is_modifier_known = any(counts[term] for term in modifier_terms[modifier])
+        if counts[head_terms[head]] and (is_modifier_known or len(head) >= _MIN_LONE_HEAD):
+            known_divisions.append((is_modifier_known, len(head), f"{modifier}-{head.capitalize()}"))
     return max(known_divisions)[2] if known_divisions else None
 
 
-def _iter_head_forms(head: str) -> Iterator[str]:
-    """Yield the first part of a compound as written, and without each linking element (``_LINKS``) at its end."""
+def _iter_modifier_forms(modifier: str) -> Iterator[str]:
+    """Yield the modifier of a compound as written, and without each linking element (``_LINKS``) at its end."""
     for link in _LINKS:
-        if head.endswith(link) and len(head) - len(link) >= _MIN_PART:
-            yield head.removesuffix(link) if link else head
+        if modifier.endswith(link) and len(modifier) - len(link) >= _MIN_PART:
+            yield modifier.removesuffix(link) if link else modifier

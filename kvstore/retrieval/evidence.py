@@ -407,9 +407,20 @@ def build_chunk_hits(
                     continue
                 within -= num_tokens
             record = loaded.record
-            heading = " > ".join(loaded.headings) if record.section >= 0 else ""
-            fields = (loaded.document.key, record.ordinal, loaded.text, _get_explanation(explanations, loaded))
-            hits.append(Hit(len(hits) + 1, score, *fields, record.start, record.end, heading, loaded.document.title))
+            hits.append(
+                Hit(
+                    rank=len(hits) + 1,
+                    score=score,
+                    document=loaded.document.key,
+                    ordinal=record.ordinal,
+                    text=loaded.text,
+                    path=_get_explanation(explanations, loaded),
+                    start=record.start,
+                    end=record.end,
+                    heading=" > ".join(loaded.headings) if record.section >= 0 else "",
+                    title=loaded.document.title,
+                )
+            )
             chunk_ids.append(chunk)
     return RankedHits(hits, chunk_ids)
 
@@ -434,8 +445,22 @@ def build_segment_hits(
             TextSpan(record.key, chunk.ordinal, max(chunk.start, segment.start), min(chunk.end, segment.end))
             for chunk in chunks
         )
-        fields = (record.key, chunks[0].ordinal, segment.text, path, segment.start, segment.end, heading, record.title)
-        hits.append(Hit(rank, segment.score, *fields, kind, spans))
+        hits.append(
+            Hit(
+                rank=rank,
+                score=segment.score,
+                document=record.key,
+                ordinal=chunks[0].ordinal,
+                text=segment.text,
+                path=path,
+                start=segment.start,
+                end=segment.end,
+                heading=heading,
+                title=record.title,
+                kind=kind,
+                spans=spans,
+            )
+        )
     return RankedHits(hits, [segment.best_chunk for segment in segments])
 
 

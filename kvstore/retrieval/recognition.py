@@ -179,7 +179,7 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     """
     encoded = question.encode()  # the spans of seeds are in bytes
     name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
-    asks_of_both = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
+    compares_by_and = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
     compared_keys: list[str] = []
     remainder_parts: list[bytes] = []
     last_end, last_key = 0, None
@@ -187,7 +187,7 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
         text_between = encoded[last_end:start]
         remainder_parts.append(text_between)
         conjunction = _CONJUNCTION_PATTERN.fullmatch(text_between.decode())
-        if last_key is not None and conjunction and (asks_of_both or conjunction["word"].lower() == "or"):
+        if last_key is not None and conjunction and (compares_by_and or conjunction["word"].lower() == "or"):
             compared_keys += [last_key, key]
         last_end, last_key = end, key
     remainder_parts.append(encoded[last_end:])

@@ -79,7 +79,7 @@ def _render_branch(
     """
     yield "<ul>"
     for relative in relatives:
-        # A sentence by template only repeats the edge.
+        # The generated text "A is under B" only repeats the edge.
         note = relative.text if " is under " not in relative.text else ""
         yield f"<li>{markup.render_name(relative.relative, note)}"
         children = [] if relative.relative in rendered else branches.get((relative.relative, distance + 1), [])

@@ -63,8 +63,8 @@ def _path_exists(name: str) -> bool:
 def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     """Reorder the first 50 chunks of a ranking by cosine, BM25 and the strategy's own rank, each scaled to 0 to 1.
 
-    A convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
-    Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
+    This is a convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
+    Hybrid Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
     """
     candidates = ranking[:MAX_RERANK_CANDIDATES]
     if not candidates:
