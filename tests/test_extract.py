@@ -415,7 +415,7 @@ def test_a_missing_model_or_wrong_limits_are_reported(filled: kvstore.Store, ser
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("by", list(chunk_choice.CHOOSERS))
+@pytest.mark.parametrize("by", list(chunk_choice.SCORE_FUNCTIONS))
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_a_share_sends_no_more_than_that_of_all_the_tokens(
     store: kvstore.Store, server: Server, share: float, by: str
@@ -475,7 +475,7 @@ def test_scores_of_chunks_do_not_depend_on_history(make_store: MakeStore) -> Non
     for key in reversed(list(texts)):
         stores[1].put(key, "Something else first.")
         stores[1].put(key, texts[key])
-    for by in chunk_choice.CHOOSERS:
+    for by in chunk_choice.SCORE_FUNCTIONS:
         found = []
         for store in stores:
             with store.state() as state:

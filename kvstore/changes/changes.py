@@ -172,7 +172,7 @@ class Changes:
         for fact, key, value in stated_facts:
             if value is not None:
                 fact.put(context, ids, key, value)
-                self._link_fact(fact, key, value, context, 1)
+                self._link_fact(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
         for (first_entity, second_entity), change in self.forest.reduction.judge_deferred().items():
@@ -267,7 +267,7 @@ class Changes:
         self._mentions.flush()
 
     def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
-        """Add numbers of lookups, by entity key, to the temperatures; count the commit; :meth:`write_back`."""
+        """Add ``lookup_counts`` (by entity key) to the temperatures, count the commit, and call :meth:`write_back`."""
         if lookup_counts:
             self.filter.add_hits(lookup_counts)
             self.counters.hits += sum(lookup_counts.values())
@@ -339,7 +339,7 @@ class Changes:
         for entity, (form, kind) in zip(entities, introduced_names, strict=True):
             names.withdraw(int(entity), form, kind)
         self.counters.introductions -= len(introduced_names)
-        self._link_fact(fact, key, value, context, -1)
+        self._link_fact(fact, key, value, context, change=-1)
         fact.remove(context, key, value)
 
     def _link_fact(

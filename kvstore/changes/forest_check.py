@@ -96,12 +96,12 @@ def _check_directions(state: State, edges: Sequence[Edge]) -> Iterator[str]:
     """Yield a sentence for each disagreement between the child-to-parent and parent-to-child tables of edges."""
     num_recorded = 0
     for up, down in ((tables.EDGES_UP, tables.EDGES_DOWN), (tables.REFUSED_UP, tables.REFUSED_DOWN)):
-        upwards = {U64_PAIR.unpack(key) for key, _ in state.lmdb.scan(up)}
-        downwards = {U64_PAIR.unpack(key)[::-1] for key, _ in state.lmdb.scan(down)}
-        num_recorded += len(upwards)
-        for child, parent in sorted(upwards - downwards):
+        upward_edges = {U64_PAIR.unpack(key) for key, _ in state.lmdb.scan(up)}
+        downward_edges = {U64_PAIR.unpack(key)[::-1] for key, _ in state.lmdb.scan(down)}
+        num_recorded += len(upward_edges)
+        for child, parent in sorted(upward_edges - downward_edges):
             yield f"edge {child} under {parent} is missing from the parent-to-child table"
-        if downwards - upwards:
+        if downward_edges - upward_edges:
             yield "edges are missing from the child-to-parent table"
     if num_recorded != len(edges):
         yield f"{len(edges)} edges are stated, but {num_recorded} are accepted or refused"

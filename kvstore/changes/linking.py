@@ -207,7 +207,7 @@ class Linker:
 
     def flush(self) -> None:
         """Apply the collected address changes to the block lists, removals first."""
-        for addresses_by_entity, change in (
+        for addresses_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_many),
             (self._added_addresses, self._filter.add_many),
         ):
@@ -215,7 +215,7 @@ class Linker:
             entities = {self._keys[entity]: entity for entity in addresses_by_entity}
             keys = sorted(entities)
             if keys:
-                change(keys, [addresses.list_best_addresses(addresses_by_entity[entities[key]]) for key in keys])
+                update_filter(keys, [addresses.list_best_addresses(addresses_by_entity[entities[key]]) for key in keys])
             addresses_by_entity.clear()
 
     def build_delta(self) -> Delta:

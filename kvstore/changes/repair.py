@@ -262,17 +262,19 @@ class _Rebuilder:
     def _read_context_facts(self, record: DocumentRecord) -> dict[str, Any]:
         """Return the facts of a document that the vectors of its chunks depend on, as far as they can be read."""
         names = {fact.name for fact in list_context_facts(self._settings)}
-        with suppress(KvstoreError):
+        try:
             document_facts = facts.iter_document_facts(self._old_state, record) if names else ()
             return {fact.name: value for fact, value in document_facts if fact.name in names}
-        return {}
+        except KvstoreError:
+            return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """Return the old vectors of ``texts`` in the derived parts of a document, by space and text."""
-        with suppress(KvstoreError):  # unreadable vectors are computed again
+        """Return the old vectors of ``texts`` in the derived parts of a document, by vector space and text."""
+        try:
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)
-        return {}
+        except KvstoreError:
+            return {}  # unreadable vectors are computed again
 
     def _prepare_documents(
         self, batch: Sequence[tuple[DocumentRecord, ExtractedDocument, Matrix | None]]

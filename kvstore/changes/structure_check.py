@@ -46,7 +46,7 @@ def check_structures(state: State, documents: Iterable[DocumentRecord]) -> Itera
                 for table in structure.tables:
                     try:
                         if not _has_same_records(state.lmdb, snapshot, table.name):
-                            # A new view: nothing cached by other views counts as stored.
+                            # A new state has no caches, so that only stored rows are compared.
                             with State(state.lmdb, state.settings) as stored_state:
                                 yield from _describe_differences(structure, table.name, stored_state, expected_state)
                     except KvstoreError as error:

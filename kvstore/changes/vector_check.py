@@ -20,7 +20,10 @@ from .pending import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
-    """Yield a sentence for each fault of a space's blocks; call ``visit_block`` with each block and its row ids."""
+    """Yield a sentence for each fault of the blocks of a vector space.
+
+    Calls ``visit_block`` with the id of each block and the ids of the vectors in its rows (``FREE_ID``: a free row).
+    """
     num_partly_free = 0
     for block, ids in vectors.scan_row_ids():
         visit_block(block, ids)

@@ -29,7 +29,7 @@ from ..models.quoting import to_printable
 from ..models.structured import MAX_FAILURES, ModelReport, StructuredModel
 from ..models.token_estimate import token_estimate
 from ..registry import get_written_fact
-from ..registry.chunk_selection import CHOOSERS, score_chunks, select_passages
+from ..registry.chunk_selection import SCORE_FUNCTIONS, score_chunks, select_passages
 from ..registry.chunked_text import load_chunked_text
 from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
 from ..sql.document_filter import filter_documents
@@ -186,8 +186,8 @@ class ModelExtraction:
             raise InputError(f"SHARE must be more than 0 and at most 1, not {share!r}")
         if within is not None:
             check_integer("within", within, 1)
-        if by is not None and by.lower() not in CHOOSERS:
-            raise InputError(f"there is no method {by!r} of selecting passages; BY takes {', '.join(CHOOSERS)}")
+        if by is not None and by.lower() not in SCORE_FUNCTIONS:
+            raise InputError(f"there is no method {by!r} of selecting passages; BY takes {', '.join(SCORE_FUNCTIONS)}")
         self._session = session
         self._fact: WrittenFact = get_written_fact(kind)
         self._share = share

@@ -163,7 +163,9 @@ def evaluate_store(
         ("least_confidence", f"{threshold}", outcomes_by_threshold),
         ("chunk_tokens", f"{store.settings.chunk_tokens}", outcomes_by_size),
     ):
-        rows += [_to_row(compared, name, outcomes, name == current) for name, outcomes in outcomes_by_name.items()]
+        rows += [
+            _to_row(compared, name, outcomes, is_current=name == current) for name, outcomes in outcomes_by_name.items()
+        ]
         compute_scores = _SCORES[compared]
         scores_by_name = {name: compute_scores(outcomes) for name, outcomes in outcomes_by_name.items()}
         compared_advice = _build_advice(compared, current, scores_by_name)
@@ -269,7 +271,9 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
     if not len(gains):
         return None
     low, high = compute_interval(gains)
-    return Advice(compared, best_name, current, round(float(gains.mean()), 3), round(low, 3), round(high, 3))
+    return Advice(
+        compared, best_name, current, gain=round(float(gains.mean()), 3), low=round(low, 3), high=round(high, 3)
+    )
 
 
 def _ask_other_chunk_sizes(

@@ -235,7 +235,7 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
         subject, column, value = cells[0], columns[column_index], cells[column_index]
         has_names = all(list_content_words(name) and _LETTERS_PATTERN.search(name) for name in (subject, column))
         if has_names and 0 < len(value.split()) <= _MAX_CELL_WORDS and len(subject.split()) <= _MAX_TITLE_WORDS:
-            yield _AskableFact("table", key, subject, column.lower(), start, end, value, is_english=is_english)
+            yield _AskableFact("table", key, subject, column.lower(), start, end, value=value, is_english=is_english)
 
 
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
@@ -250,7 +250,7 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
         if list_content_words(match[1]):
             value = to_plain_text(unwrap_links(match[2])).strip(" .")
             start, end = block.start + line.start(), block.start + line.end()
-            yield _AskableFact("field", key, subject, match[1].lower(), start, end, value, is_english=is_english)
+            yield _AskableFact("field", key, subject, match[1].lower(), start, end, value=value, is_english=is_english)
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
@@ -262,7 +262,7 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
             subject, verb, attribute, date = match.groups()
             if _is_name(re.sub(r"^(The|A|An) ", "", subject)):
                 subject = re.sub(r"^(The|A|An) ", lambda article: article[0].lower(), subject)
-                yield _AskableFact("date", key, subject, attribute, start, end, date, verb)
+                yield _AskableFact("date", key, subject, attribute, start, end, value=date, verb=verb)
         elif (
             # Later in a paragraph, only an indefinite article marks a definition.
             (sentence_index == 0 or sentence.startswith(("A ", "An ")))

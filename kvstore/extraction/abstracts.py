@@ -201,7 +201,7 @@ class _TreeBuilder:
         children: list[int] = []
         index = 0
         while index < len(leaves):
-            inner_section = self._get_child_towards(section, self._drafts[leaves[index]].section)
+            inner_section = self._get_child_toward(section, self._drafts[leaves[index]].section)
             if inner_section is None:
                 children.append(leaves[index])
                 index += 1
@@ -209,7 +209,7 @@ class _TreeBuilder:
             end = index
             while (
                 end < len(leaves)
-                and self._get_child_towards(section, self._drafts[leaves[end]].section) == inner_section
+                and self._get_child_toward(section, self._drafts[leaves[end]].section) == inner_section
             ):
                 end += 1
             children.append(self._build_node(inner_section, leaves[index:end], draft_by_section))
@@ -221,7 +221,7 @@ class _TreeBuilder:
         draft_by_section[section] = draft_index
         return draft_index
 
-    def _get_child_towards(self, section: int, inner_section: int) -> int | None:
+    def _get_child_toward(self, section: int, inner_section: int) -> int | None:
         """Return the child of ``section`` on the path to ``inner_section``; None if both are the same section."""
         path = self._get_section_path(inner_section)
         if section == -1:
@@ -304,16 +304,16 @@ class _TreeBuilder:
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
     """Merge the most similar adjacent vectors into groups of at most ``max_size``, and return their indexes by group.
 
-    Merging stops at about a third as many groups as vectors, or earlier if no merge fits. ``next_group`` and
-    ``previous_group`` link the groups that remain. A pair in the heap is outdated if the version of one of its groups
-    is not the current one.
+    Merging stops at about a third as many groups as vectors, or earlier if no merge fits.
     """
-    # A group is numbered by its first vector, and its vector is the sum of those in it.
+    # A group is numbered by its first vector, and its vector is the sum of those in it. ``next_group`` and
+    # ``previous_group`` link the groups that remain.
     next_group = list(range(1, len(vectors) + 1))
     previous_group = list(range(-1, len(vectors) - 1))
     groups: list[list[int]] = [[index] for index in range(len(vectors))]
     sums = [dict(vector) for vector in vectors]
     versions = [0] * len(vectors)
+    # (negative cosine, left group, right group, and their versions, which are outdated after a merge)
     heap = [(-_compute_cosine(sums[i], sums[i + 1]), i, i + 1, 0, 0) for i in range(len(vectors) - 1)]
     heapq.heapify(heap)
     num_groups, target_count = len(vectors), math.ceil(len(vectors) / 3)

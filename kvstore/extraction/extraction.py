@@ -262,8 +262,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
     if document.own_chunks is None:
         sections, chunks = chunk_text(text, blocks, settings.chunk_tokens, sentence_language)
     else:
-        own_chunks = document.own_chunks
-        spans = [(0, len(text))] if own_chunks is None or own_chunks == "whole" else own_chunks
+        spans = [(0, len(text))] if document.own_chunks == "whole" else document.own_chunks
         sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens, sentence_language)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
@@ -444,7 +443,7 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
     for unit in chunk.units:
         piece = text[unit.start : unit.end]
         if not piece.startswith(("#", "|--", "|:", "```", "---")):
-            spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))
+            spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))  # without the markup at its start
     spans = [span for span in spans if any(character.isalnum() for character in text[slice(*span)])] or [
         (chunk.start, chunk.end)
     ]

@@ -304,7 +304,7 @@ class NounPhrases:
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the index of the noun right before ``end``, skipping commas and brackets, or None."""
+        """Return the index of the noun right before ``end``, skipping commas, colons, dashes and ``(``; or None."""
         index = end - 1
         while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
             index -= 1

@@ -133,7 +133,7 @@ def _build_prose(
 def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements:
     """Return the informative relations and the terms of a chunk, given the parses of the pieces of its text.
 
-    This is the callback of :meth:`LanguagePipeline.read`, which also passes the text.
+    This is the callback of :meth:`.LanguagePipeline.parse_texts`, which also passes the text.
     """
     stated_relations: list[StatedRelation] = []
     phrases: list[Term] = []

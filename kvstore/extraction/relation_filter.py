@@ -87,9 +87,11 @@ class RelationFilter:
         is_ended = words[-1].text[-1] in ".!" and len(words) <= _MAX_SENTENCE_WORDS
         has_verb = any(word.tag in FINITE_VERB_TAGS for word in words)
         is_formula = any(word.text in _FORMULA_MARKS for word in words)
-        # Interjections mark speech, which is often incomplete; so is text split inside brackets.
+        # Interjections mark speech, which is often incomplete; so is text split inside parentheses.
         is_speech = any(word.tag == "UH" for word in words)
-        return is_ended and has_verb and not is_formula and not is_speech and self._has_balanced_brackets(0, len(words))
+        return (
+            is_ended and has_verb and not is_formula and not is_speech and self._has_balanced_parentheses(0, len(words))
+        )
 
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """True if a relation of two nouns, stated with this confidence, is informative outside the sentence."""
@@ -103,7 +105,7 @@ class RelationFilter:
         if (
             self._sentence.get_dependent_lemmas(child, "amod", "det") & _PARTIAL_WORDS
             or (child < parent and self._is_joined_by_or(child))
-            or not self._has_balanced_brackets(min(child, parent), max(child, parent), child < parent)
+            or not self._has_balanced_parentheses(min(child, parent), max(child, parent), child < parent)
         ):
             return False
         if kind == IS_A:
@@ -121,10 +123,10 @@ class RelationFilter:
             return False  # a group of dog breeds: there are others
         return self._is_specific(child) and self._is_specific(parent)
 
-    def _has_balanced_brackets(self, start: int, end: int, must_close: bool = True) -> bool:
-        """True if the brackets between two indexes are balanced.
+    def _has_balanced_parentheses(self, start: int, end: int, must_close: bool = True) -> bool:
+        """True if the parentheses between two indexes are balanced.
 
-        If ``must_close`` is False, opened brackets can stay open.
+        If ``must_close`` is False, opened parentheses can stay open.
         """
         depth = 0
         for word in self._words[start:end]:

@@ -98,8 +98,8 @@ def _build_words(span: Span) -> list[Word]:
             _make_name_govern(words, index - 1, index)
     _correct_opening_word(words)
     for index, word in enumerate(words):
-        following = words[index + 1] if index + 1 < len(words) else None
-        if word.tag == "JJ" and word.label not in ("amod", "compound") and not (following and following.is_nominal):
+        next_word = words[index + 1] if index + 1 < len(words) else None
+        if word.tag == "JJ" and word.label not in ("amod", "compound") and not (next_word and next_word.is_nominal):
             # A word with an article and no noun after it is a noun, even if the tagger does not know it.
             word.is_nominal = any(other.head == index and other.label == "det" for other in words[:index])
     for word in words:

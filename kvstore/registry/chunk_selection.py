@@ -1,7 +1,7 @@
 """Selection of the chunks that a language model reads: the knapsack of CUE-RAG's Algorithm 2, and the value of chunks.
 
 In: the weight in tokens and the value of each passage, and the token budget. Out: the passages to read. Chunks are
-    valued by one of :data:`CHOOSERS`:
+    valued by one of :data:`SCORE_FUNCTIONS`:
 
 - ``confusability``: the cosine with the nearest other chunk. The paper gives this as its reason for selecting at all;
   it takes one search per chunk.
@@ -100,13 +100,13 @@ def _find_best_exchange(
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
     """Return all chunks of a store, in order of document key and ordinal, and their values.
 
-    ``name`` is that of a function in :data:`CHOOSERS`.
+    ``name`` is that of a function in :data:`SCORE_FUNCTIONS`, which values chunks.
     """
-    chooser = CHOOSERS[name.lower()]
+    compute_scores = SCORE_FUNCTIONS[name.lower()]
     keys = sorted(state.documents.iter_keys())
     records = [record for record in map(state.documents.find_by_key, keys) if record is not None]
     chunks = np.array([chunk for record in records for chunk in record.chunk_ids()], np.uint64)
-    return chunks, chooser(state, chunks) if len(chunks) else np.empty(0)
+    return chunks, compute_scores(state, chunks) if len(chunks) else np.empty(0)
 
 
 def _load_vectors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
@@ -174,11 +174,11 @@ def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
-    """Return the length of another text that is nearest to ``length``, the shorter of two; ``length`` without another.
+    """Return the length nearest to ``length`` among the other texts, the shorter of two; ``length`` if there are none.
 
-    ``lengths`` are the ascending lengths of all texts, this one included.
+    ``lengths`` are the ascending lengths of all texts, including the one of ``length``.
     """
-    position = int(np.searchsorted(lengths, length))
+    position = int(np.searchsorted(lengths, length))  # the text itself, or another of the same length
     neighbors = [int(lengths[index]) for index in (position - 1, position + 1) if 0 <= index < len(lengths)]
     return min(neighbors, key=lambda neighbor: (abs(neighbor - length), neighbor), default=length)
 
@@ -235,7 +235,7 @@ def _find_word_neighbors(state: State, chunks: npt.NDArray[np.uint64]) -> npt.ND
 
 
 #: The functions that value chunks, by the name that BY takes. The first is the default.
-CHOOSERS: dict[str, Callable[[State, npt.NDArray[np.uint64]], Floats]] = {
+SCORE_FUNCTIONS: dict[str, Callable[[State, npt.NDArray[np.uint64]], Floats]] = {
     "confusability": _score_confusability,
     "bleu": _score_bleu,
     "pagerank": _score_pagerank,

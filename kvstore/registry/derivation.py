@@ -63,7 +63,10 @@ class StoredDerivation:
         return " ".join([self.name, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     def has_part(self, document: int) -> bool:
-        """True if a stored document with this id has a part (derived data)."""
+        """True if a stored document with this id has a part (derived data).
+
+        While an index is being built, the documents from ``built`` to ``until`` have none yet.
+        """
         return self.maintained and not self.built <= document < self.until
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
