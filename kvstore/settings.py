@@ -175,8 +175,11 @@ def _convert_value(name: str, value: Any, kind: type) -> Any:
         return str(value)
     try:
         number = kind(value)
+        if isinstance(value, float) and number != value:
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be a number, not {value!r}") from None
+        kind_name = "whole number" if kind is int else "number"
+        raise InputError(f"{name} must be a {kind_name}, not {value!r}") from None
     _check_range(name, number, *RANGES.get(name, _TIMEOUT_RANGE))
     return number
 

@@ -129,6 +129,8 @@ def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None
         ("RETRIEVE 'x' TOP 0", "top takes 1 to 10,000, not 0"),
         ("RETRIEVE 'x' DEPTH 65", "depth takes 0 to 64, not 65"),
         ("ASK 'x' WITHIN 0 TOKENS", "within takes 1 or more, not 0"),
+        ("SET top = 5.5", "top must be a whole number, not 5.5"),
+        ("SET token_timeout = 'soon'", "token_timeout must be a number, not 'soon'"),
         ("ASK 'x' WORDS 0", "words takes 1 to 10,000, not 0"),
         ("LOOKUP 'x' LIMIT 0", "limit takes 1 or more, not 0"),
         ("EXPAND 'x' LIMIT 0", "limit takes 1 or more, not 0"),
