@@ -290,6 +290,11 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
     [
         ("INSERT DOCUMENT 'hr/pay' TEXT 'x'", errors.InputError, "UPDATE DOCUMENT changes it"),
         ("INSERT DOCUMENT 'a' TEXT 'x' META '{'", errors.StatementError, "META is not JSON"),
+        (
+            "INSERT DOCUMENT 'a' TEXT 'x' META '{\"y\": NaN}'",
+            errors.StatementError,
+            "NaN is not a JSON value; use null",
+        ),
         ("INSERT DOCUMENT 'a' TEXT 'x' META '[]'", errors.StatementError, "a JSON object"),
         ("INSERT DOCUMENT '' TEXT 'x'", errors.InputError, "key"),
         ("INSERT DOCUMENT 'a' TEXT ''", errors.InputError, "empty"),

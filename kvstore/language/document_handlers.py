@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..arguments import format_count
 from ..errors import DocumentExistsError, TransactionError, suggest
@@ -111,12 +111,17 @@ def update_document(context: StatementContext, statement: s.UpdateDocument) -> C
     )
 
 
+def _reject_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and Infinity, which Python's parser of JSON accepts."""
+    raise ValueError(f"{name} is not a JSON value; use null")
+
+
 def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
     """Parse the text of META. Raises StatementError unless it is a JSON object."""
     if text is None:
         return None
     try:
-        meta = json.loads(text)
+        meta = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise context.make_error(f"META is not JSON: {error}") from None
     if not isinstance(meta, dict):
