@@ -9,8 +9,8 @@ class RunRules:
         endings: Mapping[str, tuple[str, ...]],
         max_words: int,
         get_kind: Callable[[str], str | None],
-        is_digest: Callable[[str], object],
-        is_contraction: Callable[[str], object],
+        match_digest: Callable[[str], object],
+        match_contraction: Callable[[str], object],
     ) -> None: ...
     def is_demonym(self, word: str) -> bool: ...
     def starts_with_page_heading(self, run: list[str]) -> bool: ...

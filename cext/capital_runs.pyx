@@ -20,25 +20,25 @@ cdef class RunRules:
     # A numbered word precedes a number (``Table 5``). Titles and units are next to names, but are no names (``Mr``).
     # A broken hyphen is one at the end of a line. An opening mark begins a sentence.
     cdef frozenset function_words, particles, particle_pairs, organization_words, numbered_words, titles_and_units
-    cdef frozenset calendar, calendar_short, demonyms, numerals, parts_of_text, broken_hyphens, opening_marks, saints
-    cdef frozenset dotted_words
+    cdef frozenset calendar, calendar_abbreviations, demonyms, numerals, parts_of_text, broken_hyphens, opening_marks
+    cdef frozenset saints, dotted_words
     # Endings of demonyms (``ish``), of adjectives, and of the names of fields of knowledge.
     cdef tuple demonym_endings, adjective_endings, field_endings
     cdef Py_ssize_t max_words
-    cdef object get_kind, is_digest, is_contraction
+    cdef object get_kind, match_digest, match_contraction
 
-    def __init__(self, words, endings, Py_ssize_t max_words, get_kind, is_digest, is_contraction):
+    def __init__(self, words, endings, Py_ssize_t max_words, get_kind, match_digest, match_contraction):
         """Store the rules: ``words`` and ``endings`` by purpose, and the maximum number of words of a name.
 
-        ``get_kind`` returns the kind of a common word (``noun``), or None for another word. ``is_digest`` and
-        ``is_contraction`` match the form of a word, and return None if it does not match.
+        ``get_kind`` returns the kind of a common word (``noun``), or None for another word. ``match_digest`` and
+        ``match_contraction`` match the form of a word, and return None if it does not match.
         """
         if None in words.values() or None in endings.values():
-            raise TypeError("words are a frozenset and ends a tuple, not None")
+            raise TypeError("words are a frozenset and endings a tuple, not None")
         self.function_words, self.particles = words["function"], words["particles"]
         self.particle_pairs, self.organization_words = words["particle_pairs"], words["organization_words"]
         self.numbered_words = words["numbered_words"]
-        self.calendar, self.calendar_short = words["calendar"], words["calendar_short"]
+        self.calendar, self.calendar_abbreviations = words["calendar"], words["calendar_abbreviations"]
         self.titles_and_units, self.demonyms = words["titles_and_units"], words["demonyms"]
         self.numerals, self.parts_of_text = words["numerals"], words["parts_of_text"]
         self.broken_hyphens, self.opening_marks = words["broken_hyphens"], words["opening_marks"]
@@ -46,7 +46,7 @@ cdef class RunRules:
         self.dotted_words = words["dotted_words"]
         self.demonym_endings, self.adjective_endings = endings["demonyms"], endings["adjectives"]
         self.field_endings, self.max_words = endings["fields"], max_words
-        self.get_kind, self.is_digest, self.is_contraction = get_kind, is_digest, is_contraction
+        self.get_kind, self.match_digest, self.match_contraction = get_kind, match_digest, match_contraction
 
     def is_demonym(self, str word not None) -> bool:
         """True if a word is a demonym, such as ``Korean``."""
@@ -89,10 +89,10 @@ cdef class RunRules:
             return True
         return _has_ending(lower, "an") and self.get_kind(word) == "adjective"
 
-    cdef bint _is_date_word(self, str word, bint short) except -1:
-        """True if a word is the name of a month or a day, or, if ``short``, its abbreviation (``Mar.``)."""
+    cdef bint _is_date_word(self, str word, bint allows_abbreviation) except -1:
+        """True if a word is a month or a day of the week; ``allows_abbreviation`` also accepts ``Mar.``."""
         cdef str lower = word.lower()
-        return lower in self.calendar or (short and lower.rstrip(".") in self.calendar_short)
+        return lower in self.calendar or (allows_abbreviation and lower.rstrip(".") in self.calendar_abbreviations)
 
     cdef bint _keeps_dot(self, str word) except -1:
         """True if the dot at the end of a word belongs to it, because it is an initial or an abbreviation."""
@@ -100,7 +100,7 @@ cdef class RunRules:
 
     cdef bint _is_contracted(self, str word) except -1:
         """True if a word is a contraction such as ``It's``."""
-        return ("'" in word or "’" in word) and self.is_contraction(word) is not None
+        return ("'" in word or "’" in word) and self.match_contraction(word) is not None
 
     # -- Runs
 
@@ -234,14 +234,16 @@ cdef class RunRules:
         """
         cdef Py_ssize_t position
         cdef str previous, word
-        cdef bint marked
+        cdef bint follows_code
         for position in range(1, len(run)):
             previous, word = <str> run[position - 1], <str> run[position]
             if not word[0].isupper() or word.isupper():
                 continue
-            marked = at_start and len(run) == 2 and _looks_like_code(previous)
-            marked = marked and not ("-" in previous or "'" in previous or "’" in previous)
-            if (previous.isupper() and word.lower() in self.function_words) or (marked and self._is_common(word)):
+            follows_code = at_start and len(run) == 2 and _looks_like_code(previous)
+            follows_code = follows_code and not ("-" in previous or "'" in previous or "’" in previous)
+            if (previous.isupper() and word.lower() in self.function_words) or (
+                follows_code and self._is_common(word)
+            ):
                 return run[:position]
             if position > 1 and _is_in_capitals(previous) and _is_in_capitals(<str> run[position - 2]):
                 return run[:position]  # a line in capitals before a text
@@ -250,15 +252,15 @@ cdef class RunRules:
     cdef list _remove_date(self, list run):
         """Return a run without a date at its end (``May 28``, ``July 2000``); an empty run if it is only a date."""
         cdef Py_ssize_t end = len(run), position
-        cdef bint short = False, has_date_word = False
+        cdef bint allows_abbreviation = False, has_date_word = False
         if not end or not (_get_last_word(run).isdigit() or self._is_date_word(_get_last_word(run), True)):
             return run  # most runs
-        for position in range(end):
-            short = short or (<str> run[position]).isdigit()
-        while end and ((<str> run[end - 1]).isdigit() or self._is_date_word(<str> run[end - 1], short)):
+        for position in range(end):  # next to a number, ``Mar.`` is a month
+            allows_abbreviation = allows_abbreviation or (<str> run[position]).isdigit()
+        while end and ((<str> run[end - 1]).isdigit() or self._is_date_word(<str> run[end - 1], allows_abbreviation)):
             end -= 1
         for position in range(end, len(run)):
-            has_date_word = has_date_word or self._is_date_word(<str> run[position], short)
+            has_date_word = has_date_word or self._is_date_word(<str> run[position], allows_abbreviation)
         return run[:end] if has_date_word and (end == 0 or run[end - 1] not in self.particles) else run
 
     cdef list _remove_reference(self, list run):
@@ -456,13 +458,13 @@ cdef class CapitalRuns:
 
     cdef int _add_part(self, list part, list names) except -1:
         """Append a part of a run to ``names`` if it is a name itself."""
-        cdef bint of_field
+        cdef bint is_field_or_people
         if not part or (<str> part[0]).isdigit() or "and" in part or _is_possessive(_get_last_word(part)):
             return 0
-        of_field = len(part) > 1 and (
+        is_field_or_people = len(part) > 1 and (
             _get_last_word(part).lower().endswith(self.rules.field_endings) or self.rules._is_demonym(<str> part[0])
         )
-        if of_field and self.rules._has_only_common_words(part) and not self._occurs_standalone(part):
+        if is_field_or_people and self.rules._has_only_common_words(part) and not self._occurs_standalone(part):
             return 0  # "Register of Historic Places", "Museum of American Art"
         if len(part) > 1 or (
             not self.rules._is_common(<str> part[0]) and self._is_single_word_name(<str> part[0], False)
@@ -490,7 +492,7 @@ cdef class CapitalRuns:
             return False
         if bare in rules.titles_and_units or lower.endswith(rules.adjective_endings):
             return False
-        if rules.is_digest(word) is not None:
+        if rules.match_digest(word) is not None:
             return False
         if lower in rules.numerals or rules._is_demonym(word):
             return False

@@ -51,7 +51,7 @@ cdef struct Layered:
     const uint32_t* first
     const uint32_t* bounds
     const uint32_t* members
-    Py_ssize_t dimension, bottom_width, upper_width, all_members
+    Py_ssize_t dimension, bottom_width, upper_width, num_members
 
 
 cdef inline uint32_t* get_link_row(const Layered& graph, uint32_t node) noexcept nogil:
@@ -147,7 +147,7 @@ cdef bint scan_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
     if not compute_new_cosines(walk, graph):
         return False
     for i in range(walk.new_nodes.size()):
-        if walk.cosines[i] == walk.cosines[i]:
+        if walk.cosines[i] == walk.cosines[i]:  # not NaN
             walk.results.push_back(Near(-walk.cosines[i], <int64_t> walk.new_nodes[i]))
     sort_results(walk.results, limit)
     return True
@@ -179,7 +179,7 @@ cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_
                 return False
             for i in range(walk.new_nodes.size()):
                 cosine, node = walk.cosines[i], walk.new_nodes[i]
-                if not cosine == cosine:
+                if not cosine == cosine:  # NaN
                     continue
                 # best.top() is the worst: negated cosine, and the larger number among equals.
                 if best.size() < ef or Near(-cosine, <int64_t> node) < best.top():
@@ -275,7 +275,7 @@ cdef class LayeredGraph:
         self._graph.checks = &checks[0] if nodes else NULL
         self._graph.checked = self._checked.data()
         self._graph.first = &layers[0]
-        self._graph.bounds, self._graph.all_members = &bounds[0], members.shape[0]
+        self._graph.bounds, self._graph.num_members = &bounds[0], members.shape[0]
         self._graph.members = &members[0] if members.shape[0] else NULL
         self._graph.dimension, self._graph.bottom_width = vectors.shape[1], links0.shape[1]
         self._graph.upper_width = links.shape[1]
@@ -292,11 +292,11 @@ cdef class LayeredGraph:
         entry, not where the layer above leads. Raises ValueError for shapes that do not match, and for a node that
         fails its checksum.
         """
-        cdef Py_ssize_t levels = self._entry.shape[0], layer
+        cdef Py_ssize_t num_layers = self._entry.shape[0], layer
         cdef size_t i
-        if query.shape[0] != self._graph.dimension or counts.shape[0] != levels or ef < 1:
+        if query.shape[0] != self._graph.dimension or counts.shape[0] != num_layers or ef < 1:
             raise ValueError(f"a query of {query.shape[0]} numbers with {counts.shape[0]} counts and ef {ef} does not "
-                             f"match a graph of dimension {self._graph.dimension} and {levels} layers")
+                             f"match a graph of dimension {self._graph.dimension} and {num_layers} layers")
         if not (self._graph.bottom_width and self._graph.upper_width):
             max_compared_nodes = self._vectors.shape[0]
         cdef PooledWalk pooled
@@ -307,23 +307,23 @@ cdef class LayeredGraph:
         cdef Walk* walk = &pooled.walk
         cdef vector[vector[Near]] results
         cdef bint sound
-        cdef const int64_t* layer_counts = &counts[0] if levels else NULL
+        cdef const int64_t* layer_counts = &counts[0] if num_layers else NULL
         with nogil:
-            results.resize(levels)
+            results.resize(num_layers)
             sound = search_layers(walk, self._graph, &query[0] if query.shape[0] else NULL, layer_counts,
-                            &self._entry[0] if levels else NULL, levels, ef, follow_links_down,
+                            &self._entry[0] if num_layers else NULL, num_layers, ef, follow_links_down,
                             max_compared_nodes, results)
         if not sound:
             node = walk.damaged
             raise ValueError(f"node {node} fails its checksum")
-        bounds = np.zeros(levels + 1, np.int64)
+        bounds = np.zeros(num_layers + 1, np.int64)
         cdef int64_t[::1] ends = bounds
-        for layer in range(levels):
+        for layer in range(num_layers):
             ends[layer + 1] = ends[layer] + <int64_t> results[layer].size()
-        nodes, cosines = np.empty(ends[levels], np.uint32), np.empty(ends[levels], np.float32)
+        nodes, cosines = np.empty(ends[num_layers], np.uint32), np.empty(ends[num_layers], np.float32)
         cdef uint32_t[::1] all_nodes = nodes
         cdef float[::1] all_cosines = cosines
-        for layer in range(levels):
+        for layer in range(num_layers):
             for i in range(results[layer].size()):
                 all_nodes[ends[layer] + i] = <uint32_t> results[layer][i].second
                 all_cosines[ends[layer] + i] = results[layer][i].first
@@ -347,8 +347,8 @@ cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noex
     """Add the nodes below a node, its link down and its members, to ``walk.starts``."""
     cdef Py_ssize_t above = node - graph.first[1], index = graph.bounds[above], end = graph.bounds[above + 1]
     walk.starts.push_back(graph.down[above])
-    if end > graph.all_members:
-        end = graph.all_members
+    if end > graph.num_members:
+        end = graph.num_members
     while index < end:
         walk.starts.push_back(graph.members[index])
         index += 1
@@ -356,7 +356,7 @@ cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noex
 
 cdef bint search_layers(
     Walk* walk, const Layered& graph, const float* query, const int64_t* counts, const uint32_t* entry,
-    Py_ssize_t levels, size_t ef, bint follow_links_down, Py_ssize_t max_compared_nodes,
+    Py_ssize_t num_layers, size_t ef, bint follow_links_down, Py_ssize_t max_compared_nodes,
     vector[vector[Near]]& results,
 ) noexcept nogil:
     """Search the layers of a graph from the top, and set ``results[i]`` to the ``counts[i]`` nearest nodes of layer i.
@@ -366,13 +366,13 @@ cdef bint search_layers(
     """
     cdef Py_ssize_t layer, lowest = 0
     cdef size_t i, count, limit
-    while lowest < levels and counts[lowest] <= 0:
+    while lowest < num_layers and counts[lowest] <= 0:
         lowest += 1
     walk.compared, walk.damaged = 0, -1
-    clear_marks(walk, graph.first[levels])
+    clear_marks(walk, graph.first[num_layers])
     set_query(walk, query, graph.dimension)
     walk.starts.clear()
-    for layer in range(levels - 1, lowest - 1, -1):
+    for layer in range(num_layers - 1, lowest - 1, -1):
         if graph.first[layer] == graph.first[layer + 1]:
             walk.starts.clear()
             continue
@@ -475,6 +475,7 @@ cdef class LayeredGraphBuilder:
                 self._end_layer()
                 self._layer -= 1
                 self._inserted = 0
+        # The highest layer is built first, so all nodes of the lower layers are left.
         return self._layers[self._layer + 1] - self._inserted if self._layer >= 0 else 0
 
     def build_arrays(self):
@@ -601,7 +602,7 @@ cdef class LayeredGraphBuilder:
         compute_new_cosines(&self._walk, self._graph)
         self._walk.results.clear()
         for i in range(self._walk.new_nodes.size()):
-            if self._walk.cosines[i] == self._walk.cosines[i]:
+            if self._walk.cosines[i] == self._walk.cosines[i]:  # not NaN
                 self._walk.results.push_back(Near(-self._walk.cosines[i], <int64_t> self._walk.new_nodes[i]))
         sort_results(self._walk.results, self._walk.results.size())
         self._candidates = self._walk.results

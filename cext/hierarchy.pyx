@@ -28,7 +28,7 @@ cdef struct Node:
 
 
 cdef class NodeSentences:
-    """A cache of decoded nodes. A sentence names at most ``relatives`` ancestors and as many descendants.
+    """A cache of decoded nodes. A sentence names at most ``max_relatives`` ancestors and as many descendants.
 
     When the cache has ``max_nodes`` nodes, it is cleared. Several threads may use it: decoding a node may switch
     threads.
@@ -43,13 +43,13 @@ cdef class NodeSentences:
     cdef dict cached_sentences
     cdef object load
     cdef object lock
-    cdef size_t relatives
+    cdef size_t max_relatives
     cdef size_t max_nodes
 
-    def __cinit__(self, size_t relatives, size_t max_nodes) -> None:
+    def __cinit__(self, size_t max_relatives, size_t max_nodes) -> None:
         self.lock = Lock()
         self.cached_sentences = {}
-        self.relatives = relatives
+        self.max_relatives = max_relatives
         self.max_nodes = max_nodes
 
     def describe(self, nodes, load) -> list:
@@ -85,9 +85,9 @@ cdef class NodeSentences:
         self.sentence.append(b" (in ").append(self.texts, record.tree, record.tree_size).append(b")")
         self._collect_relatives(node, True)
         self._append_names(b" is under ")
-        above = self.collected.size()
+        has_ancestors = self.collected.size() > 0
         self._collect_relatives(node, False)
-        self._append_names(b"; above " if above else b" is above ")
+        self._append_names(b"; above " if has_ancestors else b" is above ")
         return self.sentence.decode("utf-8")
 
     cdef Node _get_node(self, uint64_t node) except *:
@@ -127,7 +127,7 @@ cdef class NodeSentences:
             position = record.neighbors + (0 if up else record.parents)
             end = position + (record.parents if up else record.children)
             while position < end:
-                if self.collected.size() == self.relatives:
+                if self.collected.size() == self.max_relatives:
                     return 0
                 index = 0
                 while index < self.collected.size() and self.collected[index] != self.neighbors[position]:
@@ -135,7 +135,7 @@ cdef class NodeSentences:
                 if index == self.collected.size():
                     self.collected.push_back(self.neighbors[position])
                 position += 1
-            if next_index == self.collected.size() or self.collected.size() == self.relatives:
+            if next_index == self.collected.size() or self.collected.size() == self.max_relatives:
                 return 0
             current_node = self.collected[next_index]
             next_index += 1

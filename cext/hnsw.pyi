@@ -46,8 +46,8 @@ class CodeGraph:
         self,
         query: npt.NDArray[np.float32],
         limit: int,
-        first: npt.NDArray[np.int64],
-        last: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        stops: npt.NDArray[np.int64],
         groups: npt.NDArray[np.uint8] | None = None,
         group_size: int = 1,
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32], npt.NDArray[np.float32]]: ...

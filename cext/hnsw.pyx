@@ -39,7 +39,7 @@ cdef Py_ssize_t _RANGES_AHEAD = 8
 cdef struct Graph:
     # The arrays of a graph. During the build, links are rows of numbers: the layers of node i above the lowest are
     # rows ``bounds[i]`` to ``bounds[i + 1]`` of ``upper``. Packed links of node i are the bytes from its entry in
-    # ``starts`` (or ``far_starts``) to the next entry. Absent arrays are NULL.
+    # ``starts`` (or ``starts_u64``) to the next entry. Absent arrays are NULL.
     const uint64_t* labels
     const int8_t* codes
     const float* scales
@@ -48,7 +48,7 @@ cdef struct Graph:
     uint32_t* upper
     const uint8_t* packed
     const uint32_t* starts
-    const uint64_t* far_starts
+    const uint64_t* starts_u64
     const uint32_t* checks
     uint8_t* checked
     Py_ssize_t nodes, code_length, bottom_width, upper_width, upper_rows
@@ -57,9 +57,9 @@ cdef struct Graph:
 
 cdef struct Filter:
     # The labels that may be returned: all, or those whose group, of ``group_size`` labels, is not 0.
-    bint all
+    bint allows_all
     const uint8_t* groups
-    uint64_t count, size
+    uint64_t num_groups, group_size
 
 
 cdef inline const int8_t* get_code(const Graph& graph, uint32_t node) noexcept nogil:
@@ -69,12 +69,12 @@ cdef inline const int8_t* get_code(const Graph& graph, uint32_t node) noexcept n
 
 cdef inline bint is_packed(const Graph& graph) noexcept nogil:
     """True if the links of the graph are packed as on disk, not in rows as during the build."""
-    return graph.starts != NULL or graph.far_starts != NULL
+    return graph.starts != NULL or graph.starts_u64 != NULL
 
 
 cdef inline uint64_t get_start(const Graph& graph, Py_ssize_t node) noexcept nogil:
     """Return the offset of the packed links of a node."""
-    return graph.starts[node] if graph.starts != NULL else graph.far_starts[node]
+    return graph.starts[node] if graph.starts != NULL else graph.starts_u64[node]
 
 
 cdef inline bint read_leb128(const uint8_t** cursor, const uint8_t* end, uint32_t* number) noexcept nogil:
@@ -201,7 +201,9 @@ cdef inline void prefetch_links(const Graph& graph, uint32_t node) noexcept nogi
 
 cdef inline bint is_allowed(const Filter& filter, uint64_t label) noexcept nogil:
     """True if a search may return the node with this label."""
-    return filter.all or (label / filter.size < filter.count and filter.groups[label / filter.size] != 0)
+    if filter.allows_all:
+        return True
+    return label / filter.group_size < filter.num_groups and filter.groups[label / filter.group_size] != 0
 
 
 cdef uint32_t compute_checksum(const Graph& graph, uint32_t node) noexcept nogil:
@@ -378,7 +380,7 @@ cdef bint search_layer(
                 walk.damaged = node
                 return False
             cosine = compute_cosine(walk, graph, node)
-            if not cosine == cosine:
+            if not cosine == cosine:  # NaN
                 continue
             sort_key = encode_sort_key(cosine, node)
             if walk.best.size() == ef and walk.best.back() < sort_key:
@@ -424,7 +426,7 @@ cdef bint descend_to_layer(
     """
     cdef Py_ssize_t layer
     cdef Filter everything
-    everything.all = True
+    everything.allows_all = True
     walk.starts.assign(1, entry)
     if not is_sound(graph, entry):
         walk.damaged = entry
@@ -443,8 +445,8 @@ cdef bint compare_ranges(
 ) noexcept nogil:
     """Find the ``limit`` nearest allowed nodes of ranges by comparing all nodes in them.
 
-    Range i is from ``starts[i]`` to ``stops[i]``. The result is ``walk.results``. Returns False if a node fails its
-    checksum.
+    Range i has the nodes with ``starts[i]`` <= node < ``stops[i]``. The result is ``walk.results``. Returns False if a
+    node fails its checksum.
     """
     cdef priority_queue[Near] best
     cdef Py_ssize_t index, num_ranges = starts.shape[0]
@@ -462,7 +464,7 @@ cdef bint compare_ranges(
                     walk.damaged = node
                     return False
                 cosine = compute_cosine(walk, graph, <uint32_t> node)
-                if cosine == cosine:
+                if cosine == cosine:  # not NaN
                     push_best(best, cosine, node, limit)
             node += 1
     while not best.empty():
@@ -536,17 +538,17 @@ cdef class CodeGraph:
                                               and search_layer(walk, self._graph, filter, 0, ef))
         return self._build_result(pooled, sound)
 
-    def compare(self, const float[::1] query not None, Py_ssize_t limit, const int64_t[::1] first not None,
-                const int64_t[::1] last not None, const uint8_t[::1] groups=None, Py_ssize_t group_size=1):
+    def compare(self, const float[::1] query not None, Py_ssize_t limit, const int64_t[::1] starts not None,
+                const int64_t[::1] stops not None, const uint8_t[::1] groups=None, Py_ssize_t group_size=1):
         """Return the ``limit`` nodes in ranges that are nearest to a unit vector, best first.
 
-        Returns (labels, cosines of codes, scales). All nodes from ``first[i]`` to ``last[i]`` are compared. ``groups``
-        is as in :meth:`search`.
+        Returns (labels, cosines of codes, scales). Range i has the nodes with ``starts[i]`` <= node < ``stops[i]``, and
+        all of them are compared. ``groups`` is as in :meth:`search`.
 
         Raises ValueError if the shapes do not match, and for a node that fails its checksum.
         """
-        if query.shape[0] > self._graph.code_length or limit < 1 or group_size < 1 or first.shape[0] != last.shape[0]:
-            raise ValueError(f"a query of {query.shape[0]} numbers for {limit} of {first.shape[0]} ranges does not "
+        if query.shape[0] > self._graph.code_length or limit < 1 or group_size < 1 or starts.shape[0] != stops.shape[0]:
+            raise ValueError(f"a query of {query.shape[0]} numbers for {limit} of {starts.shape[0]} ranges does not "
                              f"match a graph of {self._graph.code_length} numbers")
         cdef PooledWalk pooled = self._take_walk()
         cdef Walk* walk = &pooled.walk
@@ -556,7 +558,7 @@ cdef class CodeGraph:
         cdef bint sound
         with nogil:
             set_query_vector(walk, numbers, dimension, self._graph.code_length)
-            sound = compare_ranges(walk, self._graph, filter, first, last, limit)
+            sound = compare_ranges(walk, self._graph, filter, starts, stops, limit)
         return self._build_result(pooled, sound)
 
     def verify(self):
@@ -602,10 +604,10 @@ cdef class CodeGraph:
 cdef Filter make_filter(const uint8_t[::1] groups, Py_ssize_t group_size):
     """Return the filter for a table of groups of ``group_size`` labels; for None, one that allows all labels."""
     cdef Filter filter
-    filter.all, filter.count, filter.size = groups is None, 0, group_size
+    filter.allows_all, filter.num_groups, filter.group_size = groups is None, 0, group_size
     filter.groups = NULL
     if groups is not None and groups.shape[0]:
-        filter.groups, filter.count = &groups[0], groups.shape[0]
+        filter.groups, filter.num_groups = &groups[0], groups.shape[0]
     return filter
 
 
@@ -622,7 +624,7 @@ cdef int set_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1
     graph.nodes, graph.code_length = nodes, codes.shape[1]
     graph.links = graph.upper = NULL
     graph.bounds = graph.starts = graph.checks = NULL
-    graph.far_starts = NULL
+    graph.starts_u64 = NULL
     graph.packed = graph.checked = NULL
     graph.bottom_width = graph.upper_width = graph.upper_rows = 0
     graph.packed_bytes = 0
@@ -656,8 +658,8 @@ cdef int set_packed_links(Graph* graph, const uint64_t[::1] labels, const int8_t
     ``starts`` are uint32 or uint64; a graph without links has the single start 0.
     """
     cdef Py_ssize_t nodes = labels.shape[0], count = len(starts)
-    cdef const uint32_t[::1] near_starts
-    cdef const uint64_t[::1] far_starts
+    cdef const uint32_t[::1] starts_u32
+    cdef const uint64_t[::1] starts_u64
     set_codes(graph, labels, codes, scales)
     graph.packed, graph.packed_bytes = &links[0] if links.shape[0] else NULL, links.shape[0]
     if count == 1 and not starts[0] and not links.shape[0]:
@@ -665,11 +667,11 @@ cdef int set_packed_links(Graph* graph, const uint64_t[::1] labels, const int8_t
     if count != nodes + 1 or starts[nodes] != links.shape[0]:
         raise ValueError(f"{links.shape[0]} bytes of links with {count} starts do not match {nodes} nodes")
     if starts.dtype == np.uint32:
-        near_starts = starts
-        graph.starts = &near_starts[0]
+        starts_u32 = starts
+        graph.starts = &starts_u32[0]
     else:
-        far_starts = starts
-        graph.far_starts = &far_starts[0]
+        starts_u64 = starts
+        graph.starts_u64 = &starts_u64[0]
     return 0
 
 
@@ -727,7 +729,7 @@ cdef class CodeGraphBuilder:
         cdef size_t i
         cdef Filter everything
         cdef vector[uint32_t] links
-        everything.all = True
+        everything.allows_all = True
         if not self._linked:
             self._entry = node
             return

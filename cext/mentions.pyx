@@ -87,6 +87,7 @@ def count_spellings(
     for entity, start, length in mentions:
         if start < 0 or length <= 0 or start + length > size or size > 0x7FFFFFFF:
             raise ValueError(f"a mention of bytes {start} to {start + length} is outside a text of {size} bytes")
+        # By start; of mentions with the same start, the longest comes first.
         sorted_mentions.push_back(pair[uint64_t, uint32_t](
             <uint64_t> start << 32 | (0xFFFFFFFFU - <uint32_t> (start + length)), entity))
     sort(sorted_mentions.begin(), sorted_mentions.end())

@@ -187,7 +187,7 @@ def read_numbers(list values not None, int64_t[:, ::1] out not None, int64_t nil
     """
     cdef Py_buffer buffer
     cdef Py_ssize_t row
-    cdef bint read
+    cdef bint is_valid
     if out.shape[0] != len(values) or out.shape[1] > 15:
         raise ValueError(f"{len(values)} records do not match {out.shape[0]} rows of {out.shape[1]} numbers")
     for row in range(len(values)):
@@ -195,9 +195,9 @@ def read_numbers(list values not None, int64_t[:, ::1] out not None, int64_t nil
             return row
         PyObject_GetBuffer(values[row], &buffer, PyBUF_SIMPLE)
         try:
-            read = _read_row(buffer, nil, out, row)
+            is_valid = _read_row(buffer, nil, out, row)
         finally:
             PyBuffer_Release(&buffer)
-        if not read:
+        if not is_valid:
             return row
     return -1

@@ -103,6 +103,7 @@ cdef class Pages:
         page = self._base + (change & 1) * page_size
         if _read_u64(page) != change & 1 or not _read_u16(page + _PAGE_FLAGS) & _META:
             raise PageError(f"page {change & 1} is not a meta page")
+        # The fields of LMDB's MDB_meta: the main tree, the last page and the number of the commit.
         page += _HEADER
         self._end = _read_u64(page + 120) + 1
         self.change = _read_u64(page + 128)
@@ -322,19 +323,19 @@ cdef class Tree:
 
         ``page`` must be the leaf of a key that is not greater.
         """
-        cdef const uint8_t* bytes_of_key = <const uint8_t*> PyBytes_AS_STRING(key)
+        cdef const uint8_t* key_bytes = <const uint8_t*> PyBytes_AS_STRING(key)
         cdef const uint8_t* last
         cdef Py_ssize_t size = PyBytes_GET_SIZE(key)
         cdef int index = -1
         cdef bint exact = False
         if page != NULL:
             last = self._pages._get_node(page, _count_nodes(page) - 1)
-            if _compare(bytes_of_key, size, last + _NODE, _read_u16(last + _NODE_KEY_SIZE)) > 0:
+            if _compare(key_bytes, size, last + _NODE, _read_u16(last + _NODE_KEY_SIZE)) > 0:
                 page = NULL
         if page == NULL:
-            page = self._find_leaf(bytes_of_key, size, &index)
+            page = self._find_leaf(key_bytes, size, &index)
         else:
-            index = self._pages._search(page, bytes_of_key, size, False, &exact)
+            index = self._pages._search(page, key_bytes, size, False, &exact)
             if not exact:
                 index = -1
         if page != NULL and index >= 0:
@@ -647,19 +648,20 @@ def verify_free_list(Pages pages not None):
     cdef const uint8_t* page
     cdef const uint8_t* numbers
     cdef Py_ssize_t size = 0, index
-    cdef uint64_t number, before
-    cdef bint more = cursor.first()
-    while more:
+    cdef uint64_t number, previous
+    cdef bint has_record = cursor.first()
+    while has_record:
         page = cursor._path[cursor._leaf_level]
         index = cursor._indexes[cursor._leaf_level]
         numbers = pages._get_value(page, <int> index, pages._get_node(page, <int> index), &size)
+        # A record of the list is a count, followed by that many page numbers in descending order.
         if size < 8 or size % 8 or _read_u64(numbers) != <uint64_t> size // 8 - 1:
             raise PageError("the list of free pages is damaged")
-        before = pages._end
+        previous = pages._end
         for index in range(1, size // 8):
             number = _read_u64(numbers + 8 * index)
-            if number < _METAS or number >= before or marks[number >> 3] >> (number & 7) & 1:
+            if number < _METAS or number >= previous or marks[number >> 3] >> (number & 7) & 1:
                 raise PageError(f"the list of free pages is damaged at page {number}")
             marks[number >> 3] |= 1 << (number & 7)
-            before = number
-        more = cursor._move(1)
+            previous = number
+        has_record = cursor._move(1)

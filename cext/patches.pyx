@@ -38,7 +38,7 @@ cdef enum:
     _PATCH_OF_STORED = 2
 
 
-cdef inline uint64_t _read_eight(const uint8_t* cursor) noexcept:
+cdef inline uint64_t _read_eight_bytes(const uint8_t* cursor) noexcept:
     """Return eight bytes as one number, to compare or hash them at once."""
     cdef uint64_t number
     memcpy(&number, cursor, 8)
@@ -53,7 +53,7 @@ cdef inline uint32_t _hash_eight_bytes(uint64_t eight) noexcept:
 cdef inline Py_ssize_t _count_equal(const uint8_t* first, const uint8_t* second, Py_ssize_t limit) noexcept:
     """Return how many bytes from two addresses on are equal, up to the first difference and at most ``limit``."""
     cdef Py_ssize_t count = 0
-    while count + 8 <= limit and _read_eight(first + count) == _read_eight(second + count):
+    while count + 8 <= limit and _read_eight_bytes(first + count) == _read_eight_bytes(second + count):
         count += 8
     while count < limit and first[count] == second[count]:
         count += 1
@@ -76,8 +76,7 @@ cdef bint _write_patch(
     cdef uint32_t[_POSITIONS] positions  # by hash: position + 1
     cdef bint has_positions = False
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
-    cdef Py_ssize_t index = 0, literal_start = 0, expected_source = 0, source, length, position
-    cdef uint64_t number
+    cdef Py_ssize_t index = 0, literal_start = 0, expected_source = 0, source, length, position, match_length
     _write_leb128(out, old_size)
     _write_leb128(out, new_size)
     while index < new_size:
@@ -91,14 +90,14 @@ cdef bint _write_patch(
                 memset(positions, 0, sizeof(positions))
                 position = 0
                 while position + 8 <= old_size:
-                    positions[_hash_eight_bytes(_read_eight(old + position))] = <uint32_t> (position + 1)
+                    positions[_hash_eight_bytes(_read_eight_bytes(old + position))] = <uint32_t> (position + 1)
                     position += step
                 has_positions = True
-            position = <Py_ssize_t> positions[_hash_eight_bytes(_read_eight(new + index))] - 1
+            position = <Py_ssize_t> positions[_hash_eight_bytes(_read_eight_bytes(new + index))] - 1
             if position >= 0 and position != source:
-                number = _count_equal(old + position, new + index, min(old_size - position, new_size - index))
-                if <Py_ssize_t> number > length:
-                    source, length = position, <Py_ssize_t> number
+                match_length = _count_equal(old + position, new + index, min(old_size - position, new_size - index))
+                if match_length > length:
+                    source, length = position, match_length
         if length < _MIN_COPY_BYTES and length < new_size - index:
             index += 1
             if index - literal_start >= new_size:

@@ -232,11 +232,11 @@ cdef class PostingChanges:
 
     cdef size_t _get_slot(self, term) except? 0:
         """Return the index of a term in the vectors of this class; a new term is appended."""
-        cdef TermCount none
+        cdef TermCount empty_count
         slot = self._slots.get(term)
         if slot is None:
-            none.last = none.postings = none.blocks = none.is_known = 0
-            self._counts.push_back(none)
+            empty_count.last = empty_count.postings = empty_count.blocks = empty_count.is_known = 0
+            self._counts.push_back(empty_count)
             slot = self._slots[term] = self._removed_chunks.size()
             self._removed_chunks.push_back(vector[uint64_t]())
             self._added_postings.push_back(vector[Posting]())
@@ -260,7 +260,7 @@ cdef class PostingChanges:
         cdef Py_buffer buffer
         cdef bytes key = None
         cdef uint64_t chunk
-        cdef size_t position = 0, begin, end, remaining_removals = 0
+        cdef size_t position = 0, index, begin, end, remaining_removals = 0
         cdef Py_ssize_t size = -1
         cdef bint unchanged = False
         cdef vector[uint64_t]* removals = &self._removed_chunks[slot]
@@ -288,8 +288,8 @@ cdef class PostingChanges:
             if not self._counts[slot].is_known:
                 self._counts[slot].is_known = True
                 self._counts[slot].last = old.size()
-            for begin in range(remaining_removals, removals.size()):
-                chunk = removals[0][begin]
+            for index in range(remaining_removals, removals.size()):
+                chunk = removals[0][index]
                 while position < old.size() and old[position].chunk < chunk:
                     new.push_back(old[position])
                     position += 1

@@ -144,8 +144,8 @@ cdef class WordScores:
     def __init__(self, double k1, double b, double average, size_t top, const uint8_t[::1] groups=None):
         """Score with BM25 of the parameters ``k1`` and ``b``, where ``average`` is the average length of a chunk.
 
-        ``top`` is the number of best chunks to return. ``groups`` is 1 for each group of five chunks (id // 5) that may
-        be returned; None allows all. Raises ValueError if ``top`` is 0.
+        ``top`` is the number of best chunks to return. ``groups`` is 1 for each group of five chunk ids (id // 5) that
+        may be returned; None allows all. Raises ValueError if ``top`` is 0.
         """
         cdef size_t length
         if not top:
@@ -283,7 +283,7 @@ cdef class WordScores:
             raise ValueError(f"key {key.hex()}: {error}") from error
         finally:
             PyBuffer_Release(&buffer)
-        if bounds.empty():
+        if bounds.empty():  # without stored bounds: the largest frequency in the shortest chunk
             return self._compute_score(weight, 255, 0)
         for index in range(bounds.size()):
             best = max(best, self._compute_score(weight, bounds[index].frequency, bounds[index].length))

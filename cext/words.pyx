@@ -122,6 +122,7 @@ cdef class WordSet:
         cdef str word
         self._words = frozenset(words)
         self._longest = max(map(len, self._words), default=0)
+        # A hash table with linear probing; it is at most half full, and 0 is a free slot.
         self._hashes.assign(1 << (2 * len(self._words)).bit_length(), 0)
         for word in self._words:
             hash = _hash_word(word, 0, len(word))

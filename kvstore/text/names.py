@@ -249,7 +249,7 @@ _RULES = RunRules(
         "organization_words": ORGANIZATION_WORDS,
         "numbered_words": NUMBERED_WORDS,
         "calendar": CALENDAR_WORDS,
-        "calendar_short": CALENDAR_ABBREVIATIONS,
+        "calendar_abbreviations": CALENDAR_ABBREVIATIONS,
         "titles_and_units": TITLES_AND_UNITS,
         "demonyms": PEOPLE_ADJECTIVES,
         "numerals": NUMERALS,
