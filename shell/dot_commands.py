@@ -226,7 +226,10 @@ def _edit_statement(console: Console, arguments: list[str]) -> None:
     if arguments and os.path.exists(arguments[0]) and not os.path.isfile(arguments[0]):
         raise ValueError(f"{arguments[0]} is not a regular file; name a text file")
     text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last_statement
-    edited = click.edit(text, extension=".sql")
+    try:
+        edited = click.edit(text, extension=".sql")
+    except click.ClickException as error:
+        raise ValueError(f"{error.message}; set VISUAL or EDITOR to an editor that works") from error
     # The edited or unchanged text appears at the prompt; the user decides whether to run it.
     console.draft = (text if edited is None else edited).strip()
 

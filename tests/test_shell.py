@@ -723,6 +723,13 @@ def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.
 
 
 @pytest.mark.slow
+def test_a_missing_editor_is_reported(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send(".edit\r")
+    see(child, "set VISUAL or EDITOR")
+
+
+@pytest.mark.slow
 def test_edit_puts_the_edited_text_at_the_prompt(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i s/SELEC/SELECT/ "$1"\n')
