@@ -134,7 +134,7 @@ def test_equal_scores_are_ordered_by_key_for_any_history(make_store: Callable[..
 
 
 def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Store]) -> None:
-    size, rows = compute_block_shape(384, quantised=True)
+    size, rows = compute_block_shape(384, quantized=True)
     assert (size, rows) == (4 * 4096 - 16, 41) and size / rows < 400
     store = make_store()
     sentences = " ".join(f"The ship {number} sails to port {number * 7}." for number in range(200))
@@ -150,7 +150,7 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
             table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages")) for table in named
         )
     assert units == 4000
-    per_block = compute_block_shape(store.settings.dimension, quantised=True)
+    per_block = compute_block_shape(store.settings.dimension, quantized=True)
     vector = (per_block[0] + 16) / per_block[1]
     assert pages / units - vector < 40, "its place, and where its vector stands"
 
