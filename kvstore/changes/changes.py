@@ -318,7 +318,7 @@ class Changes:
             language = find_stemmed_language(self._settings.stemmer, record.meta, text)
             stem = get_document_stemmer(self._settings.stemmer, language)
             if language is not None:
-                self.counters.count_language(language, -1)
+                self.counters.count_language(language, change=-1)
             for chunk, chunk_record in islice(stored_chunks, record.chunk_count):
                 chunk_text = text[chunk_record.start : chunk_record.end].decode()
                 path = build_heading_path(outline, chunk_record.section)
@@ -443,7 +443,7 @@ class Changes:
         self._store_relations(extracted, document, ids, linker)
         counters.documents += 1
         if self._settings.stemmer == MULTILINGUAL:
-            counters.count_language(extracted.language or "", 1)
+            counters.count_language(extracted.language or "", change=1)
         counters.text_bytes += record.size
         counters.abstracts += len(abstract_ids)
         counters.introductions += len(extracted.introductions)
@@ -492,14 +492,14 @@ class Changes:
         for abstract_id, draft in zip(ids, tree.drafts, strict=True):
             parent = None if draft.parent is None else ids[draft.parent]
             record = AbstractRecord(
-                document,
-                parent,
-                draft.level,
-                chunk_ids[draft.first_chunk],
-                chunk_ids[draft.last_chunk],
-                [ids[child] for child in draft.children],
-                draft.section,
-                sorted(draft.summary),
+                document=document,
+                parent=parent,
+                level=draft.level,
+                first_chunk=chunk_ids[draft.first_chunk],
+                last_chunk=chunk_ids[draft.last_chunk],
+                children=[ids[child] for child in draft.children],
+                section=draft.section,
+                summary=sorted(draft.summary),
             )
             self._abstracts.put(abstract_id, record)
         return ids

@@ -86,7 +86,14 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             vectors = state.read_vectors(record)
         own_chunks = unpack_chunks(record.own_chunks)
         source = SourceDocument(
-            record.format, text, record.title, record.source, record.meta, record.left_out, vectors, own_chunks
+            format=record.format,
+            text=text,
+            title=record.title,
+            source=record.source,
+            meta=record.meta,
+            left_out=record.left_out,
+            vectors=vectors,
+            chunks=own_chunks,
         )
         return record.key, source
 

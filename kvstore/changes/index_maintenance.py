@@ -70,7 +70,9 @@ class MaintainedIndexBuilder(IndexFiller):
                 batch = self._derive_batch(kind, record, snapshot)
             # Embedding takes most of the time and must not block other writers.
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]
-            vectors = [vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, {})]
+            vectors = [
+                vectors_by_space[kind.name] for vectors_by_space in collect_vectors(spaces, self._embed, cached={})
+            ]
 
             self._environment.write_with_growth(partial(self._store_batch, kind, record, batch, vectors))
             num_left, changed = max(0, num_left - len(batch)), True
@@ -86,7 +88,7 @@ class MaintainedIndexBuilder(IndexFiller):
             except CorruptionError:  # unreadable parts can be removed: nothing refers to them
                 num_left = 0
             if progress is not None:
-                progress(IndexProgress(kind.name, 0, num_left, "documents", kept=True))
+                progress(IndexProgress(kind.name, done=0, total=num_left, unit="documents", kept=True))
             if not num_left:
                 break
         self._environment.write_with_growth(lambda view: _finish_drop(kind, view))

@@ -223,14 +223,17 @@ class Linker:
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
             self._changed_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
         changed_chunks = set(chain.from_iterable(self._changed_chunks.values()))
+        removed_mentions = {
+            chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed_chunks
+        }
         return Delta(
-            list(self._new_documents.values()),
-            self._changed_chunks,
-            self._mentioned_chunks,
-            {chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed_chunks},
-            self._names_added,
-            self._names_removed,
-            self._links,
+            added=list(self._new_documents.values()),
+            changed_chunks=self._changed_chunks,
+            changed_mentions=self._mentioned_chunks,
+            removed_mentions=removed_mentions,
+            names_added=self._names_added,
+            names_removed=self._names_removed,
+            links=self._links,
         )
 
     def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:

@@ -151,11 +151,11 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     ``first_all`` count only the first sentence of an answer. A metric without questions to compute it from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
-    near = [outcome for outcome in outcomes if outcome.question.kind == "near"]
+    near_misses = [outcome for outcome in outcomes if outcome.question.kind == "near"]
     foreign = [outcome for outcome in outcomes if outcome.question.kind == "foreign"]
     with_gold = [outcome for outcome in answerable if outcome.question.gold]
     answered = [outcome for outcome in answerable if outcome.answered]
-    metrics: dict[str, Any] = {"answerable": len(answerable), "near": len(near), "foreign": len(foreign)}
+    metrics: dict[str, Any] = {"answerable": len(answerable), "near": len(near_misses), "foreign": len(foreign)}
     if with_gold:
         metrics |= {
             f"hit@{depth}": compute_mean([outcome.has_hit(depth) for outcome in with_gold]) for depth in HIT_DEPTHS
@@ -166,16 +166,16 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     metrics["first_all"] = compute_mean([outcome.answered and outcome.is_first_right for outcome in answerable])
     metrics["right_all"] = compute_mean([outcome.answered and outcome.is_right for outcome in answerable])
     metrics["words"] = compute_mean([len(outcome.text.split()) for outcome in answered])
-    if near:
-        metrics["near_refused"] = compute_mean([not outcome.answered for outcome in near])
-    if near and answerable:
-        metrics["auc"] = compute_auc([*answerable, *near])
+    if near_misses:
+        metrics["near_refused"] = compute_mean([not outcome.answered for outcome in near_misses])
+    if near_misses and answerable:
+        metrics["auc"] = compute_auc([*answerable, *near_misses])
         metrics["auc_plain"] = compute_auc(
-            [outcome for outcome in (*answerable, *near) if not outcome.question.is_negated]
+            [outcome for outcome in (*answerable, *near_misses) if not outcome.question.is_negated]
         )
         # The confidence that 90 % of the answerable questions reach.
         threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
-        metrics["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near])
+        metrics["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near_misses])
     if foreign:
         metrics["foreign_refused"] = compute_mean([not outcome.answered for outcome in foreign])
     answered_any = [outcome for outcome in outcomes if outcome.answered]

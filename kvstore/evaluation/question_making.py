@@ -151,14 +151,14 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
     unique_facts = {}
     for source, numbered_facts in facts_by_source.items():
         # A question that two documents answer has no single right answer.
-        question_counts = Counter(fact.phrase_question(0).lower() for _, fact in numbered_facts)
+        question_counts = Counter(fact.phrase_question(number=0).lower() for _, fact in numbered_facts)
         attribute_counts = Counter(fact.attribute.lower() for _, fact in numbered_facts)
         # The first facts of all documents come before the second ones.
         numbered_facts.sort(key=lambda numbered_fact: numbered_fact[0])
         unique_facts[source] = [
             replace(fact, is_ambiguous=attribute_counts[fact.attribute.lower()] > 1)
             for _, fact in numbered_facts
-            if question_counts[fact.phrase_question(0).lower()] == 1
+            if question_counts[fact.phrase_question(number=0).lower()] == 1
         ]
     selected: list[_AskableFact] = []
     for index in range(max(map(len, unique_facts.values()))):

@@ -124,7 +124,9 @@ class _TreeBuilder:
         """Return the tree: the leaves in text order, then the nodes above them, each after its children."""
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
-            self._drafts.append(DraftAbstract(0, first, last, children=[], section=section))
+            self._drafts.append(
+                DraftAbstract(level=0, first_chunk=first, last_chunk=last, children=[], section=section)
+            )
         num_leaves = len(self._drafts)
         self._leaf_ends = [self._chunks[draft.last_chunk].end for draft in self._drafts]
         for draft in self._drafts:
@@ -149,8 +151,8 @@ class _TreeBuilder:
         """Return the index of the innermost section that contains chunks ``first`` to ``last``, or -1."""
         first_path = self._get_section_path(self._chunks[first].section)
         last_path = self._get_section_path(self._chunks[last].section)
-        shared = [section for section, other in zip(first_path, last_path, strict=False) if section == other]
-        return shared[-1] if shared else -1
+        shared_sections = [section for section, other in zip(first_path, last_path, strict=False) if section == other]
+        return shared_sections[-1] if shared_sections else -1
 
     def _split_leaves(self) -> list[tuple[int, int]]:
         """Return the ordinals of the first and last chunk of each leaf.

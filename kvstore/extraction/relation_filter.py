@@ -105,7 +105,7 @@ class RelationFilter:
         if (
             self._sentence.get_dependent_lemmas(child, "amod", "det") & _PARTIAL_WORDS
             or (child < parent and self._is_joined_by_or(child))
-            or not self._has_balanced_parentheses(min(child, parent), max(child, parent), child < parent)
+            or not self._has_balanced_parentheses(min(child, parent), max(child, parent), must_close=child < parent)
         ):
             return False
         if kind == IS_A:

@@ -80,8 +80,8 @@ def extract_outline_relations(
     for kind, child, parent, block in _iter_pairs(blocks, is_english):
         key = to_entity_key(child), to_entity_key(parent), kind
         if key[0] != key[1] and key not in relations:
-            span = int(byte_offsets[block.start]), int(byte_offsets[block.end])
-            relations[key] = Relation(child, parent, kind, 1.0, *span)
+            start, end = int(byte_offsets[block.start]), int(byte_offsets[block.end])
+            relations[key] = Relation(child, parent, kind, confidence=1.0, start=start, end=end)
     return list(relations.values())
 
 
@@ -163,7 +163,7 @@ def parse_pairs(text: str) -> list[Relation]:
             keys = to_entity_key(child), to_entity_key(parent)
             if keys[0] != keys[1] and keys not in relations:
                 end = start + size - lines[reader.line_num - 1].endswith("\n")
-                relations[keys] = Relation(child, parent, PAIR_KIND, 1.0, start, end)
+                relations[keys] = Relation(child, parent, PAIR_KIND, confidence=1.0, start=start, end=end)
             line, start = reader.line_num, start + size
     except csv.Error as error:
         raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None

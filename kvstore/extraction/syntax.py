@@ -124,7 +124,18 @@ def _make_word(token: Token, head: int, is_first: bool) -> Word:
         # At the start of a sentence, every plural is capitalized.
         tag, is_proper = "NNS", False
     lemma = (token.lemma_ or text).lower()
-    return Word(text, lemma, token.pos_, tag, token.dep_, head, token.idx, token.idx + len(text), is_nominal, is_proper)
+    return Word(
+        text=text,
+        lemma=lemma,
+        pos=token.pos_,
+        tag=tag,
+        label=token.dep_,
+        head=head,
+        start=token.idx,
+        end=token.idx + len(text),
+        is_nominal=is_nominal,
+        is_proper=is_proper,
+    )
 
 
 def _correct_opening_word(words: list[Word]) -> None:

@@ -160,8 +160,8 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     for index, text in enumerate(texts):
         has_ngrams = totals[index] > 0
         if len(text) and has_ngrams.any():
-            smoothed = np.where(matches[index] > 0, matches[index], _PRECISION_FLOOR)
-            precisions = smoothed[has_ngrams] / totals[index][has_ngrams]
+            smoothed_matches = np.where(matches[index] > 0, matches[index], _PRECISION_FLOOR)
+            precisions = smoothed_matches[has_ngrams] / totals[index][has_ngrams]
             reference_length = _find_nearest_length(lengths, len(text))
             log_brevity_penalty = min(0.0, 1 - reference_length / len(text))
             scores[index] = math.exp(log_brevity_penalty + float(np.log(precisions).mean()))

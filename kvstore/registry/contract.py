@@ -231,13 +231,15 @@ class MaintainedIndex(Index):
         """Return the status of an index that is maintained in every commit: exact, being built, or being dropped."""
         change = state.counters.change
         if record.state.get("dropping"):
-            return IndexStatus(self.name, "dropping", 0, change, f"run DROP INDEX {self.name} to finish")
+            return IndexStatus(
+                self.name, "dropping", built=0, stale=change, detail=f"run DROP INDEX {self.name} to finish"
+            )
         if not record.state:
-            return IndexStatus(self.name, "exact", change, 0, "part of every commit")
+            return IndexStatus(self.name, "exact", built=change, stale=0, detail="part of every commit")
         documents = state.counters.documents
         num_unbuilt = sum(1 for _ in iter_unbuilt_documents(record, state.lmdb))
         detail = f"{documents - num_unbuilt:,} of {documents:,} documents; run REFRESH INDEX {self.name} to continue"
-        return IndexStatus(self.name, "building", 0, change, detail)
+        return IndexStatus(self.name, "building", built=0, stale=change, detail=detail)
 
 
 def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:

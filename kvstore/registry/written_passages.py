@@ -77,8 +77,8 @@ class WrittenPassages:
 
     def list_texts(self) -> list[str]:
         """Return all texts, in the order of the digests of their passages."""
-        assigned = (text for _, (_, texts) in sorted(self.passages.items()) for text in texts)
-        return [*assigned, *(text for _, text in self.unassigned)]
+        assigned_texts = (text for _, (_, texts) in sorted(self.passages.items()) for text in texts)
+        return [*assigned_texts, *(text for _, text in self.unassigned)]
 
     def get_texts(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
         """Return the model and the texts for the passage with this digest, or None if there are no texts."""

@@ -51,7 +51,9 @@ def render_relatives(relatives: Iterable[Relative]) -> str:
             branches = _group_by_predecessor(member for member in members if member.level * direction > 0)
             if branches:
                 nearest = [relative for branch in branches.values() for relative in branch if abs(relative.level) == 1]
-                pieces.append(f"<ul><li>{label}{''.join(_render_branch(nearest, branches, set(), 1))}</li></ul>")
+                pieces.append(
+                    f"<ul><li>{label}{''.join(_render_branch(nearest, branches, rendered=set(), distance=1))}</li></ul>"
+                )
         # The text of a row whose relative is an ellipsis reports the limit.
         limit_rows = (member for member in members if not member.level and not member.via and member.relative == "…")
         pieces += [markup.render_remark(row.text) for row in limit_rows]

@@ -139,13 +139,13 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
             previous_ordinal = last_ordinal
             if values[last_ordinal] >= 0:
                 runs.append((-run_value, first_ordinal, last_ordinal))
-    used: set[int] = set()
+    used_ordinals: set[int] = set()
     selected = []
     for _, first_ordinal, last_ordinal in sorted(runs):
-        if used.isdisjoint(range(first_ordinal, last_ordinal + 1)):
-            used.update(range(first_ordinal, last_ordinal + 1))
+        if used_ordinals.isdisjoint(range(first_ordinal, last_ordinal + 1)):
+            used_ordinals.update(range(first_ordinal, last_ordinal + 1))
             selected.append((first_ordinal, last_ordinal))
-    return selected + [(ordinal, ordinal) for ordinal in ordinals if ordinal not in used]
+    return selected + [(ordinal, ordinal) for ordinal in ordinals if ordinal not in used_ordinals]
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
@@ -168,13 +168,13 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
     """Describe segments for EXPLAIN: how many chunks have a relevance above the penalty, and how many are joined."""
-    considered = ranking[:MAX_CONSIDERED]
-    num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered, plan))
+    considered_ranking = ranking[:MAX_CONSIDERED]
+    num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered_ranking, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
     return (
-        f"{num_worthwhile} of {len(considered)} chunks are worth more than the penalty {plan.penalty:g}, with room for "
-        f"{plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
+        f"{num_worthwhile} of {len(considered_ranking)} chunks are worth more than the penalty {plan.penalty:g}, "
+        f"with room for {plan.room:.3g}; {num_longer} segments of more than one chunk, {num_chunks} chunks in all"
     )
 
 

@@ -142,8 +142,8 @@ class AdaptiveStrategy:
             paths |= triple_paths
         ranking = best(query.reading, chunks, scores, query.reach)
         if walk_result is not None:
-            unexplained = [chunk for chunk, _ in ranking if chunk not in paths]
-            paths |= describe_paths(query.reading, walk_result.ranks, unexplained)
+            unexplained_chunks = [chunk for chunk, _ in ranking if chunk not in paths]
+            paths |= describe_paths(query.reading, walk_result.ranks, unexplained_chunks)
         ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 

@@ -141,10 +141,10 @@ def _group_model_written(communities: Communities) -> list[list[int]]:
 
 
 def _merge_reported(
-    communities: Communities, layer: RankedNodes, reported: Sequence[int], vector: Matrix
+    communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Matrix
 ) -> RankedNodes:
-    """Return the nodes of a layer, best first, with the communities ``reported`` ranked by their report's cosine."""
-    visible = communities.filter_visible(np.array(reported, np.int64))
+    """Return the nodes of a layer, best first, with ``reported_communities`` ranked by the cosines of their reports."""
+    visible = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()
     ranked = [
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),

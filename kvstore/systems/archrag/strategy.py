@@ -170,7 +170,7 @@ class ArchragStrategy:
         ]
         community_ids = [candidate.community for candidate in chain.from_iterable(candidates)]
         contents = iter(query.reading.fetch(CommunityReports(community_ids)))  # in the order of all candidates
-        reports = ([build_report_hit(next(contents), path, 0.0) for _, path in group] for group in candidates)
+        reports = ([build_report_hit(next(contents), path, score=0.0) for _, path in group] for group in candidates)
         return [[report for report in group if report is not None] for group in reports]
 
 

@@ -44,8 +44,8 @@ class CftStrategy:
         """
         reading, nearest = query.reading, build_nearest_request(query, max(_NUM_FUSED, query.reach))
         with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
-            (near, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
-            search.count = len(near)
+            (near_ranking, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
+            search.count = len(near_ranking)
             record_recognized(query, seeds, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
@@ -58,13 +58,15 @@ class CftStrategy:
             step.detail = f"the first {relatives} of each node"
             step.count = len(rendered.sentences)
         relation_ranking, relations_by_chunk = _rank_chunks_by_relation(query, rendered.relations)
-        ranking, paths = _fuse_rankings(reading, [("vector", near[:_NUM_FUSED]), ("relations", relation_ranking)])
+        ranking, paths = _fuse_rankings(
+            reading, [("vector", near_ranking[:_NUM_FUSED]), ("relations", relation_ranking)]
+        )
         paths |= {
             chunk: f"{path}, states {relations_by_chunk[chunk]}"
             for chunk, path in paths.items()
             if chunk in relations_by_chunk
         }
-        ranking = append_tails(ranking, near, top=query.reach)
+        ranking = append_tails(ranking, near_ranking, top=query.reach)
         evidence = evidence_of(query, self.name, ranking, paths, pool=query.chunk_count)
         return replace(evidence, context=rendered.sentences)
 

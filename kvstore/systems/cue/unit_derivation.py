@@ -115,7 +115,7 @@ def count_units(encoded: Any) -> int:
     """
     if isinstance(encoded, int):
         return encoded
-    return len(encoded) // 2 if min(encoded, default=0) >= 0 else len(decode_spans(encoded, 0))
+    return len(encoded) // 2 if min(encoded, default=0) >= 0 else len(decode_spans(encoded, previous_end=0))
 
 
 def render_unit(piece: str) -> str:

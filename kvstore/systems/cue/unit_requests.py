@@ -267,8 +267,10 @@ class TitleForms(ReadRequest[NameForms]):
         entities = np.array(list(chain.from_iterable(self.names)), np.uint32)
         links = graph.read_link_rows(entities[graph.read_degrees(entities).has_links])
         is_title = links.kinds == edges.TITLE_LINK
-        linked: dict[int, list[int]] = {}
+        linked_entities: dict[int, list[int]] = {}
         for entity, other in zip(links.entities[is_title].tolist(), links.others[is_title].tolist(), strict=True):
-            linked.setdefault(entity, []).append(other)
-        groups = [{*name, *chain.from_iterable(linked.get(entity, ()) for entity in name)} for name in self.names]
+            linked_entities.setdefault(entity, []).append(other)
+        groups = [
+            {*name, *chain.from_iterable(linked_entities.get(entity, ()) for entity in name)} for name in self.names
+        ]
         return NameForms(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)

@@ -85,7 +85,7 @@ class _DocumentUnits:
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
         if any(isinstance(row, int) and row for row in self._rows):  # a model wrote the units of some chunk
             value = WRITTEN_UNITS.find(state, self.record.key)
-            text = load_chunked_text(state, self.record, {})
+            text = load_chunked_text(state, self.record, facts={})
             passages = enumerate(WRITTEN_UNITS.list_passages(text))
             entries = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages if value is not None)
             self.written_units = {ordinal: entry for ordinal, entry in entries if entry is not None}

@@ -294,7 +294,9 @@ def _compute_path_shares(
     if not can_compare_units(query, units):
         return shares
     graph = UnitGraph(query, weights)
-    paths_by_chunk = select_best_paths(graph, find_paths(query, graph, units, {}, names, near_ranking))
+    paths_by_chunk = select_best_paths(
+        graph, find_paths(query, graph, units, options={}, seeds=names, near_ranking=near_ranking)
+    )
     max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
     if max_score > 0:
         for index, chunk in enumerate(chunks.tolist()):

@@ -49,8 +49,8 @@ def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
     while first < len(sums):  # a batch of nodes with at most _BATCH_SIZE mentions, or of one node with more
         stop = max(first + 1, int(np.searchsorted(starts, starts[first] + _BATCH_SIZE, "right")) - 1)
         mentions = order[starts[first] : starts[stop]]
-        weighted = chunk_vectors[graph.mention_chunks[mentions]] * graph.strengths[mentions, None]
-        sums[first:stop] = np.add.reduceat(weighted, starts[first:stop] - starts[first])
+        weighted_vectors = chunk_vectors[graph.mention_chunks[mentions]] * graph.strengths[mentions, None]
+        sums[first:stop] = np.add.reduceat(weighted_vectors, starts[first:stop] - starts[first])
         first = stop
     return normalize_rows(sums)
 

@@ -273,7 +273,7 @@ class Communities(StoredCommunities):
         for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:
             record = self._state.chunks.find(chunk)
             if record is None:  # so that ``has_spans`` is False
-                own_spans.append(("", StoredSpan(0, chunk, 0, 0)))
+                own_spans.append(("", StoredSpan(document=0, chunk=chunk, start=0, end=0)))
             else:
                 span = StoredSpan(record.document, chunk, record.start, record.end)
                 own_spans.append((self._state.documents.get_key(record.document), span))

@@ -337,15 +337,15 @@ class _ChunkReader:
 
     def iter_sentences(self, chunk_index: int) -> Iterator[_Candidate]:
         """Yield the sentences of a chunk, in order, without headings, tables, code and sentences of one word."""
-        record, text = self._read_chunk(chunk_index)
+        record, encoded_text = self._read_chunk(chunk_index)
         chunk = int(self._tree.graph.chunks[chunk_index])
         mentions = self._find_mentions(chunk_index, chunk)
-        decoded = text.decode()
-        for first, last in _find_sentence_spans(decoded, *self._get_sentence_rules(record.document)):
-            words = extract_sentence_words(format_summary_sentence(decoded[first:last]))
+        text = encoded_text.decode()
+        for first, last in _find_sentence_spans(text, *self._get_sentence_rules(record.document)):
+            words = extract_sentence_words(format_summary_sentence(text[first:last]))
             if words.length < 2:
                 continue
-            start, end = _to_byte_offset(decoded, text, first), _to_byte_offset(decoded, text, last)
+            start, end = _to_byte_offset(text, encoded_text, first), _to_byte_offset(text, encoded_text, last)
             node_ranges: dict[int, list[tuple[int, int]]] = {}
             for node, mention_start, mention_end in mentions:
                 if start <= mention_start < end:

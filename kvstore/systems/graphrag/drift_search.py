@@ -139,7 +139,10 @@ class DriftStrategy:
             with query.trace.step(f"follow-up {round_number}") as step:
                 results = search_locally(
                     query,
-                    [LocalSearch([StartEntity(entity, key, 1.0, is_named=False)]) for entity, key in names.items()],
+                    [
+                        LocalSearch([StartEntity(entity, key, weight=1.0, is_named=False)])
+                        for entity, key in names.items()
+                    ],
                     _NUM_FUSED,
                 )
                 for result in results:

@@ -270,12 +270,12 @@ def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees
 
     The weight is that of co-occurrences and links together, divided by the square root of the product of the degrees.
     """
-    summed = _sum_edges(
+    summed_edges = _sum_edges(
         count,
         [(part.first * count + part.second, part.weights) for part in (cooccurrences, links) if len(part.first)],
     )
     chunk_counts = degrees.astype(np.float64)
     # sqrt and division are correctly rounded, so the integer is the same on every platform.
-    degree_norms = np.sqrt(chunk_counts[summed.first] * chunk_counts[summed.second])
-    weights = np.maximum(np.rint(FIXED_ONE * summed.weights / degree_norms).astype(np.int64), 1)
-    return select_strongest_edges(count, summed._replace(weights=weights), MAX_NODE_EDGES)
+    degree_norms = np.sqrt(chunk_counts[summed_edges.first] * chunk_counts[summed_edges.second])
+    weights = np.maximum(np.rint(FIXED_ONE * summed_edges.weights / degree_norms).astype(np.int64), 1)
+    return select_strongest_edges(count, summed_edges._replace(weights=weights), MAX_NODE_EDGES)

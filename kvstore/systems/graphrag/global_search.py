@@ -248,8 +248,8 @@ def _build_reports_within(
         hits[group_id] = hit = build_report_hit(content, path, score)
         remaining_share -= shares[group_id]
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
-    ordered = (hits[group.community] for group in selected)
-    return renumber_hits(hit for hit in ordered if hit is not None)
+    ordered_hits = (hits[group.community] for group in selected)
+    return renumber_hits(hit for hit in ordered_hits if hit is not None)
 
 
 class _CoverSource(NamedTuple):
@@ -315,7 +315,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
             community_ids = children.communities[order].tolist()
             parents = dict(zip(community_ids, children.parents[order].tolist(), strict=True))
             contents = query.reading.fetch(CommunityReports(community_ids))
-        reports = [build_report_hit(content, "rated by the model", 0.0) for content in contents]
+        reports = [build_report_hit(content, "rated by the model", score=0.0) for content in contents]
         hits = {community: hit for community, hit in zip(community_ids, reports, strict=True) if hit is not None}
         relevant_communities = []
         for community, rating in zip(hits, distiller.rate_passages(question, list(hits.values())), strict=True):

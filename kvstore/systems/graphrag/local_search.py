@@ -164,7 +164,11 @@ class LocalStrategy:
 def find_question_entities(query: Query) -> list[StartEntity]:
     """Return the entities that a question names, rarest first."""
     seeds = recognize_entities(query)
-    return [StartEntity(entity, seed.key, 1.0, is_named=True) for seed in seeds for entity in seed.identity.entity_ids]
+    return [
+        StartEntity(entity, seed.key, weight=1.0, is_named=True)
+        for seed in seeds
+        for entity in seed.identity.entity_ids
+    ]
 
 
 def find_near_entities(
@@ -184,7 +188,7 @@ def find_near_entities(
     best_score = max(scores.values()) or 1.0  # a divisor
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
     return [
-        StartEntity(entity, keys[entity], _UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
+        StartEntity(entity, keys[entity], weight=_UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
         for entity in order
     ]
 

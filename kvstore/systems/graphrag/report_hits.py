@@ -149,7 +149,7 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
         batch = candidates[start : start + batch_size]
         contents = query.reading.fetch(CommunityReports([candidate.community for candidate in batch]))
         for (community, path), content in zip(batch, contents, strict=True):
-            report = build_report_hit(content, path, 0.0)
+            report = build_report_hit(content, path, score=0.0)
             if (
                 len(reports) < limit
                 and report is not None

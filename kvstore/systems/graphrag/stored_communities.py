@@ -202,7 +202,9 @@ class StoredCommunities:
 
         A newer entity has :data:`NO_COMMUNITY` and 0.
         """
-        indexes, rows = self._rows.read_numbers(ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), 2)
+        indexes, rows = self._rows.read_numbers(
+            ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), num_columns=2
+        )
         finest, degrees = np.full(len(entities), NO_COMMUNITY), np.zeros(len(entities), np.int64)
         finest[indexes], degrees[indexes] = rows.T
         if finest.max(initial=NO_COMMUNITY) >= len(self.tree):

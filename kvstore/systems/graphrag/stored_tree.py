@@ -67,8 +67,8 @@ class StoredTree:
         while (active := np.flatnonzero(current != NO_COMMUNITY)).size:
             own_levels = self.levels[current[active]]
             for level in range(levels):
-                covered = active[(own_levels <= level) & (level < filled_from[active])]
-                communities_by_level[level, covered] = current[covered]
+                covered_indexes = active[(own_levels <= level) & (level < filled_from[active])]
+                communities_by_level[level, covered_indexes] = current[covered_indexes]
             filled_from[active] = own_levels
             current = np.where(current == NO_COMMUNITY, NO_COMMUNITY, self.parents[current])
         return communities_by_level
