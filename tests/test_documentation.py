@@ -183,8 +183,8 @@ def test_every_page_can_be_reached() -> None:
     told = {path for path, _ in links("docs/llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))}
     assert {path.relative_to(ROOT) for path in pages - told - {ROOT / "docs" / "index.md"}} == set()
     site = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    taken_in = tool_module("documentation_site").TAKEN_IN
-    assert {ROOT / taken_in.get(page, f"docs/{page}") for page in site} == pages
+    outside_sources = tool_module("documentation_site").OUTSIDE_SOURCES
+    assert {ROOT / outside_sources.get(page, f"docs/{page}") for page in site} == pages
 
 
 def test_named_files_and_targets_exist() -> None:

@@ -159,8 +159,8 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
             graph.knn_query(question, k=min(TOP, graph.element_count), num_threads=1)
 
     searches = {
-        "chnsw": make_joint_search(True),
-        "unlinked": make_joint_search(False),
+        "chnsw": make_joint_search(linked=True),
+        "unlinked": make_joint_search(linked=False),
         "hnswlib": search_layers_separately,
     }
     figures = {name: measure_at_sufficient_ef(search, questions, nearest) for name, search in searches.items()}

@@ -119,7 +119,9 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         settings = store.settings
     passages = [json.loads(line) for line in lines]
     extracted = (extract(passage["id"], passage["text"], settings, title=passage.get("title")) for passage in passages)
-    texts_by_document = (build_embedding_texts(build_chunked_text(document, {}), settings) for document in extracted)
+    texts_by_document = (
+        build_embedding_texts(build_chunked_text(document, facts={}), settings) for document in extracted
+    )
     texts.write_text(json.dumps([text for document_texts in texts_by_document for text in document_texts]))
     embedding = run_program("embedding alone", EMBED, texts, embedder)
     rules = run_program("ingest, names by rule", INGEST, corpus, path, embedder, "rules")

@@ -132,7 +132,7 @@ def main(arguments: list[str]) -> int:
             print(f"{page.generator:24} {page.page:12} {counts}")
         for name, reason in unavailable.items():
             print(f"{name}: not run: {reason}")
-    return int(any(page.kept < 0.995 or page.left_out < 0.95 for page in measures))
+    return int(any(page.kept < MIN_KEPT or page.left_out < MIN_LEFT_OUT for page in measures))
 
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ def load_and_measure(
         if step == "copy":
             shutil.rmtree(progress.copy.parent, ignore_errors=True)
             shutil.copytree(progress.store, progress.copy)
-            progress.save_figures(count, step, {})
+            progress.save_figures(count, step, figures={})
             continue
         job: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
         store = progress.copy if step in STEPS_ON_COPY else progress.store

@@ -1,8 +1,8 @@
 """MkDocs hooks of the documentation site, in addition to ``mkdocs.yml``.
 
-In: the pages below ``docs/``, and pages stored next to what they describe (:data:`TAKEN_IN`), all with links that are
-valid in the repository. Out: pages with links that are valid in the site; a link to a file outside the site becomes its
-text. The site also contains the sources of the pages, and ``llms.txt`` with links to these.
+In: the pages below ``docs/``, and pages stored next to what they describe (:data:`OUTSIDE_SOURCES`), all with links
+that are valid in the repository. Out: pages with links that are valid in the site; a link to a file outside the site
+becomes its text. The site also contains the sources of the pages, and ``llms.txt`` with links to these.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Pages of the site whose text is stored elsewhere, with the path of the text.
-TAKEN_IN = {
+#: Pages of the site whose text is stored outside ``docs/``, with the path of the text.
+OUTSIDE_SOURCES = {
     "language.md": "kvstore/language/LANGUAGE.md",
     "format.md": "kvstore/storage/FORMAT.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -33,7 +33,7 @@ def find_page(path: str) -> str | None:
 
     Both paths are relative: the file's to the root of the repository, the page's to the root of the site.
     """
-    pages_by_source = {source: page for page, source in TAKEN_IN.items()}
+    pages_by_source = {source: page for page, source in OUTSIDE_SOURCES.items()}
     return pages_by_source.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
 
 
@@ -65,7 +65,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are stored outside ``docs/``, a hook of MkDocs."""
     from mkdocs.structure.files import File
 
-    for page, source in TAKEN_IN.items():
+    for page, source in OUTSIDE_SOURCES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     return files
 
@@ -75,7 +75,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     name = page.file.src_uri
     boost = next((boost for prefix, boost in SEARCH_BOOSTS.items() if name.startswith(prefix)), 1)
     page.meta.setdefault("search", {"boost": boost})
-    return rewrite_links(markdown, TAKEN_IN.get(name, f"docs/{name}"), name)
+    return rewrite_links(markdown, OUTSIDE_SOURCES.get(name, f"docs/{name}"), name)
 
 
 def on_post_build(config: Any) -> None:
@@ -84,7 +84,7 @@ def on_post_build(config: Any) -> None:
     source_by_page = {
         path.relative_to(docs).as_posix(): f"docs/{path.relative_to(docs).as_posix()}" for path in docs.rglob("*.md")
     }
-    for page, source in {**source_by_page, **TAKEN_IN, "llms.txt": "docs/llms.txt"}.items():
+    for page, source in {**source_by_page, **OUTSIDE_SOURCES, "llms.txt": "docs/llms.txt"}.items():
         (site / page).write_text(
             rewrite_links((ROOT / source).read_text(encoding="utf-8"), source, page), encoding="utf-8"
         )

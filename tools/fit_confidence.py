@@ -194,11 +194,18 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
             interval = 1 if is_own else max(1, len(questions.questions) // _MAX_FOREIGN_QUESTIONS)
             for index, question in enumerate(questions.questions[::interval]):
                 labels = (asked_store.name, questions.name, asked_store.origin, other_store.origin)
-                all_features.append(compute_features(asked_store.store, labels, question.text, is_own, index % 2 == 0))
+                all_features.append(
+                    compute_features(asked_store.store, labels, question.text, is_own, is_tuning=index % 2 == 0)
+                )
                 if is_own and not questions.details and not asked_store.manual:
                     condition = f"key NOT IN ({', '.join(map(format_literal, sorted(question.gold)))})"
                     features = compute_features(
-                        asked_store.store, labels, question.text, False, index % 2 == 0, condition
+                        asked_store.store,
+                        labels,
+                        question.text,
+                        is_own=False,
+                        is_tuning=index % 2 == 0,
+                        where=condition,
                     )
                     all_features.append(replace(features, is_withheld=True))
     return all_features
@@ -217,9 +224,11 @@ def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedSt
             kind = "questions" if question["answer"] else "questions on what is not there"
             labels = (notes_folder.name, kind, notes_folder.name, notes_folder.name)
             all_features.append(
-                compute_features(store, labels, question["question"], question["answer"] is not None, index % 2 == 0)
+                compute_features(
+                    store, labels, question["question"], is_own=question["answer"] is not None, is_tuning=index % 2 == 0
+                )
             )
-        all_features += ask_store(AskedStore(notes_folder.name, store, []), other_stores)
+        all_features += ask_store(AskedStore(notes_folder.name, store, own_sets=[]), other_stores)
     return all_features
 
 

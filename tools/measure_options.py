@@ -65,7 +65,7 @@ def measure_strategy(
 ) -> list[dict[str, object]]:
     """Return a row for each value of each option of a strategy, with its changes from the means of the defaults."""
     options = get_strategy(strategy).options
-    default_means = compute_means(store, question_set, strategy, max_questions, {}) if options else {}
+    default_means = compute_means(store, question_set, strategy, max_questions, options={}) if options else {}
     rows: list[dict[str, object]] = []
     for name, option in options.items():
         for value in list_values(option):

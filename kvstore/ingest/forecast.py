@@ -170,7 +170,9 @@ def _read_sample(
                         file_bytes += len(item.extracted.text)
                         content.chunks += len(item.extracted.chunks)
                         document = derive_parts(item.extracted, destination.settings, derivations)
-                        missing_texts = list_missing_texts(document, (), destination.settings, derivations)
+                        missing_texts = list_missing_texts(
+                            document, embedded_spaces=(), settings=destination.settings, derivations=derivations
+                        )
                         content.texts += chain(*missing_texts.values())
                 if time.monotonic() > deadline:
                     # The last file counts as read up to the length of its texts, or as a whole without any text.

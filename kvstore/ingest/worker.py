@@ -322,11 +322,14 @@ class Worker:
     ) -> None:
         """Send the items of a portion; its documents get their vectors, of which ``embeddings`` has those of texts."""
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
-        vectors: Iterator[dict[str, Matrix]] = repeat({})
+        vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds
         if self._embedder is not None:
             embedded_texts = (item for future in embeddings for item in future.result().items())
             known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
-            texts = [list_missing_texts(document, (), self._job.settings, derivations) for document in documents]
+            texts = [
+                list_missing_texts(document, embedded_spaces=(), settings=self._job.settings, derivations=derivations)
+                for document in documents
+            ]
             vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))
         for file_number, item in items:
             if isinstance(item, FileDocument) and item.extracted:

@@ -151,7 +151,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         ),
     )
     if tree is None:
-        _add_cross_edges(store, {}, selected, edges)
+        _add_cross_edges(store, cache={}, names=selected, edges=edges)
     children = {edge.source for edge in edges.values() if edge.solid}
     roots = {edge.target for edge in edges.values() if edge.solid} - children
     network_names = [NetworkName(name, 0 if name in roots else 1) for name in names]

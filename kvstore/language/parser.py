@@ -79,7 +79,7 @@ def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Param
     if tokens[0].kind == "word" and tokens[0].text.upper() in s.QUERY_WORDS:
         for token in tokens:
             conditions.check_token(text, token)
-        return ParsedStatement(build_query(text, start, tokens[-1].end, parameters), start, ())
+        return ParsedStatement(build_query(text, start, tokens[-1].end, parameters), start, offset_map=())
     from .grammar_parsing import parse_by_grammar
 
     statement, offset_map = parse_by_grammar(text, tokens, parameters)

@@ -91,7 +91,7 @@ def _unpack(packed_file: AbstractContextManager[_Decompressor], origin: Origin, 
         raise ReaderError(f"{origin.name}: is damaged or not packed with {program} ({error}); pack it again") from None
     suffix = PurePosixPath(origin.name).suffix
     name = origin.name.removesuffix(suffix) + (".tar" if suffix.lower() in _PACKED_TAR_SUFFIXES else "")
-    yield EnclosedFile(name, origin.key, len(content), partial(bytes, content), {})
+    yield EnclosedFile(name, origin.key, len(content), partial(bytes, content), meta={})
 
 
 def read_zip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile | SkippedPart]:
@@ -171,7 +171,9 @@ def _iter_files(origin: Origin, members: list[_Member]) -> Iterator[EnclosedFile
             reason = describe_skipped(path)
         else:
             has_file = True
-            yield EnclosedFile(f"{origin.name}/{path}", f"{origin.key}/{path}", member.size, member.read_content, {})
+            yield EnclosedFile(
+                f"{origin.name}/{path}", f"{origin.key}/{path}", member.size, member.read_content, meta={}
+            )
             continue
         yield SkippedPart(f"{origin.name}/{path}", reason)
     if not has_file:

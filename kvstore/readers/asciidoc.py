@@ -137,7 +137,7 @@ class _AsciiDocFile:
                 attributes = [part.strip() for part in match[1].split(",")]
                 index += 1
                 continue
-            if line.startswith("[["):
+            if line.startswith("[["):  # an anchor
                 index += 1
                 continue
             if (match := _BLOCK_TITLE_PATTERN.match(line)) and index + 1 < len(lines) and lines[index + 1]:

@@ -147,7 +147,7 @@ class _Moment:
 
 
 def _parse_time(line: Property | None) -> _Moment | None:
-    """Return the time of a content line, or None if it is missing or invalid."""
+    """Return the time of a property, or None if the property is missing or invalid."""
     match = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
     if line is None or match is None:
         return None
@@ -203,7 +203,7 @@ def _describe_rule(rule: str) -> str:
         words += f" on {', '.join(filter(None, days))}"
     elif fields.get("BYMONTHDAY"):
         words += f" on day {fields['BYMONTHDAY'].replace(',', ', ')}"
-    until = _parse_time(Property("UNTIL", fields.get("UNTIL", ""), {}))
+    until = _parse_time(Property("UNTIL", fields.get("UNTIL", ""), parameters={}))
     if until is not None:
         words += f", until {until.day.day} {MONTHS[until.day.month - 1]} {until.day.year}"
     elif fields.get("COUNT"):

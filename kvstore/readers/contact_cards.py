@@ -100,7 +100,7 @@ def _get_line_text(line: Property) -> str:
     for scheme in ("tel:", "mailto:"):
         text = text.removeprefix(scheme)
     if line.name in ("BDAY", "ANNIVERSARY") and len(text) >= 8 and text[:8].isdecimal():
-        text = f"{text[:4]}-{text[4:6]}-{text[6:8]}"
+        text = f"{text[:4]}-{text[4:6]}-{text[6:8]}"  # 19700131 becomes 1970-01-31
     return _unwrap_label(text)
 
 

@@ -55,20 +55,20 @@ class Component:
     components: list[Component] = field(default_factory=list)
 
     def find_property(self, *names: str) -> Property | None:
-        """Return the first nonempty line named ``names[0]``, or else ``names[1]``, and so on; None if there is none."""
+        """Return the first nonempty property named ``names[0]``, else ``names[1]``, and so on, or None."""
         return next((line for name in names for line in self.list_properties(name) if line.value.strip()), None)
 
     def list_properties(self, name: str) -> list[Property]:
-        """Return the lines with this name, in order."""
+        """Return the properties with this name, in order."""
         return [line for line in self.properties if line.name == name]
 
     def get_text(self, *names: str) -> str:
-        """Return the text of the line that :meth:`find_property` returns, or an empty string."""
+        """Return the text of the property that :meth:`find_property` returns, or an empty string."""
         line = self.find_property(*names)
         return "" if line is None else line.text
 
     def split_values(self, name: str) -> list[str]:
-        """Return the comma-separated values of all lines with this name."""
+        """Return the comma-separated values of all properties with this name."""
         return [part for line in self.list_properties(name) for part in split_value(line.value, ",") if part]
 
 
@@ -127,7 +127,7 @@ def split_value(value: str, separator: str) -> list[str]:
 
 
 def _iter_properties(text: str) -> Iterator[Property]:
-    """Yield the content lines of an unfolded text; an invalid line continues the value of the line before it."""
+    """Yield the properties of an unfolded text, one per line; an invalid line continues the value of the one before."""
     pending: Property | None = None
     value_pieces: list[str] = []
     is_soft_break = False  # True if quoted-printable continues on this line
@@ -147,7 +147,7 @@ def _iter_properties(text: str) -> Iterator[Property]:
 
 
 def _is_quoted_printable(line: Property) -> bool:
-    """True if a line declares its value as quoted-printable (vCard 2.1)."""
+    """True if a property declares its value as quoted-printable (vCard 2.1)."""
     return "QUOTED-PRINTABLE" in line.parameters.get("ENCODING", ())
 
 
@@ -170,7 +170,7 @@ def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
 
 
 def _decode_quoted_printable(line: Property) -> Property:
-    """Return a line with its quoted-printable value decoded; other lines are returned unchanged."""
+    """Return a property with its quoted-printable value decoded; other properties are returned unchanged."""
     if not _is_quoted_printable(line):
         return line
     data = quopri.decodestring(line.value.encode())

@@ -46,4 +46,4 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = clean_property_title(title) or body.title
-    yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", {}, "markdown")
+    yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", meta={}, format="markdown")

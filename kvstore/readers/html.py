@@ -61,7 +61,12 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
     yield RawDocument(
-        origin.key, _find_title(tree, blocks), join_blocks(blocks) + "\n", {}, "markdown", tuple(left_out)
+        origin.key,
+        _find_title(tree, blocks),
+        join_blocks(blocks) + "\n",
+        meta={},
+        format="markdown",
+        left_out=tuple(left_out),
     )
 
 

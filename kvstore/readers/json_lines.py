@@ -102,7 +102,7 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
         return
     indented_value = json.dumps(value, ensure_ascii=False, indent=2)
     blocks = [make_heading(1, path.name), make_code_block(indented_value, "json")]
-    yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", {}, "markdown")
+    yield RawDocument(origin.key, path.name, join_blocks(blocks) + "\n", meta={}, format="markdown")
 
 
 def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:

@@ -24,4 +24,6 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         blocks = text.build_document_blocks(opendocument.body)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, opendocument.title or text.title, join_blocks(blocks) + "\n", {}, "markdown")
+    yield RawDocument(
+        origin.key, opendocument.title or text.title, join_blocks(blocks) + "\n", meta={}, format="markdown"
+    )

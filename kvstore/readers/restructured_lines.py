@@ -105,7 +105,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
         return rows
 
     if len(borders) == 2:
-        return ParsedTable([], read_rows(borders[0] + 1, borders[1]), borders[1] + 1)
+        return ParsedTable(header_rows=[], rows=read_rows(borders[0] + 1, borders[1]), end=borders[1] + 1)
     header_rows = read_rows(borders[0] + 1, borders[1])
     return ParsedTable(header_rows, read_rows(borders[1] + 1, borders[-1]), borders[-1] + 1)
 

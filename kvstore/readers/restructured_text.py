@@ -120,7 +120,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
     parser = _RestructuredText(_find_substitutions(lines))
     markdown = join_blocks(parser.parse_blocks(lines, 0)) or join_blocks([make_paragraph(text.strip())])
-    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", {}, "markdown")
+    yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", meta={}, format="markdown")
 
 
 def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:

@@ -65,7 +65,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             paragraphs.append(line)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", {}, "text")
+    yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", meta={}, format="text")
 
 
 def _move_footnotes_and_boxes(markup: str) -> str:

@@ -55,7 +55,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     source_bytes = text.encode()
     if language.package:
         parser = _load_parser(language, f"{origin.name}: reading {language.name}")
-        boundaries = _iter_boundaries(parser.parse(source_bytes).root_node, source_bytes, language, ())
+        boundaries = _iter_boundaries(parser.parse(source_bytes).root_node, source_bytes, language, names=())
     else:
         boundaries = _iter_line_boundaries(text, language)
     blocks = list(_iter_sections(boundaries, source_bytes, path.name, language))

@@ -54,7 +54,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         end_time = max(end_time, cue_end)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no cue with text; there is nothing to store")
-    yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", {}, "text")
+    yield RawDocument(origin.key, None, "\n\n".join(paragraphs) + "\n", meta={}, format="text")
 
 
 def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:

@@ -43,7 +43,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Yield a plain text file as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     title = None if origin.name.lower().endswith(".log") else find_title(text)
-    yield RawDocument(origin.key, title, text, {}, "text")
+    yield RawDocument(origin.key, title, text, meta={}, format="text")
 
 
 def find_title(text: str) -> str | None:

@@ -97,7 +97,7 @@ def make_manual_sets(
         step = max(1.0, len(candidates) / _MAX_QUESTIONS)
         sample = [candidates[int(index * step)] for index in range(min(_MAX_QUESTIONS, len(candidates)))]
         questions = [stored_pages.make_question(text, definition) for text, definition in sample]
-        sets.append(QuestionSet(f"manual-{name}", folder, [], questions, details=True))
+        sets.append(QuestionSet(f"manual-{name}", folder, passages=[], questions=questions, details=True))
     return seconds, sets
 
 

@@ -1,5 +1,4 @@
-"""txtai: an embeddings database with content (SQLite), a dense index (faiss), a sparse one (BM25), and their
-combination.
+"""txtai: an embeddings database with content (SQLite), a dense index (faiss), a sparse one (BM25), and both combined.
 
 Vectors come from an external function, which looks them up by text. Saving writes the whole database, and unsaved
 changes are not durable, so replacing a document costs one save.

@@ -7,6 +7,7 @@ and reasons.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 
@@ -58,7 +59,9 @@ def build_made_row(row: Row, rng: random.Random) -> Row | None:
                     continue
                 stop = min(stop, start + MAX_SPAN_CHARACTERS) if group else stop
                 answer = (sentence_start + start, sentence_start + stop)
-                return Row(question, row.passage, row.sentences, [answer], [], MADE_SOURCE, row.article, row.title)
+                return dataclasses.replace(
+                    row, question=question, answers=[answer], plausible=[], source=MADE_SOURCE, ranked=[]
+                )
     return None
 
 

@@ -111,7 +111,7 @@ class Training:
         model = self._build(settings).train()
         average.load_state_dict(model.state_dict())
         model.words.weight.requires_grad_(settings.trains_words)
-        loaded_teachers = [(self.train(teacher, 0, []), teacher.left_out) for teacher in teachers]
+        loaded_teachers = [(self.train(teacher, num_steps=0, teachers=[]), teacher.left_out) for teacher in teachers]
         optimizer = self._build_optimizer(model)
         loader = torch.utils.data.DataLoader(
             Batches(self._rows, self._tokenizer, settings.seed, settings.left_out),
@@ -274,7 +274,7 @@ def main(model: Path, data: Path, out: Path, teacher_steps: int, steps: int, wor
     digests = {"data": compute_digest(data), "start": compute_digest(model / "model.safetensors")}
     training.write_figures(digests)
     for teacher in TEACHERS:
-        training.train(teacher, teacher_steps, [])
+        training.train(teacher, teacher_steps, teachers=[])
     reader = training.train(STUDENT, steps, TEACHERS)
     export_reader(reader.cpu(), load_tokenizer(model), out, digests)
 

@@ -119,7 +119,7 @@ def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts:
             yield from _iter_sentence_runs(paragraph[position : match.start()], numbers, known_citations, texts)
             position = match.end()
     if paragraph[position:]:
-        yield AnswerRun(paragraph[position:], ())
+        yield AnswerRun(paragraph[position:], numbers=())
 
 
 def _iter_sentence_runs(

@@ -41,7 +41,7 @@ class KvstoreRetriever:
         self.filters = filters
         self.filter_policy = filter_policy
         self.clauses = dict(clauses or {})
-        self._question_store = QuestionStore("KvstoreRetriever", None, document_store.store, None)
+        self._question_store = QuestionStore("KvstoreRetriever", path=None, store=document_store.store, embedder=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings of the retriever and of its document store."""

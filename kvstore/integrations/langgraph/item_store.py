@@ -186,7 +186,7 @@ class KvstoreStore(AdapterStore, BaseStore):
 
 def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
     """Return a page of the namespaces that match all conditions, in order, truncated to the maximum depth."""
-    keys = state.keys(where=stored_items.build_prefix_condition((), now))
+    keys = state.keys(where=stored_items.build_prefix_condition(namespace=(), now=now))
     namespaces = {stored_items.split_key(key)[0] for key in keys}
     matching_namespaces = {
         namespace[: operation.max_depth]
