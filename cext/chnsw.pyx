@@ -255,6 +255,7 @@ cdef class LayeredGraph:
                   const uint32_t[::1] down not None, const uint32_t[::1] entry not None,
                   const uint32_t[::1] checks not None, const uint32_t[::1] bounds not None,
                   const uint32_t[::1] members not None) -> None:
+        """Check the shapes of the arrays, and keep references to them; see the class."""
         cdef Py_ssize_t nodes = vectors.shape[0], layer
         check_layers(layers, nodes)
         cdef Py_ssize_t above = nodes - layers[1]
@@ -424,6 +425,7 @@ cdef class LayeredGraphBuilder:
 
     def __cinit__(self, const uint32_t[::1] layers not None, const float[:, ::1] vectors not None,
                   const uint32_t[::1] order not None, Py_ssize_t m=16, Py_ssize_t ef_construction=100) -> None:
+        """Check the arrays, and allocate the links of all nodes; see the class."""
         cdef Py_ssize_t nodes = vectors.shape[0], layer, index
         cdef vector[uint8_t] seen
         check_layers(layers, nodes)

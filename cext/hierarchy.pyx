@@ -47,6 +47,7 @@ cdef class NodeSentences:
     cdef size_t max_nodes
 
     def __cinit__(self, size_t max_relatives, size_t max_nodes) -> None:
+        """Create an empty cache; see the class for the arguments."""
         self.lock = Lock()
         self.cached_sentences = {}
         self.max_relatives = max_relatives

@@ -136,7 +136,7 @@ def test_removing_a_vector_changes_its_neighbors() -> None:
 
 def test_equal_vectors_are_joined_as_many_as_may_be() -> None:
     vectors = np.repeat(clouds(2), 60, axis=0)
-    levels = list(cluster_vectors(vectors, levels=2))
+    levels = list(cluster_vectors(vectors, max_levels=2))
     assert_levels(levels, 120, 12)
     assert levels[0].max() + 1 == 10
 

@@ -107,6 +107,7 @@ class WriterLock:
     """
 
     def __init__(self, path: Path) -> None:
+        """Create the lock of the lock file at ``path``; nothing is locked yet."""
         self.path = path
         self._thread_lock = threading.Lock()  # the lock among the threads of this process
         self._holder: threading.Thread | None = None
@@ -283,6 +284,7 @@ class SharedOpenLock:
     """The lock of one open store. Not thread-safe: ``open_file.py`` serializes its use."""
 
     def __init__(self, path: Path) -> None:
+        """Create the lock of the data file at ``path``; nothing is locked yet."""
         self.path = path
         #: Device and inode of the locked file; None if it is not locked.
         self.identity: FileIdentity | None = None

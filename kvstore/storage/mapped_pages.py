@@ -37,6 +37,7 @@ class PageTransaction:
     skips_damage = False
 
     def __init__(self, transaction: lmdb.Transaction[memoryview], pages: Pages | None, change: int) -> None:
+        """Read commit number ``change`` through ``pages``; None if the file has no table."""
         self._transaction = transaction
         self._pages = pages
         #: The number of the commit that this transaction sees; it only grows while the file is open.
@@ -120,6 +121,7 @@ class VerifiedTransaction:
         handles: Mapping[str, Handle],
         change: int,
     ) -> None:
+        """Wrap a transaction; ``pages`` are those of the last commit (None: it has no table)."""
         #: The LMDB transaction, for calls that read no page.
         self.lmdb = transaction
         self._pages = pages
@@ -236,6 +238,7 @@ class VerifiedCursor:
     """A cursor of a write transaction, which verifies committed pages before LMDB reads them."""
 
     def __init__(self, cursor: lmdb.Cursor[memoryview], tree: Tree | None) -> None:
+        """Wrap a cursor over a table; ``tree`` is the table at the last commit, None if it is new."""
         self._cursor = cursor
         self._tree = tree
         #: The methods that return the key and the value of the current record.

@@ -131,6 +131,7 @@ class OpenFile:
         lock_timeout: float,
         buffered: Set[str],
     ) -> None:
+        """Lock and open the data file in ``directory``; see the class for the arguments."""
         self.path = directory
         self.readonly = readonly
         #: The reason why a store opened for writing is read-only, or None.

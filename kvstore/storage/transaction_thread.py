@@ -27,6 +27,7 @@ class _Task:
     """A function to call, and its outcome."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
+        """Create the task; :meth:`run` calls ``function``."""
         self._function = function
         # A plain lock, because a finalizer may wait for it anywhere.
         self._done_lock = threading.Lock()

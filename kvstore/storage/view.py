@@ -101,6 +101,7 @@ class LmdbView:
     is_counted = True
 
     def __init__(self, owner: OpenFile, transaction: PageTransaction | VerifiedTransaction) -> None:
+        """Read the store of ``owner`` through ``transaction``."""
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None  # the change buffer as this view sees it; None: not read yet

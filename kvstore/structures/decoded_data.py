@@ -26,6 +26,7 @@ class EntryCache(Generic[Key, Value]):
     """Decoded entries by key. Beyond ``max_entries``, the older ones are dropped; a limit of 0 caches nothing."""
 
     def __init__(self, max_entries: int) -> None:
+        """Create an empty cache of at most ``max_entries`` entries."""
         self.entries: dict[Key, Value] = {}
         self._max_entries = max_entries
 

@@ -64,6 +64,7 @@ class DerivedParts:
     vectors: Vectors
 
     def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
+        """Read the parts of ``derivation`` through ``view``; its vectors have ``dimension`` numbers."""
         self._view = view
         self._table = f"{derivation.name}_parts"
         self.vectors = Vectors(view, dimension, get_vector_space(derivation))
@@ -110,6 +111,7 @@ class DerivedPartWriter(DerivedParts):
     vectors: VectorWriter
 
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
+        """Write the parts of ``derivation`` to ``view``; its vectors have ``dimension`` numbers."""
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write_view = view

@@ -18,6 +18,7 @@ class DisplayEntities:
     """
 
     def __init__(self, display_by_entity: dict[int, int]) -> None:
+        """Store the mapping from entities with an alias to the entities that they are shown as."""
         self._display_by_entity = display_by_entity
         # The same mapping as two arrays, ascending by entity.
         self._mapped_entities = np.array(sorted(display_by_entity), np.uint32)

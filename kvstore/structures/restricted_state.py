@@ -44,6 +44,7 @@ class RestrictedState(State):
     """A state that contains only what the allowed documents and the user state."""
 
     def __init__(self, state: State, allowed: AllowedDocuments) -> None:
+        """Restrict ``state`` to the ``allowed`` documents; the new state is closed with ``state``."""
         super().__init__(state.lmdb, state.settings, state.open_indexes)
         self.allowed: AllowedDocuments = allowed
         self._unrestricted = state
@@ -266,6 +267,7 @@ class RestrictedFilter(EntityFilter):
     """The names that an allowed document or the user states, each with its visible addresses."""
 
     def __init__(self, state: RestrictedState) -> None:
+        """Read the filter of the store of ``state``, without the names and addresses hidden in it."""
         super().__init__(state.lmdb, hash_seed=state.settings.hash_seed)
         self._allowed = state.allowed
         self._forest = state.forest

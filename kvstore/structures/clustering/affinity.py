@@ -68,26 +68,26 @@ def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, m
     return partitions
 
 
-def cluster_vectors(vectors: Matrix, *, size: int = 12, levels: int = 4) -> Iterator[Partition]:
+def cluster_vectors(vectors: Matrix, *, max_cluster_size: int = 12, max_levels: int = 4) -> Iterator[Partition]:
     """Yield partitions of unit vectors, shape (n, dimension), the finest first.
 
-    A partition holds the cluster of each vector, shape (n,). There are at most ``levels`` partitions. The
-    similarity of two clusters is the cosine of their centroids, which are summed in fixed point. At most ``size``
-    clusters join in one round. This function releases ``vectors`` after the first partition.
+    A partition holds the cluster of each vector, shape (n,). There are at most ``max_levels`` partitions. The
+    similarity of two clusters is the cosine of their centroids, which are summed in fixed point. At most
+    ``max_cluster_size`` clusters join in one round. This function releases ``vectors`` after the first partition.
     """
     sums: npt.NDArray[Any] = vectors
     del vectors
     cluster_of_node: Partition = np.arange(len(sums))
     max_members = 1
-    for _ in range(levels):
+    for _ in range(max_levels):
         if len(sums) < 2:
             break
         nearest, cosines = find_nearest_rows(sums)
         nodes = np.flatnonzero(nearest >= 0)
-        clusters = _join_nearest(len(sums), nodes, nearest[nodes], cosines[nodes], size)
+        clusters = _join_nearest(len(sums), nodes, nearest[nodes], cosines[nodes], max_cluster_size)
         if clusters.max() + 1 == len(sums):
             break
-        max_members *= size
+        max_members *= max_cluster_size
         sums, cluster_of_node = _sum_rows(clusters, sums, max_members), clusters[cluster_of_node]
         yield cluster_of_node
 

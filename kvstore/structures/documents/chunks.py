@@ -48,6 +48,7 @@ class Chunks(tables.ViewReader):
     """The chunks of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
+        """Read chunks through ``view``; ``shared_data`` caches them for all states of one commit."""
         super().__init__(view)
         #: Shared with other states of the same commit; caches nothing if the chunks of the view can change.
         self._record_cache: EntryCache[int, ChunkRecord] = EntryCache(0) if shared_data is None else shared_data.chunks
@@ -154,6 +155,7 @@ class Abstracts:
     """The abstracts of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
+        """Read abstracts through ``view``, and their texts from ``documents``."""
         self._view = view
         self._documents = documents
 

@@ -207,6 +207,7 @@ class Documents(tables.ViewReader):
     """The documents of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
+        """Read documents through ``view``; ``shared_data`` caches them for all states of one commit."""
         super().__init__(view)
         #: The data that other states of the same commit decoded; None if the documents of the view can change.
         self._shared_data = shared_data

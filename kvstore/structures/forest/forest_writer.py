@@ -85,6 +85,7 @@ class TransitiveReduction:
     """The verdicts on the edges of a forest, in one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
+        """Judge edges in the write transaction ``view``; ``counters`` has the number of edges."""
         self._forest = _CachedForest(view)
         self._counters = counters
         self._work: Counter[int] = Counter()  # by tree, in visited nodes

@@ -101,6 +101,7 @@ class LayeredVectors:
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Open the graph of ``arrays``, which :func:`build_layered_arrays` returned."""
         names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
         try:
             self._graph = LayeredGraph(*(arrays[name] for name in names))

@@ -105,6 +105,7 @@ class HnswGraph:
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry: int) -> None:
+        """Open the graph of ``arrays`` from an index file; a search begins at the row ``entry``."""
         try:
             self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry)
         except KeyError as error:
@@ -184,6 +185,7 @@ class HnswBuilder:
     """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
+        """Prepare to link ``rows``; the first ones are those of ``base``, which are linked already."""
         num_rows = len(rows.labels)
         self._rows = rows
         #: The offsets of the rows in ``_upper_links``, which has their links in the layers above the lowest.

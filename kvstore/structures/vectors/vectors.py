@@ -195,6 +195,7 @@ class Vectors:
         space: VectorSpace = CHUNK_VECTORS,
         verified_blocks: VerifiedBlocks | None = None,
     ) -> None:
+        """Read the vectors of ``space``, of ``dimension`` numbers each, through ``view``."""
         self._view = view
         self._verified_blocks = verified_blocks
         self.space = space

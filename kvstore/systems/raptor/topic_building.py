@@ -260,7 +260,7 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
     """
     if method == "gmm":
         return iter(fit_partitions(vectors, size, levels).partitions)
-    return _ensure_partition(cluster_vectors(vectors, size=size, levels=levels), len(vectors))
+    return _ensure_partition(cluster_vectors(vectors, max_cluster_size=size, max_levels=levels), len(vectors))
 
 
 def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
