@@ -152,7 +152,7 @@ def test_numbered_steps_are_listed_with_their_numbers(reader: AnswerReader, tmp_
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("oven", f"# HB-4 oven\n\nIt has four decks.\n\n## Cleaning\n\n{steps}", format="markdown")
         answer = store.ask("How do I clean the oven?")
-    assert answer.text.startswith(f"Cleaning:\n{steps} [1]"), answer.text
+    assert answer.text.startswith(f"HB-4 oven > Cleaning:\n{steps} [1]"), answer.text
 
 
 def test_a_foreign_question_is_refused_even_if_the_reader_likes_a_sentence(

@@ -466,6 +466,12 @@ def test_the_headings_around_an_item_name_its_subject(ask: Callable[..., kvstore
     assert answer.text.startswith("Changes > 2.2.0 > Removed: The XML feed is gone.")
 
 
+def test_an_item_is_displayed_below_its_headings(ask: Callable[..., kvstore.Answer]) -> None:
+    text = "# Lone working\n\n## What is forbidden\n- use the table saw\n- climb a tall ladder\n"
+    answer = ask(text, "Who can operate the table saw?", title="Lone working", format="markdown")
+    assert answer.text.startswith("Lone working > What is forbidden: use the table saw")
+
+
 def test_the_title_of_a_text_is_no_answer(ask: Callable[..., kvstore.Answer]) -> None:
     text = "Clearing of the shed\n\nThe shed is cleared on 4 May. Bring gloves."
     answer = ask(text, "When is the clearing of the shed?", title="Clearing of the shed")

@@ -451,19 +451,25 @@ def _truncate_snippet(text: str) -> str:
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer) -> str:
-    """Return the title and heading to display before a run, joined by ``>``; empty if it needs none.
+    """Return the title and headings to display before a run, joined by ``>``; empty if it needs none.
 
-    A run needs them if its first snippet does not name its subject. A title or heading is also included if the question
-    has a term of it that the run lacks. The file name can replace a missing title.
+    A run needs the title if its first snippet does not name its subject, and all headings if that is an item or a row:
+    an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the
+    question has a term of it that the run lacks. The file name can replace a missing title.
     """
     first = snippets[0]
     run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), scorer.stem))
+    is_entry = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
-    labels = [(title, not is_self_contained), *((parent, False) for parent in passage.parent_headings)]
-    for part, is_needed in (*labels, (heading, not is_self_contained and not title)):
+    labels = [
+        (title, not is_self_contained),
+        *((parent, is_entry) for parent in passage.parent_headings),
+        (heading, is_entry or not (is_self_contained or title)),
+    ]
+    for part, is_needed in labels:
         part_terms = set(list_terms(part, scorer.stem))
         is_asked_for = any(term in scorer.rarities for term in part_terms - run_terms)
         if (
