@@ -23,7 +23,18 @@ from .render import MODES
 FAILED = 1
 INTERRUPTED = 130
 
-STORE = click.argument("store", type=click.Path(path_type=Path), shell_complete=completing.complete_folders)
+
+class StorePath(click.Path):
+    """The path of a store. An empty text, such as that of an unset variable, is not the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert the text to a path, for click."""
+        if value == "":
+            self.fail("the path is empty; write . for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+STORE = click.argument("store", type=StorePath(path_type=Path), shell_complete=completing.complete_folders)
 MODE = click.option(
     "--mode", type=click.Choice(MODES), help="Format of results (default: table on a terminal, else tsv)."
 )

@@ -24,6 +24,7 @@ from .command_options import (
     MODE,
     PARAMETERS,
     STORE,
+    StorePath,
     add_settings_options,
     open_store_at,
     parse_parameters,
@@ -49,7 +50,7 @@ def _list_strategies() -> list[str]:
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path), required=False, shell_complete=completing.complete_folders)
+@click.argument("store", type=StorePath(path_type=Path), required=False, shell_complete=completing.complete_folders)
 @click.option(
     "-c", "--command", "commands", multiple=True, metavar="SQL", help="Run a statement and exit (repeatable)."
 )

@@ -428,6 +428,9 @@ def test_bad_files_are_reported_and_the_rest_continues(kv: Run, folder: Path) ->
 
 
 def test_an_empty_path_is_wrong_usage(kv: Run, folder: Path) -> None:
+    for arguments in (["ingest", "", "docs"], ["shell", "", "-c", "SELECT 1"], ["info", ""]):
+        status, _, error = kv(*arguments)
+        assert status == 2 and "Invalid value for '[STORE]': the path is empty" in error.replace("'STORE'", "'[STORE]'")
     status, _, error = kv("ingest", "s", "docs", "", "--embedder", "hashing")
     assert status == 2
     assert "a path is empty" in error
