@@ -240,6 +240,11 @@ def test_a_sentence_of_a_summary_keeps_each_part_of_its_sentence_or_leaves_it_ou
             ["Eva married Carl in Rome as his fourth wife."],
             ["Eva married Carl in Rome as her fourth wife.", "Eva married Carl in Rome as their fourth wife."],
         ),
+        (
+            "Carl Berg (1660 – 1716) was an early planter.",
+            ["Carl Berg was an early planter.", "Carl Berg (1660-1716) was an early planter."],
+            ["Carl Berg (1660) was an early planter."],
+        ),
         ("A dog, a cat and a horse eat.", ["A dog, a cat and a horse eat."], ["A dog is a cat.", "A dog is a horse."]),
         ("Ann met Bo, who sang and danced.", ["Ann met Bo."], ["Ann danced.", "Ann sang.", "Bo met Ann."]),
         ("The road between Oslo and Kent was built.", [], ["The road between Oslo was built.", "Kent was built."]),

@@ -19,8 +19,8 @@ from ..text.words import get_function_words, get_stemmer, list_content_words, se
 from .english_words import ARTICLES, PREPOSITIONS, has_predicate
 from .sentence_clauses import iter_clauses
 
-#: The ends of parts. A comma within a number and a dash within a word or a range of years are none.
-_PART_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s|\s(?i:and|but|while|whereas)\s")
+#: The ends of parts. A comma within a number and a dash within a word or a range of dates are none.
+_PART_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s(?!\d)|\s(?i:and|but|while|whereas)\s")
 _QUESTION_PATTERN = compile_lazily(r"""[?？؟]\W*\Z""")
 #: The words in normal form that negate a statement in some languages; "t" is the end of "don't".
 NEGATIONS = frozenset(
