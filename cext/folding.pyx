@@ -22,8 +22,9 @@ def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) 
     The offsets, packed as u64, include that of the end of the form. They count bytes of the text in UTF-8. Without
     ``with_offsets``, they are empty.
 
-    ``fold_piece`` maps a piece that is not ASCII to its form, the offset in the piece of each byte of the form, and the
-    number of bytes of the piece.
+    A piece is a word, or a run of white space, with a character that is not ASCII. ``fold_piece`` maps it to its form,
+    the offset in the piece of each byte of the form, and the number of bytes of the piece. The rest of the text, which
+    is ASCII, only becomes lower case.
     """
     cdef Py_ssize_t size = len(text), folded_end = 0, index, start, stop
     cdef uint64_t offset = 0, piece_offset
@@ -54,7 +55,7 @@ def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) 
                     stop += 1
         for i in range(folded_end, start):
             c = <uint32_t> text[i]
-            data.push_back(<unsigned char> (c + 32 if 65 <= c <= 90 else c))
+            data.push_back(<unsigned char> (c + 32 if 65 <= c <= 90 else c))  # A to Z become a to z
             if with_offsets:
                 offsets.push_back(offset)
             offset += 1

@@ -319,9 +319,9 @@ cdef class Tree:
             number = self._pages._get_child(page, index)
 
     cdef const uint8_t* _verify_value(self, bytes key, const uint8_t* page) except? NULL:
-        """Verify the pages that lead to a key, and its value; return the leaf, which may be ``page``.
+        """Verify the pages that lead to a key, and its value; return its leaf, or NULL in an empty tree.
 
-        ``page`` must be the leaf of a key that is not greater.
+        ``page`` is the leaf of an earlier key that is not greater, or NULL. It is used again if it can contain the key.
         """
         cdef const uint8_t* key_bytes = <const uint8_t*> PyBytes_AS_STRING(key)
         cdef const uint8_t* last

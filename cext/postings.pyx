@@ -119,7 +119,7 @@ def unpack_postings(uint64_t first, payload) -> tuple:
     return chunks, frequencies, lengths
 
 
-cdef bytes _join_key(bytes prefix, uint64_t number, bytes suffix):
+cdef bytes _make_key(bytes prefix, uint64_t number, bytes suffix):
     """Return a key: a prefix, a number as eight bytes (big-endian), and a suffix."""
     cdef uint8_t[8] packed
     _write_big_endian(packed, number, 8)
@@ -227,7 +227,7 @@ cdef class PostingChanges:
             if remaining_removals:
                 remaining.append(term)
                 remaining_prefixes.append(prefix)
-                stops.append(_join_key(prefix, self._removed_chunks[slot].back(), b"\0"))
+                stops.append(_make_key(prefix, self._removed_chunks[slot].back(), b"\0"))
         return remaining, remaining_prefixes, stops
 
     cdef size_t _get_slot(self, term) except? 0:
@@ -318,7 +318,7 @@ cdef class PostingChanges:
                 )
                 if not unchanged:
                     _seal(out)
-                    written[_join_key(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
+                    written[_make_key(prefix, new[begin].chunk, b"")] = PyBytes_FromStringAndSize(
                         <char*> out.data(), out.size()
                     )
         finally:

@@ -158,13 +158,13 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
         field_prefix = encode_field_prefix(FIELD, names)
         if field_prefix is None or value is None:
             continue
-        element_prefix = ELEMENT + field_prefix[1:]
+        element_prefix = ELEMENT + field_prefix[1:]  # the first byte is the space
         yield from _make_value_keys(field_prefix, value)
         if isinstance(value, list):
             for element in value:
                 key = encode_value(element)
                 yield element_prefix + (UNCLEAR if key is None else key)
-        elif encode_value(value) is None:
+        elif encode_value(value) is None:  # a condition on elements also applies to a value that is not a list
             yield element_prefix + UNCLEAR
         if isinstance(value, dict):
             yield from _iter_metadata_keys(value, names)
@@ -413,7 +413,7 @@ def unpack_columns(
     return columns
 
 
-def join_blocks(
+def concatenate_blocks(
     blocks: Iterable[Sequence[ColumnValues]], names: Sequence[str] = COLUMN_NAMES
 ) -> dict[str, ColumnValues]:
     """Concatenate the columns of several blocks, and return them by name. ``names`` are the columns of each block."""

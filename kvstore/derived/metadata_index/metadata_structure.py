@@ -88,7 +88,7 @@ class MetadataIndex:
         """Return the columns of all documents, in order of id. The caller must not modify them."""
         all_columns = None if self._cache is None else self._cache.get_columns(self._change)
         if all_columns is None:
-            all_columns = encoding.join_blocks(
+            all_columns = encoding.concatenate_blocks(
                 self._read_block(key, value) for key, value in self._view.scan(METADATA_COLUMNS)
             )
             if self._cache is not None:
@@ -107,7 +107,7 @@ class MetadataIndex:
             blocks = (
                 self._read_block(key, value, _EXTENT_COLUMNS) for key, value in stored_blocks if value is not None
             )
-            column_values = encoding.join_blocks(blocks, _EXTENT_COLUMNS)
+            column_values = encoding.concatenate_blocks(blocks, _EXTENT_COLUMNS)
         rows = np.flatnonzero(np.isin(column_values["document"], documents, assume_unique=True))
         ids, first_groups, group_counts = (
             column_values[name][rows].astype(np.uint64) for name in ("document", "first_group", "groups")

@@ -49,8 +49,8 @@ def compute_name_masses(
 
     ``degrees`` answers :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the
     number of chunks that name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in
-    ``compared``) have equal masses. If even the rarest name is in more than 50 chunks, the sum is below 1. The result
-    is empty if no chunk contains any of the names.
+    ``compared``) have equal masses. If even the rarest name is in more than ``_MAX_RARE_CHUNKS`` chunks, the
+    sum is below 1. The result is empty if no chunk contains any of the names.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}

@@ -28,9 +28,9 @@ Numbers = npt.NDArray[np.uint64]
 #: The maximum number of numbers in a block.
 BLOCK_SIZE = 124
 #: A block with fewer numbers than ``_MIN_BLOCK`` is merged with the next if both together have at most
-#: ``_MAX_JOINED_BLOCK``.
+#: ``_MAX_MERGED_BLOCK``.
 _MIN_BLOCK = 31
-_MAX_JOINED_BLOCK = 93
+_MAX_MERGED_BLOCK = 93
 
 _MAX_NUMBER = (1 << 64) - 1
 
@@ -107,12 +107,12 @@ class BlockLists:
                     totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
                 )
             for entity, (key, size) in small_blocks.items():
-                self._join_next_block(view, entity, key, size, block_changes)
+                self._merge_with_next_block(view, entity, key, size, block_changes)
             view.change_many(self._table, block_changes)
             pending = remaining
         return totals
 
-    def _join_next_block(
+    def _merge_with_next_block(
         self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
         """Merge a block, stored under ``key``, with the next one if both together are small enough.
@@ -121,7 +121,7 @@ class BlockLists:
         """
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         next_numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
-        if next_block is not None and num_numbers + len(next_numbers) <= _MAX_JOINED_BLOCK:
+        if next_block is not None and num_numbers + len(next_numbers) <= _MAX_MERGED_BLOCK:
             self._change_blocks(
                 {entity: ((), next_numbers)},
                 [(key, memoryview(block_changes[key] or b""))],

@@ -76,7 +76,7 @@ class CachedVectors:
         parts = [*self.parts, new_vectors]
         # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
-            parts[-2:] = [join_parts(parts[-2:])]
+            parts[-2:] = [concatenate_parts(parts[-2:])]
         return CachedVectors(extend_coverage(self.coverage, change, stop), tuple(parts))
 
 
@@ -92,6 +92,6 @@ class VectorCache:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-def join_parts(parts: Sequence[VectorPart]) -> VectorPart:
+def concatenate_parts(parts: Sequence[VectorPart]) -> VectorPart:
     """Concatenate the ids and the vectors of parts."""
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])
