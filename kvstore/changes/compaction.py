@@ -1,5 +1,7 @@
-"""COMPACT: merge the change buffer, pack vectors into as few blocks as possible, remove stale quotes from indexes, and
-copy the data file without its free pages.
+"""COMPACT: return the free space of the data file to the file system.
+
+The change buffer is merged, vectors are packed into as few blocks as possible, stale quotes are removed from indexes,
+and the data file is copied without its free pages.
 
 In: an open environment and the dimension of the store's vectors. On disk: first ordinary commits, after each of which
 the store is valid; then a new ``data.mdb`` (see ``open_file.py``). Out: the file's size before and after. Obstacles

@@ -1,10 +1,10 @@
-"""Facts: what users state and what cannot be derived: documents, triples of documents, edges, aliases, and the facts
-that systems declare.
+"""Facts: data that users state and that cannot be derived, such as documents, edges and aliases.
 
-Each kind is declared once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds`
-lists them in the order in which a store imports them. This list determines export and import, what CHECK REPAIR reads
-and reports as lost, the statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot
-be rebuilt. Everything else in a store is derived from facts and settings.
+The kinds are documents, triples of documents, edges, aliases, and those that systems declare. Each kind is declared
+once, as a :class:`~kvstore.registry.fact.Fact`, here or by a system. :func:`list_fact_kinds` lists them in the order in
+which a store imports them. This list determines export and import, what CHECK REPAIR reads and reports as lost, the
+statements of ``.dump`` and what they cannot express, and FORMAT.md's list of data that cannot be rebuilt. Everything
+else in a store is derived from facts and settings.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.names, value.triples
 
     def format_count(self, number: int) -> str:
-        """Return the number of documents with triples in words, or "" for 0."""
+        """Return "the triples of N documents", where N is ``number``, or "" for 0."""
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:

@@ -299,7 +299,11 @@ class _Rebuilder:
             has_own_vectors = record.own_vectors and has_vectors
             pending_documents.append(
                 PendingDocument(
-                    extracted, {**stored_vectors, **embedded_vectors}, has_own_vectors, record.origin, record.changed_at
+                    content=extracted,
+                    vectors={**stored_vectors, **embedded_vectors},
+                    own_vectors=has_own_vectors,
+                    origin=record.origin,
+                    changed_at=record.changed_at,
                 )
             )
             self._report.documents += 1

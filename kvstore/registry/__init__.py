@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import InputError, KvstoreError, UnknownStrategyError, suggest
 from ..process.collection_pause import import_without_collection
-from ..structures.tables import SPINE_TABLES
+from ..structures.tables import CORE_TABLES
 
 if TYPE_CHECKING:
     from ..arguments import Choice, Option
@@ -344,22 +344,22 @@ def get_written_fact(name: str) -> WrittenFact:
 
 def list_store_tables() -> list[LmdbTable]:
     """Return the tables of a store: the core tables, and those of structures, derivations, facts and indexes."""
-    return [*SPINE_TABLES, *(table for system in SYSTEMS.values() for table in _list_system_tables(system))]
+    return [*CORE_TABLES, *(table for system in SYSTEMS.values() for table in _list_system_tables(system))]
 
 
 class _BufferedTables(Set[str]):
-    """The names of buffered tables. System outlines are read only for a table that is not a core table (spine)."""
+    """The names of buffered tables. System outlines are read only for a table that is not a core table."""
 
-    _SPINE_BUFFERED = MappingProxyType({table.name: table.buffered for table in SPINE_TABLES})
+    _IS_CORE_TABLE_BUFFERED = MappingProxyType({table.name: table.buffered for table in CORE_TABLES})
 
     @cached_property
     def _names(self) -> frozenset[str]:
         """All names, of core tables and tables of systems."""
-        spine_names = [name for name, is_buffered in self._SPINE_BUFFERED.items() if is_buffered]
-        return frozenset(spine_names).union(*(outline.buffered_tables for outline in list_outlines()))
+        core_names = [name for name, is_buffered in self._IS_CORE_TABLE_BUFFERED.items() if is_buffered]
+        return frozenset(core_names).union(*(outline.buffered_tables for outline in list_outlines()))
 
     def __contains__(self, table: object) -> bool:
-        is_buffered = self._SPINE_BUFFERED.get(str(table))
+        is_buffered = self._IS_CORE_TABLE_BUFFERED.get(str(table))
         return table in self._names if is_buffered is None else is_buffered
 
     def __iter__(self) -> Iterator[str]:

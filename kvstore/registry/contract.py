@@ -1,6 +1,6 @@
 """The interface between the laws, which do not depend on any system, and the published systems.
 
-A system is what a paper describes: strategies, and the data they need in addition to the spine (documents, chunks,
+A system is what a paper describes: strategies, and the data they need in addition to the core (documents, chunks,
 names, mentions, the forest, postings, vectors). Its data is of one of two kinds, as in databases:
 
 - *Maintained* data is exact and changes in the commit of the documents that it follows from. A :class:`Structure` and a
@@ -90,7 +90,7 @@ RELATION_LINK = 3
 
 @frozen_dataclass
 class Delta:
-    """The changes of one batch, all of which the spine already contains.
+    """The changes of one batch, all of which the core tables already contain.
 
     - ``added``: the new documents. Their chunks are in none of the next three.
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
@@ -113,7 +113,7 @@ class Delta:
 
 
 class Maintainer(Protocol):
-    """The writer of a structure's tables: keeps them equal to a function of the spine during one write transaction.
+    """The writer of a structure's tables: keeps them a function of the core tables during a write transaction.
 
     After any sequence of changes, the tables are equal to the tables that applying the full delta
     (:func:`kvstore.changes.full_delta.build_full_delta`) to empty ones produces. The dump law, CHECK and REPAIR rely on
@@ -121,7 +121,7 @@ class Maintainer(Protocol):
     """
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Handle a document that is about to be deleted; the core tables (spine) still contain all of it."""
+        """Handle a document that is about to be deleted; the core tables still contain all of it."""
         ...
 
     def apply_delta(self, delta: Delta) -> None:
@@ -130,7 +130,7 @@ class Maintainer(Protocol):
 
 
 class Structure(Protocol[Content]):
-    """Data kept in addition to the spine and maintained with it. ``Content`` is the type of its reader."""
+    """Data kept in addition to the core tables and maintained with it. ``Content`` is the type of its reader."""
 
     @property
     def name(self) -> str:
@@ -139,7 +139,7 @@ class Structure(Protocol[Content]):
 
     @property
     def version(self) -> int:
-        """The version, which changes whenever the same spine gives other data; an older one is rebuilt on opening."""
+        """The version, which changes whenever equal core tables give other data; an older one is rebuilt on opening."""
         ...
 
     @property

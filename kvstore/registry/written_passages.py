@@ -266,7 +266,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return self.estimate_size(value)
 
     def format_count(self, number: int) -> str:
-        """Return the number of documents with such texts in words, or "" for 0."""
+        """Return, for example, "the units written for N documents", where N is ``number``, or "" for 0."""
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:

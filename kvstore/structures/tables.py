@@ -62,7 +62,7 @@ SETTINGS_KEY = b"settings"
 REBUILD_KEY = b"rebuild"
 
 #: Every table of the core structures.
-SPINE_TABLES = (
+CORE_TABLES = (
     LmdbTable(META, buffered=False),
     # RECENT precedes the tables its records belong to, so that clearing all tables in order does not read it.
     LmdbTable(RECENT, buffered=False),

@@ -223,8 +223,8 @@ class _PoolBuilder:
         if not level:
             return [[(0, abstract)] for abstract in abstracts]
         return [
-            [*((-level, child) for child in group), *([] if parent is None else [(level, parent)])]
-            for group, parent in zip(descendants, ancestors, strict=True)
+            [*((-level, child) for child in group), *([] if ancestor is None else [(level, ancestor)])]
+            for group, ancestor in zip(descendants, ancestors, strict=True)
         ]
 
     def _get_chunk_ids(self, abstract: int) -> range:

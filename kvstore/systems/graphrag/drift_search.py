@@ -72,7 +72,7 @@ class DriftStrategy:
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
         with query.trace.step("primer") as step:
-            # More members of one community are never followed up, even if the question names the first of them.
+            # A round follows up at most ``width`` members, and none that the question names.
             max_members = int(option(query, self, "width")) + len(starts)
             primer = query.reading.fetch(NearestCommunities(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
             step.detail, step.count = "; ".join(community.title for community in primer), len(primer)

@@ -196,8 +196,8 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
 def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
     """Yield the nodes of the chunks that have the same number of nodes, shape (chunks, nodes), for each number from 2.
 
-    Their pairs can then be made together. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest are
-    yielded.
+    Their pairs can then be formed together. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest
+    are yielded.
     """
     if not len(mention_chunks):
         return

@@ -181,6 +181,7 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
         current = children.select(is_better)
     selected.append(current)
     communities = np.concatenate([scored.communities for scored in selected])
+    # The factor of a community grows with its rating.
     scores = np.concatenate([scored.scores * scored.factors for scored in selected])
     best = find_best(communities, scores, limit)
     ranking = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]

@@ -86,7 +86,7 @@ class _WrittenTriples(WrittenListFact):
         except InputError as error:
             raise ValueError(str(error)) from None
         statement = " ".join(triple)
-        check(statement, name="a triple", is_title=True)
+        check(statement, name="a triple", is_title=True)  # like a title, it need not be a sentence
         source.find_supporting(statement)
         check_triple(*triple, passage.text)
         return "\t".join(triple)
