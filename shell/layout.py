@@ -226,8 +226,14 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
         [[truncate(name, size)] for name, size in zip(names, widths, strict=True)], widths, is_numeric
     )
     yield from grid.render_rule(grid.head_rule, widths)
-    for row in chain(cells, ([format_value(value) for value in row] for row in remaining_rows)):
-        wrapped = [_wrap_cell(text, max(size, 1)) for text, size in zip(row, widths, strict=True)]
+    for row in chain(measured_rows, remaining_rows):
+        wrapped = [
+            # A number is never divided, even if it is wider than the measured numbers.
+            [format_value(value)]
+            if numeric and isinstance(value, (int, float))
+            else _wrap_cell(format_value(value), max(size, 1))
+            for value, size, numeric in zip(row, widths, is_numeric, strict=True)
+        ]
         yield from grid.render_row(wrapped, widths, is_numeric)
     yield from grid.render_rule(grid.foot_rule, widths)
 

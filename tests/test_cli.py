@@ -171,6 +171,11 @@ def test_modes(kv: Run, store: str, mode: str) -> None:
     assert kv("shell", store, "--mode", mode, "-c", query)[1] == MODES[mode]
 
 
+def test_a_number_that_is_wider_than_the_numbers_before_it_is_not_divided(kv: Run, store: str) -> None:
+    query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 10000"
+    assert kv("shell", store, "--mode", "table", "-c", query)[1].endswith("\n 9999\n 10000\n")
+
+
 def test_metadata_are_objects_in_json(kv: Run, store: str) -> None:
     insert = "INSERT DOCUMENT 'b' TEXT 'It is.' META '{\"year\": 2024, \"tags\": [\"ä\"]}'"
     queries = ("-c", 'SELECT key, meta, title AS "value" FROM documents ORDER BY key', "-c", "DESCRIBE DOCUMENT 'b'")
