@@ -356,7 +356,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
         parts = state.get_derived_parts(stored_derivation.derivation)
         part, vector_locations = parts.get(record.id)
         if parts.vectors.get_ids(vector_locations) != [
-            to_vector_id(record.id, text) for text in range(len(vector_locations))
+            to_vector_id(record.id, text_index) for text_index in range(len(vector_locations))
         ]:
             continue  # damaged: these locations have vectors of other texts
         part_texts = stored_derivation.derivation.list_texts(

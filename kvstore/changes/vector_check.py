@@ -48,7 +48,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
                 yield f"{name}: a part is stored for document {document}, which does not exist"
                 continue
             if parts.vectors.get_ids(vector_locations) != [
-                to_vector_id(document, text) for text in range(len(vector_locations))
+                to_vector_id(document, text_index) for text_index in range(len(vector_locations))
             ]:
                 yield f"{name}: the vectors of document {document} are not at the locations in its part"
             if not stored_derivation.maintained:

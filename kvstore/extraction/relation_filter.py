@@ -83,8 +83,10 @@ class RelationFilter:
     def _is_complete_sentence(self) -> bool:
         """True if the sentence is complete prose, and short enough for its parse to be trusted."""
         words = self._words
-        # Titles, cells and merged lists lack final punctuation or a verb. Parses of long sentences are often wrong.
-        is_ended = words[-1].text[-1] in ".!" and len(words) <= _MAX_SENTENCE_WORDS
+        if len(words) > _MAX_SENTENCE_WORDS:
+            return False  # parses of long sentences are often wrong
+        # Titles, cells and merged lists lack final punctuation or a verb.
+        is_ended = words[-1].text[-1] in ".!"
         has_verb = any(word.tag in FINITE_VERB_TAGS for word in words)
         is_formula = any(word.text in _FORMULA_MARKS for word in words)
         # Interjections mark speech, which is often incomplete; so is text split inside parentheses.

@@ -88,7 +88,11 @@ def _build_words(span: Span) -> list[Word]:
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = [
-        _make_word(token, index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1, token is tokens[0])
+        _make_word(
+            token,
+            head=index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1,  # a root is its own head
+            is_first=token is tokens[0],
+        )
         for token in tokens
     ]
     if any(word.label in _CLEARNLP_LABELS for word in words):
@@ -113,7 +117,7 @@ def _build_words(span: Span) -> list[Word]:
 
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:
-    """Convert a token of spaCy to a word whose governor has the index ``head``.
+    """Convert a token of spaCy to a word whose governor has the index ``head`` (-1: none).
 
     ``is_first`` is True if it opens a sentence, so that its capital does not mark a name.
     """

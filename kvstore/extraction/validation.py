@@ -14,10 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
-from operator import index
 from typing import Any, Literal
 
 from ..arguments import check_integer, format_value, to_plain_value
@@ -72,7 +72,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
     """Return the ``bounds`` of chunk ``number`` as two integers. Raises InputError if they are not."""
     try:
-        start, end = (index(bound) for bound in bounds)
+        start, end = (operator.index(bound) for bound in bounds)
     except (TypeError, ValueError):
         raise InputError(
             f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {format_value(bounds)}"

@@ -269,7 +269,8 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
     candidates = [
         (spreads[seed.key].chunks, seed.key)
         for seed in names
-        if spreads[seed.key].chunks and is_written_as_name(query.question, seed, spreads[seed.key].is_proper)
+        if spreads[seed.key].chunks
+        and is_written_as_name(query.question, seed, allow_phrases=spreads[seed.key].is_proper)
     ]
     if not candidates:
         return None, 0.0

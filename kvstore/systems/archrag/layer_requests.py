@@ -64,7 +64,10 @@ class NearestNodes(ReadRequest[LayerSearch]):
     ef: int
 
     def fetch(self, state: State) -> LayerSearch:
-        """Search the layers of the hierarchy for the nearest existing nodes."""
+        """Search the layers of the hierarchy for the nearest existing nodes.
+
+        If the file of the graph is unusable, the graph is built in memory. Raises IndexUnavailableError if that fails.
+        """
         communities = require_communities(state)
         problem: str | None = None
         try:
@@ -72,13 +75,13 @@ class NearestNodes(ReadRequest[LayerSearch]):
             if graph is None:
                 raise IndexUnavailableError("its file is missing, damaged or belongs to other communities")
             layers = self._search(state, communities, graph)
-        except IndexUnavailableError as unusable:
+        except IndexUnavailableError as file_error:
             remedy = f"run REFRESH INDEX {COMMUNITIES.name} to rebuild it"
-            problem = f"{unusable}; {remedy}"
+            problem = f"{file_error}; {remedy}"
             try:
                 graph = build_in_memory(state, communities)
             except IndexUnavailableError as error:
-                message = f"index {COMMUNITY_GRAPH.name}: {unusable}, and {error}; {remedy}"
+                message = f"index {COMMUNITY_GRAPH.name}: {file_error}, and {error}; {remedy}"
                 raise IndexUnavailableError(message) from error
             layers = self._search(state, communities, graph)
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)

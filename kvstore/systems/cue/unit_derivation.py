@@ -237,10 +237,10 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
         if len(clauses) < 2:
             yield span
             continue
-        to_byte = compute_byte_offsets(text, span.end - span.start) + span.start
+        byte_offsets = compute_byte_offsets(text, span.end - span.start) + span.start
         for start, end, subject in clauses:
-            subject_span = None if subject is None else (int(to_byte[subject[0]]), int(to_byte[subject[1]]))
-            yield UnitSpan(int(to_byte[start]), int(to_byte[end]), subject_span)
+            subject_span = None if subject is None else (int(byte_offsets[subject[0]]), int(byte_offsets[subject[1]]))
+            yield UnitSpan(int(byte_offsets[start]), int(byte_offsets[end]), subject_span)
 
 
 def _extract_clauses(text: str, parses: Sequence[Parse]) -> list[Clause]:
@@ -256,7 +256,7 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
     Skips short sentences and items, mail headers, and the header row and separator of a table.
     """
     text = document.text.decode()
-    to_byte = compute_byte_offsets(text, len(document.text))
+    byte_offsets = compute_byte_offsets(text, len(document.text))
     language = get_sentence_language(document.language, settings)
     _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens, language)
     for chunk in chunks:
@@ -268,7 +268,7 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
                 continue  # skip the header row: column names alone mean nothing
             num_words = sum(any(map(str.isalnum, word)) for word in render_unit(piece).split())
             if num_words >= (1 if unit.kind == "table" else _MIN_WORDS):
-                yield UnitSpan(int(to_byte[unit.start]), int(to_byte[unit.end]))
+                yield UnitSpan(int(byte_offsets[unit.start]), int(byte_offsets[unit.end]))
 
 
 def _is_table_separator(piece: str) -> bool:
