@@ -138,8 +138,8 @@ class Communities(StoredCommunities):
         members = [(row or ())[: 2 * count : 2] for row in rows]  # a row alternates entities and weights
         if self._is_current:
             return [list(entities) for entities in members]
-        entities = list(dict.fromkeys(chain.from_iterable(members)))
-        existing = set(compress(entities, self._state.entities.has_many(entities)))
+        all_entities = list(dict.fromkeys(chain.from_iterable(members)))
+        existing = set(compress(all_entities, self._state.entities.has_many(all_entities)))
         return [
             list(entities)
             if existing.issuperset(entities)

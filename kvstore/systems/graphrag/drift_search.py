@@ -87,7 +87,7 @@ class DriftStrategy:
             query,
             _REPORT_SHARE,
             select_reports(
-                query, [ReportCandidate(community.community, "primer") for community in primer], _REPORT_SHARE
+                query, [ReportCandidate(community.community, path="primer") for community in primer], _REPORT_SHARE
             ),
             lambda limited_query: evidence_of(limited_query, self.name, ranking, paths, pool=len(ranking)),
         )

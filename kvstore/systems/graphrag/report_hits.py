@@ -214,7 +214,7 @@ def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | N
         path=path,
         start=first_span.start,
         end=first_span.end,
-        heading=content.key,
+        heading=content.key,  # of the community
         title=content.title,
         kind="report",
         spans=tuple(content.spans),

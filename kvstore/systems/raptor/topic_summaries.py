@@ -237,6 +237,7 @@ def _find_word(word: str, text: str) -> int | None:
     offset = lower.find(word) if len(lower) == len(text) else -1
     while offset >= 0:
         end = offset + len(word)
+        # At the start of the text, the first slice is empty.
         if not (_is_word_character(lower[offset - 1 : offset]) or _is_word_character(lower[end : end + 1])):
             return offset
         offset = lower.find(word, offset + 1)
