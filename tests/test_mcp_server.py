@@ -160,10 +160,10 @@ async def every_tool(client: Any) -> None:
     assert "added" in await call("put_edge", child="Vera Kohl", parent="Keepers")
     assert await call("delete", key="notes/n") == "notes/n: deleted"
 
-    wrong = await client.call_tool("select", {"sql": "SELECT nme FROM documents"})
+    wrong = await client.call_tool("select", {"sql": "SELECT nme FROM entities"})
     assert wrong.is_error
     assert wrong.content[0].text == (
-        "line 1, column 8: there is no column nme; did you mean name?\n  SELECT nme FROM documents\n         ^"
+        "line 1, column 8: there is no column nme; did you mean name?\n  SELECT nme FROM entities\n         ^"
     )
     found = []
     cursor = None

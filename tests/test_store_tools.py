@@ -210,7 +210,7 @@ def test_a_long_document_is_read_in_parts(voyages: kvstore.Store) -> None:
         ("select", {"sql": "DELETE FROM documents WHERE 1"}, "this tool runs SELECT, WITH, VALUES"),
         ("select", {"sql": "/* */ ASK 'a' MODEL 'dear'"}, "not 'ASK'"),
         ("select", {"sql": "SELECT 1; SELECT 2"}, "exactly one statement"),
-        ("select", {"sql": "SELECT nme FROM documents"}, "(?s)did you mean name.*\n +\\^"),
+        ("select", {"sql": "SELECT nme FROM entities"}, "(?s)did you mean name.*\n +\\^"),
         ("select", {"sql": ""}, "one statement"),
         ("document", {"key": "../../etc/passwd"}, "there is no document"),
     ],
