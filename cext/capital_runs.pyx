@@ -540,7 +540,7 @@ def is_code(str word not None) -> bool:
 
 
 cdef bint _looks_like_code(str word) except -1:
-    """True if a word is written like code; see is_code."""
+    """True if a word is written like code: it has a mark, a digit or a capital inside."""
     return not word.isalpha() or not (word.islower() or word.istitle() or word.isupper())
 
 

@@ -194,7 +194,7 @@ cdef inline void prefetch_links(const Graph& graph, uint32_t node) noexcept nogi
     if is_packed(graph):
         start = get_start(graph, node)
         if start < graph.packed_bytes:
-            kv_prefetch(<const int8_t*> (graph.packed + start), 64)
+            kv_prefetch(<const int8_t*> (graph.packed + start), 64)  # one cache line
     else:
         kv_prefetch(<const int8_t*> get_link_row(graph, node, 0), graph.bottom_width * <Py_ssize_t> sizeof(uint32_t))
 

@@ -71,7 +71,7 @@ cdef class ForwardPush:
     # The likelihood of the likeliest walk to each node, once needed, and the possible predecessors on such a walk.
     cdef vector[double] _likelihood
     cdef vector[int64_t] _predecessor
-    cdef vector[Predecessor] _predecessors
+    cdef vector[Predecessor] _other_predecessors
     # The mass that left dead ends, which returns to the seeds.
     cdef int64_t _returning
     cdef readonly int64_t pushes, rows
@@ -285,6 +285,7 @@ cdef class ForwardPush:
         cdef int64_t index
         cdef size_t i
         cdef vector[int64_t] predecessors
+        cdef Predecessor alternative
         if self._predecessor.size() != self._nodes.size():
             with nogil:
                 self._find_predecessors()
@@ -293,16 +294,17 @@ cdef class ForwardPush:
         index = self._table[slot] - 1
         if index >= 0 and self._predecessor[index] >= 0:
             predecessors.push_back(self._predecessor[index])
-            for i in range(self._predecessors.size()):
-                if self._predecessors[i].node == index and self._predecessors[i].likelihood == self._likelihood[index]:
-                    predecessors.push_back(self._predecessors[i].predecessor)
+            for i in range(self._other_predecessors.size()):
+                alternative = self._other_predecessors[i]
+                if alternative.node == index and alternative.likelihood == self._likelihood[index]:
+                    predecessors.push_back(alternative.predecessor)
         return self._to_nodes(predecessors)
 
     cdef void _find_predecessors(self) noexcept nogil:
         """Set the predecessor of every node on a likeliest walk to it (Dijkstra 1959).
 
         At the start of a walk, that is the node itself; without a walk, -1. Other predecessors of the same likelihood
-        are added to ``_predecessors``.
+        are added to ``_other_predecessors``.
         """
         cdef priority_queue[pair[double, int64_t]] queue
         cdef pair[double, int64_t] likeliest
@@ -312,7 +314,7 @@ cdef class ForwardPush:
         cdef Predecessor alternative
         self._likelihood.assign(self._nodes.size(), 0)
         self._predecessor.assign(self._nodes.size(), -1)
-        self._predecessors.clear()
+        self._other_predecessors.clear()
         for i in range(self._seeds.size()):
             self._likelihood[self._seeds[i]] = self._seed_shares[i]
             self._predecessor[self._seeds[i]] = self._seeds[i]
@@ -321,7 +323,7 @@ cdef class ForwardPush:
             likeliest = queue.top()
             queue.pop()
             if likeliest.first < self._likelihood[likeliest.second]:
-                continue
+                continue  # a likelier walk to the node was found after this entry was queued
             for j in range(self._begin[likeliest.second], self._end[likeliest.second]):
                 likelihood = likeliest.first * (1 - self._restart) * self._shares[j]
                 neighbor = self._neighbors[j]
@@ -332,7 +334,7 @@ cdef class ForwardPush:
                 elif likelihood == self._likelihood[neighbor] and likelihood > 0:
                     alternative.node, alternative.predecessor = neighbor, likeliest.second
                     alternative.likelihood = likelihood
-                    self._predecessors.push_back(alternative)
+                    self._other_predecessors.push_back(alternative)
 
     cdef object _to_nodes(self, const vector[int64_t]& indexes):
         """Return the nodes with these internal indexes as an array (u64)."""

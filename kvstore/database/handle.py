@@ -43,7 +43,7 @@ class Handle(Queryable):
         """Open a handle of ``store``; ``session`` are the initial settings of its session (None: the defaults)."""
         self._session = Session(store, readonly=readonly or store.environment.readonly, settings=session)
         #: The handles that :meth:`session` returned; closing this one closes them.
-        self._sessions: weakref.WeakSet[Handle] = weakref.WeakSet()
+        self._child_sessions: weakref.WeakSet[Handle] = weakref.WeakSet()
         #: The transaction begun last; only its thread can use it.
         self._last_transaction: weakref.ref[Transaction] | None = None
         #: The transaction that BEGIN opened in each thread. When a thread ends, its transaction is rolled back.
@@ -99,7 +99,7 @@ class Handle(Queryable):
         own_session = self._session
         own_session.environment.require_open()
         session = type(self)(own_session.store, readonly=own_session.readonly, session=own_session.settings)
-        self._sessions.add(session)
+        self._child_sessions.add(session)
         return session
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Handle(Queryable):
             return
         self._closing = True
         try:
-            for session in list(self._sessions):
+            for session in list(self._child_sessions):
                 session.close()
             self._roll_back()
             self._session.store.remove_handle(self)

@@ -55,11 +55,11 @@ class IndexManager:
         """Manage the indexes of a store; ``embed`` returns the vectors of texts."""
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
-        self._builder = IndexBuilder(open_indexes.environment, settings, embed)
+        self._file_builder = IndexBuilder(open_indexes.environment, settings, embed)
         self._generations = GenerationBuilder(open_indexes, settings, embed)
         maintained = MaintainedIndexBuilder(open_indexes.environment, settings, embed)
         self._builders: list[tuple[Any, IndexFiller]] = [
-            (FileIndex, self._builder),
+            (FileIndex, self._file_builder),
             (MaintainedIndex, maintained),
             (GenerationIndex, self._generations),
         ]
@@ -185,9 +185,9 @@ class IndexManager:
         if next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:
-            if self._builder.find_needed_record(kind) is not None:
+            if self._file_builder.find_needed_record(kind) is not None:
                 return True
-            self._next_due_chunk[kind.name] = self._builder.compute_next_needed_chunk(kind)
+            self._next_due_chunk[kind.name] = self._file_builder.compute_next_needed_chunk(kind)
             return False
         except KvstoreError as error:
             return self._record_failure(kind, error)
@@ -208,12 +208,12 @@ class IndexManager:
 
     def _extend_if_due(self, kind: FileIndex[Any, Any]) -> bool:
         """Extend an index file if that is due; return False if it is not due or nothing changed."""
-        record = self._builder.find_needed_record(kind)
+        record = self._file_builder.find_needed_record(kind)
         if record is None:
             return False
-        next_chunk, self._next_due_chunk[kind.name] = self._builder.compute_next_due_chunk(kind, record)
+        next_chunk, self._next_due_chunk[kind.name] = self._file_builder.compute_next_due_chunk(kind, record)
         is_due = self._next_due_chunk[kind.name] <= next_chunk
-        return is_due and self._builder.refresh(kind, is_cancelled=self._is_cancelled)
+        return is_due and self._file_builder.refresh(kind, is_cancelled=self._is_cancelled)
 
     def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         """Log a failed extension, and record it for the status of the index. Return False: nothing was extended."""

@@ -316,29 +316,29 @@ class VectorWriter(Vectors):
         super().__init__(view, dimension, space)
         self._write_view = view
         self._dirty: dict[int, _VectorBlock] = {}  # changed blocks, by number
-        self._open_blocks: list[int] | None = None  # blocks with free rows; None: not listed yet
+        self._blocks_with_room: list[int] | None = None  # blocks with free rows; None: not listed yet
 
     def add(self, id: int, vector: npt.ArrayLike, next_block: int) -> tuple[int, int]:
         """Store the vector of an id and return its block and row.
 
         ``next_block`` is the number of the block to create if all are full.
         """
-        if self._open_blocks is None:
-            self._open_blocks = self._list_blocks_with_room()
-        if not self._open_blocks:
+        if self._blocks_with_room is None:
+            self._blocks_with_room = self._list_blocks_with_room()
+        if not self._blocks_with_room:
             buffer = bytearray(self._block_size)
             block = self._block_type(buffer, self.dimension, self._rows_per_block)
             block.ids[:] = FREE_ID
             self._dirty[next_block] = block
-            self._open_blocks.append(next_block)
-        block_number = self._open_blocks[-1]
+            self._blocks_with_room.append(next_block)
+        block_number = self._blocks_with_room[-1]
         block = self._get_private_block(block_number)
         free_rows = (block.ids == FREE_ID).nonzero()[0]
         row = int(free_rows[0])
         block.ids[row] = id
         block.put(row, vector)
         if len(free_rows) == 1:
-            self._open_blocks.pop()
+            self._blocks_with_room.pop()
         return block_number, row
 
     def _list_blocks_with_room(self) -> list[int]:
@@ -353,8 +353,8 @@ class VectorWriter(Vectors):
     def remove(self, block_number: int, row: int) -> None:
         """Free one row of a block."""
         block = self._get_private_block(block_number)
-        if self._open_blocks is not None and not (block.ids == FREE_ID).any():
-            self._open_blocks.append(block_number)
+        if self._blocks_with_room is not None and not (block.ids == FREE_ID).any():
+            self._blocks_with_room.append(block_number)
         block.clear(row)
 
     def empty_last_blocks(self, max_blocks: int) -> list[tuple[int, int, int]]:
@@ -367,7 +367,7 @@ class VectorWriter(Vectors):
             int(records.U32.unpack(key)[0]): int(_FREE_COUNT_STRUCT.unpack(value)[0]) for key, value in free_records
         }
         num_free = sum(free_counts.values())
-        self._open_blocks = self._list_blocks_with_room()
+        self._blocks_with_room = self._list_blocks_with_room()
         moves: list[tuple[int, int, int]] = []
         last_records = itertools.islice(self._view.scan(self.space.blocks, reverse=True), max_blocks)
         for block_number in [int(records.U32.unpack(key)[0]) for key, _ in last_records]:
@@ -403,7 +403,7 @@ class VectorWriter(Vectors):
             else:
                 self._write_view.delete(self.space.free_rows, key)
         self._dirty.clear()
-        self._open_blocks = None
+        self._blocks_with_room = None
 
     def gather(self, locations: VectorLocations) -> Matrix:
         """Return the vectors at (block, row) locations; changed blocks are read from memory."""
