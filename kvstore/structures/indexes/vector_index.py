@@ -42,9 +42,9 @@ from ..vectors.hnsw import (
     make_unlinked_graph,
 )
 from ..vectors.vector_cache import (
-    CachedVectors,
     ChangeRanges,
     VectorCache,
+    VectorCacheContent,
     VectorPart,
     extend_coverage,
     find_covered_stop,
@@ -188,7 +188,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
         if list(map(len, segments)) != stored.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
-        newer_vectors = VectorCache(CachedVectors(coverage))  # it caches vectors of chunks that are not covered
+        newer_vectors = VectorCache(VectorCacheContent(coverage))  # empty; for chunks that are not covered
         return ChunkSegments(segments, stored.parts, coverage, stored.head["options"], newer_vectors)
 
     def bind(self, content: ChunkSegments, record: IndexRecord, state: State) -> ChunkSegments:
@@ -403,7 +403,7 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
                 return list(state.vectors.scan())
             parts = [state.vectors.read_all()] if chunks else []
             if parts:
-                cache.vectors = CachedVectors(((change, state.counters.next_chunk),), tuple(parts))
+                cache.vectors = VectorCacheContent(((change, state.counters.next_chunk),), tuple(parts))
     return parts
 
 

@@ -45,7 +45,7 @@ def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRan
 
 
 @dataclass(frozen=True)
-class CachedVectors:
+class VectorCacheContent:
     """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
 
     coverage: ChangeRanges
@@ -71,13 +71,13 @@ class CachedVectors:
         """For each part, its row numbers in order of ascending id."""
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
-    def extend(self, new_vectors: VectorPart, change: int, stop: int) -> CachedVectors:
+    def extend(self, new_vectors: VectorPart, change: int, stop: int) -> VectorCacheContent:
         """Return a cache with ``new_vectors`` added, which has all chunks below ``stop`` of the state at ``change``."""
         parts = [*self.parts, new_vectors]
         # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
         while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
             parts[-2:] = [concatenate_parts(parts[-2:])]
-        return CachedVectors(extend_coverage(self.coverage, change, stop), tuple(parts))
+        return VectorCacheContent(extend_coverage(self.coverage, change, stop), tuple(parts))
 
 
 @dataclass
@@ -87,7 +87,7 @@ class VectorCache:
     ``limit`` is the maximum size in bytes. The vectors of a larger store are not cached, but read for every search.
     """
 
-    vectors: CachedVectors | None = None
+    vectors: VectorCacheContent | None = None
     limit: int = 1 << 30
     lock: threading.Lock = field(default_factory=threading.Lock)
 
