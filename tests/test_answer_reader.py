@@ -251,13 +251,6 @@ def test_a_list_is_read_with_the_sentence_that_introduces_it(reader: AnswerReade
     assert "Arnold Quill" in answer.text and "Ada Berg" in answer.text, answer.text
 
 
-def test_a_sentence_that_introduces_only_a_paragraph_is_not_read(reader: AnswerReader, tmp_path: Path) -> None:
-    with kvstore.open(tmp_path / "mail") as store:
-        text = "We start in April.\n\nOn 17 March 2026, Ruth Imrie wrote:\n\n> When does the work on the roof start?\n"
-        store.put("mail", text, title="Roof", format="markdown")
-        assert "Imrie wrote" not in store.ask("When did Ruth Imrie work on the roof?").text
-
-
 def test_a_row_of_a_table_answers_only_about_its_cells(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "prices") as store:
         rows = ("Item | Hire | Deposit", "---|---|---", "Tile cutter | 3 EUR | 20 EUR", "Sander | 22 EUR | 150 EUR")

@@ -145,7 +145,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
     candidates = {
         (passage_index, index): is_missing_in(passages[passage_index].snippets, index)
         for passage_index, index in list_candidates(passages)
-        if not _introduces_nothing(passages[passage_index].snippets, index)
+        if not passages[passage_index].snippets[index].is_question
     }
     scores = {position: estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
@@ -155,13 +155,6 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
         if len(windows) == MAX_WINDOWS:
             break
     return list(windows.values())
-
-
-def _introduces_nothing(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if a snippet is a question, or ends with a colon without a list, table or code after it."""
-    snippet = snippets[index]
-    is_alone = find_required_span(snippets, index)[1] == index
-    return snippet.is_question or (snippet.is_lead_in and snippet.text.endswith(":") and is_alone)
 
 
 def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
