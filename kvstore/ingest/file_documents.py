@@ -118,9 +118,10 @@ def make_failure(place: str, error: Exception | str) -> Failure:
 
     A line number after the file name, as in ``rows.csv:3``, is part of the place.
     """
-    position = re.match(rf"{re.escape(place)}:\d+(?=: )", str(error))
-    place = position[0] if position else place
-    return Failure(place, str(error).removeprefix(f"{place}: ").removeprefix(f"{place!r}: "))
+    message = str(error)
+    position = re.match(rf"{re.escape(place)}:\d+(?=: )", message)
+    location = position[0] if position else place
+    return Failure(location, message.removeprefix(f"{location}: ").removeprefix(f"{place!r}: "))
 
 
 def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
