@@ -14,10 +14,10 @@ import pytest
 TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
 from peers import rows  # noqa: E402
-from peers.bars import iter_bar_results  # noqa: E402
 from peers.corpus import DIMENSION, Corpus  # noqa: E402
 from peers.peer import Peer, Results  # noqa: E402
 from peers.systems import NAMES, find_missing_modules  # noqa: E402
+from peers.targets import iter_target_results  # noqa: E402
 
 PASSAGES = 60
 
@@ -111,16 +111,16 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
         "sqlite-vec": {"filter_1_ms": 2.5},
         "tantivy": {"bm25_ms": 2.0},
     }
-    found = {bar.figure: (bar.bar, bar.met) for bar in iter_bar_results(figures, ["kvstore"], 1)}
+    found = {result.figure: (result.limit, result.is_met) for result in iter_target_results(figures, ["kvstore"], 1)}
     assert found["filter_1_ms"] == (2.5, False)
     assert found["filter_1_recall"] == (0.99, False)
     assert found["disk_ratio"] == (2.0, True)
     assert found["delete_s"] == (1, False)
     assert "bm25_ms" not in found and "load_s" not in found
-    found = {bar.figure: (bar.bar, bar.met) for bar in iter_bar_results(figures, ["kvstore"], 10)}
+    found = {result.figure: (result.limit, result.is_met) for result in iter_target_results(figures, ["kvstore"], 10)}
     assert found["bm25_ms"] == (2.6, True) and found["delete_s"] == (10, True)
-    grown = list(iter_bar_results({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
-    assert [(bar.bar, bar.met) for bar in grown] == [(2, False)]
+    grown = list(iter_target_results({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
+    assert [(result.limit, result.is_met) for result in grown] == [(2, False)]
 
 
 @pytest.mark.slow

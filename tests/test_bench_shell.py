@@ -18,6 +18,6 @@ def test_it_reports_all_figures() -> None:
     done = subprocess.run([sys.executable, str(TOOL), *sizes, "--json"], capture_output=True, text=True, timeout=300)
     figures = json.loads(done.stdout)
     assert done.returncode == (1 if figures["missed"] else 0)
-    assert set(figures["bars"]) <= set(figures)
+    assert set(figures["targets"]) <= set(figures)
     assert figures["chunks"] >= 100
-    assert all(figures[name] > 0 for name in figures["bars"])
+    assert all(figures[name] > 0 for name in figures["targets"])

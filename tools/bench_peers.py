@@ -19,9 +19,9 @@ JSON, ``*_disk_written_*`` are those that the kernel attributes to the disk, in 
 of resident pages, including mapped files, above that of an interpreter that reads the same documents. ``growth`` loads
 10,000 and 100,000 documents (``--growth``) and computes the ratio of the times of a question.
 
-Out: a table per size, and the targets of :mod:`peers.bars` with the result for kvstore; with ``--json`` a file with all
-figures: ``sizes`` (by number of passages, then system, then figure), ``growth``, ``bars``, ``versions``, ``setup``,
-``measured_on``, ``not_run``. ``tools/peers_tables.py`` generates the tables of the documentation from it.
+Out: a table per size, and the targets of :mod:`peers.targets` with the result for kvstore; with ``--json`` a file with
+all figures: ``sizes`` (by number of passages, then system, then figure), ``growth``, ``targets``, ``versions``,
+``setup``, ``measured_on``, ``not_run``. ``tools/peers_tables.py`` generates the tables of the documentation from it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from typing import Any
 
 import click
 from measured_on import describe_environment
-from peers.bars import BarResult, iter_bar_results
 from peers.corpus import EMBEDDER, Corpus
 from peers.rows import ROWS, Figures
 from peers.systems import NAMES, find_missing_modules, get_version, load_system
+from peers.targets import TargetResult, iter_target_results
 
 TOOLS = Path(__file__).resolve().parent
 ALL_ROWS = ("load", *ROWS, "open", "growth")
@@ -302,17 +302,17 @@ def main(
                     run.measure(column, corpus, list(GROWTH_ROWS))
             growth = _compute_growth(*(run.sizes[count] for count in growth_counts))
         kvstore_labels = [column.label for column in columns if column.name == "kvstore"]
-        bars = [
-            bar
+        target_results = [
+            result
             for count, figures in run.sizes.items()
             if count % passages == 0
-            for bar in iter_bar_results(figures, kvstore_labels, count // passages)
+            for result in iter_target_results(figures, kvstore_labels, count // passages)
         ]
-        bars += iter_bar_results(growth, kvstore_labels, None)
+        target_results += iter_target_results(growth, kvstore_labels, None)
         result = {
             "sizes": run.sizes,
             "growth": growth,
-            "bars": [asdict(bar) for bar in bars],
+            "targets": [asdict(result) for result in target_results],
             "versions": {column.name: get_version(column.name) for column in columns},
             "measured_on": asdict(environment),
             "setup": {column.name: load_system(column.name).setup for column in columns},
@@ -325,7 +325,7 @@ def main(
         _print_figures(f"{count:,} passages", figures_by_system, labels)
     if growth:
         _print_figures("times as long at {1:,} passages as at {0:,}".format(*growth_counts), growth, labels)
-    _print_bars(bars)
+    _print_targets(target_results)
     for reason in run.not_run:
         click.echo(f"not run: {reason}")
 
@@ -360,15 +360,16 @@ def _print_figures(title: str, figures: dict[str, Figures], labels: list[str]) -
             click.echo(f"{figure_label:52}" + "".join(f"{_format_value(value):>11}" for value in values))
 
 
-def _print_bars(bars: list[BarResult]) -> None:
+def _print_targets(results: list[TargetResult]) -> None:
     """Print the measured value and the limit of each target."""
-    if bars:
-        click.echo(f"\n{'bar':52}{'':>11}{'measured':>11}{'bar':>13}")
-    for bar in bars:
-        comparison = "growth" if bar.size is None else f"×{bar.size}"
-        label = f"{bar.figure}, {comparison}"
-        figures = f"{_format_value(bar.measured):>11}{'≥' if bar.least else '≤':>3}{_format_value(bar.bar):>10}"
-        click.echo(f"{label:52}{bar.system:>11}{figures}  {'met' if bar.met else 'NOT MET'}")
+    if results:
+        click.echo(f"\n{'target':52}{'':>11}{'measured':>11}{'limit':>13}")
+    for result in results:
+        comparison = "growth" if result.size is None else f"×{result.size}"
+        label = f"{result.figure}, {comparison}"
+        limit = f"{'≥' if result.is_minimum else '≤':>3}{_format_value(result.limit):>10}"
+        verdict = "met" if result.is_met else "NOT MET"
+        click.echo(f"{label:52}{result.system:>11}{_format_value(result.measured):>11}{limit}  {verdict}")
 
 
 def _format_value(value: float | None) -> str:

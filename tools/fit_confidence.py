@@ -179,17 +179,13 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
     The store is also asked its own questions without the documents that answer them, if the set needs whole documents.
     """
     all_features = []
-    for other_store in [
-        *other_stores,
-        *(
-            [AskedStore(asked_store.name, asked_store.store, make_unanswerable_sets(asked_store.own_sets))]
-            if asked_store.manual
-            else []
-        ),
-    ]:
+    # Questions about the same data set are left out, because this store may answer them.
+    question_sources = [store for store in other_stores if store is asked_store or store.origin != asked_store.origin]
+    if asked_store.manual:
+        unanswerable_sets = make_unanswerable_sets(asked_store.own_sets)
+        question_sources.append(AskedStore(asked_store.name, asked_store.store, unanswerable_sets))
+    for other_store in question_sources:
         is_own = other_store is asked_store
-        if other_store.origin == asked_store.origin and other_store in other_stores and not is_own:
-            continue
         for questions in other_store.own_sets:
             interval = 1 if is_own else max(1, len(questions.questions) // _MAX_FOREIGN_QUESTIONS)
             for index, question in enumerate(questions.questions[::interval]):
@@ -252,6 +248,7 @@ def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int)
     gold_indexes = [
         passage_index for passage_index, passage in enumerate(question_set.passages) if passage["id"] in question.gold
     ]
+    # The other passages are neighbors of the first gold one, from three before it.
     following = range(max(0, gold_indexes[0] - 3), len(question_set.passages))
     indexes = list(dict.fromkeys([*gold_indexes, *following]))[:_NUM_SMALL_STORE_PASSAGES]
     stored_keys = {question_set.passages[passage_index]["id"] for passage_index in indexes}
@@ -263,12 +260,14 @@ def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int)
                     passage = question_set.passages[passage_index]
                     transaction.put(passage["id"], passage["text"], title=passage.get("title"))
         interval = max(1, len(question_set.questions) // _MAX_SMALL_STORE_QUESTIONS)
-        for passage_index, other in enumerate([question, *question_set.questions[::interval]]):
+        for question_index, other in enumerate([question, *question_set.questions[::interval]]):
             if other.gold <= stored_keys or other.gold.isdisjoint(stored_keys):
                 is_own = other.gold <= stored_keys
                 labels = ("small", question_set.name, question_set.name, question_set.name)
                 all_features.append(
-                    compute_features(store, labels, other.text, is_own, (passage_index + store_index) % 2 == 0)
+                    compute_features(
+                        store, labels, other.text, is_own, is_tuning=(question_index + store_index) % 2 == 0
+                    )
                 )
     return all_features
 
@@ -283,8 +282,8 @@ def compute_features(
 ) -> QuestionFeatures:
     """Return one question with the features of its confidence in a store.
 
-    ``labels`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of :class:`QuestionFeatures`;
-    ``where`` restricts the search.
+    ``labels`` are the fields ``store``, ``questions``, ``set`` and ``question_set`` of :class:`QuestionFeatures`,
+    which also defines ``is_own`` and ``is_tuning``; ``where`` restricts the search.
     """
     _, confidence = store.weigh(text, where=where)
     feature_names = sorted((SIMILARITY_WEIGHTS.keys() | WORD_WEIGHTS.keys()) - {"constant"})

@@ -54,7 +54,7 @@ def measure_load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
 
 def measure_vector_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure vector search: time, memory of the process, and recall."""
-    queries = [(question, "", 0) for question in corpus.read_questions()]
+    queries = _list_unfiltered_queries(corpus)
     figures, results = _measure_queries(
         peer, "vector", queries, lambda question, *_: peer.search_by_vector(question.vector, TOP)
     )
@@ -80,13 +80,13 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
 
 def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words with BM25."""
-    queries = [(question, "", 0) for question in corpus.read_questions()]
+    queries = _list_unfiltered_queries(corpus)
     return _measure_queries(peer, "bm25", queries, lambda question, *_: peer.search_by_words(question.text, TOP))[0]
 
 
 def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words and vectors together."""
-    queries = [(question, "", 0) for question in corpus.read_questions()]
+    queries = _list_unfiltered_queries(corpus)
     return _measure_queries(
         peer, "hybrid", queries, lambda question, *_: peer.search_hybrid(question.text, question.vector, TOP)
     )[0]
@@ -94,7 +94,7 @@ def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
 
 def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     """Measure the strategies that only this system has."""
-    queries = [(question, "", 0) for question in corpus.read_questions()]
+    queries = _list_unfiltered_queries(corpus)
     figures: Figures = {}
     peer.open()
     names = list(peer.list_strategies())
@@ -175,7 +175,13 @@ def _measure_written_bytes(name: str, unit: str, written_before: tuple[int, int]
     }
 
 
+#: A question with the field and the value of its filter; the field is empty without one.
 Query = tuple[Question, str, int]
+
+
+def _list_unfiltered_queries(corpus: Corpus) -> list[Query]:
+    """Return a query without a filter for each question of the corpus."""
+    return [(question, "", 0) for question in corpus.read_questions()]
 
 
 def _measure_queries(
