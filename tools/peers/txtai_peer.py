@@ -60,7 +60,7 @@ class Txtai(Peer):
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
-        return self._search("?", vector, top, 1.0)
+        return self._search("?", vector, top, weights=1.0)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
@@ -74,11 +74,11 @@ class Txtai(Peer):
 
     def search_by_words(self, question: str, top: int) -> Results:
         """Return the ``top`` documents for a question by BM25, best first."""
-        return self._search(question, bytes(4 * 384), top, 0.0)
+        return self._search(question, bytes(4 * 384), top, weights=0.0)
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents for a question and its vector, best first."""
-        return self._search(question, vector, top, None)
+        return self._search(question, vector, top, weights=None)
 
     def replace(self, document: Document, vector: bytes) -> None:
         """Replace the document with the same key."""
@@ -100,7 +100,7 @@ class Txtai(Peer):
         self.delete_keys([row["id"] for row in rows])
 
     def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Results:
-        """Search with a question and its vector; ``weights`` is the share of the vectors in a hybrid query.
+        """Search with a question and its vector; ``weights`` is the share of the vectors (None: that of txtai).
 
         txtai computes vectors by a function of the text, so the vector is stored where that function finds it.
         """
