@@ -54,10 +54,10 @@ def main(data: Path, copies: int, limit_corpus: int | None, epsilon: float) -> N
 
 
 def store_copy(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) -> None:
-    """Store the passages; in a copy other than 0, every word is altered."""
+    """Store the passages; in a copy other than 0, every word is altered, so that copies share no entities."""
 
     def alter_words(text: str) -> str:
-        """Append a suffix of the copy to every word."""
+        """Append the number of the copy to every word."""
         return _WORD.sub(lambda match: f"{match.group()}q{copy}", text) if copy else text
 
     with store.transaction() as transaction:

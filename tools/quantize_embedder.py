@@ -133,7 +133,10 @@ class _QuantizedGraph(QuantizedBertGraph):
         return quantized, column_scales.astype(np.float32), bias.astype(np.float32)
 
     def _compute_input_scales(self, name: str) -> Array:
-        """Return the scale of each input channel, with a geometric mean of 1; layers with the same input share it."""
+        """Return the SmoothQuant scale of each input channel of a layer, with a geometric mean of 1.
+
+        ``name`` is never "key" or "value": these layers have the input of "query", and use its scales.
+        """
         statistics = self._statistics[name]
         prefix, _, layer = name.rpartition(".")
         layer_names = (

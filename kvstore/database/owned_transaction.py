@@ -155,10 +155,11 @@ class BatchedChanges:
         return None if is_replaced else fact.find(self.state, key)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact. Replace the existing value or, with ``keep_existing``, merge into it.
+        """Store a fact. Replace the existing value, or merge into it if ``keep_existing`` or the fact is cumulative.
 
-        Returns True if that changes anything. The document of a fact about a document must exist. Raises InputError if
-        the fact contradicts existing facts.
+        An empty value deletes the fact. If the fact is part of the embedded text, the document is embedded again.
+        Returns True if anything changes. The document of a fact about a document must exist. Raises InputError if the
+        fact contradicts existing facts.
         """
         existing = self.find_fact(fact, key)
         is_merged = keep_existing or fact.is_cumulative

@@ -188,11 +188,11 @@ def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutlin
 def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline], known_stems: Set[str]) -> bool:
     """True if a statement consists of whole parts of some sentences, or of a clause of a single sentence, in order.
 
-    It has the first part of the first sentence or clause, and a part of the last sentence. A statement that counts has
-    all parts, which can be what is counted, and so has one with a subordinate clause. ``known_stems`` are beginnings of
-    the stems of names that can replace a pronoun.
+    It has the first part of the first sentence or clause, and a part of the last sentence. A statement with a count or
+    a subordinate clause has every part, because a part left out could change what is counted. ``known_stems`` are
+    prefixes of the stems of names that can replace a pronoun.
     """
-    # "Her wife" is not "his wife".
+    # A pronoun that no sentence has would refer to somebody else: "her wife" is not "his wife".
     if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
         return False
     parts = [part for sentence in sentences for part in sentence.parts]

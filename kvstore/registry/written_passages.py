@@ -270,7 +270,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
     def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
-        """Yield a comment for the dump if texts of a model are stored, because no statement creates them."""
+        """Yield a comment for the dump that counts the documents with texts of a model, which no statement creates."""
         num_documents = state.lmdb.count(self.tables[0])
         if num_documents:
             documents = f"{num_documents:,} document{'' if num_documents == 1 else 's'}"

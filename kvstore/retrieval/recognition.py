@@ -95,7 +95,10 @@ def recognize_entities(query: Query) -> list[Seed]:
 
 
 def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
-    """Record the recognized entities in a step's notes, and count a lookup of each (its temperature)."""
+    """List the recognized entities in a step's notes, and count a lookup of each.
+
+    The number of lookups is the entity's temperature of CFT-RAG, section 3.
+    """
     query.count_hits(seed.key for seed in seeds)
     step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
     step.count = len(seeds)

@@ -102,9 +102,10 @@ def compute_answer_outcomes(
 ) -> list[Outcome]:
     """Measure the answers of ASK to every question with a known answer or spans; times are those of whole answers.
 
-    In addition to :func:`compute_answer_measures`: ``words``, their number; ``contains``, if it contains the expected
-    answer (not for yes and no); ``cited``, the share of the characters of the spans that the citations cover;
-    ``answered``, if the store did not abstain, and ``confidence``. An abstention contains and cites nothing.
+    In addition to :func:`compute_answer_measures`: ``words``, the length of the answer without citations; ``contains``,
+    1 if the answer contains the expected answer (not for yes and no); ``cited``, the share of the characters of the
+    spans that the citations cover; ``false_citations``, 1 if a citation was dropped; ``answered``, 1 if the store did
+    not abstain; and ``confidence``. An abstention contains and cites nothing.
     """
     measured_questions = [question for question in questions.questions if question.answer or question.spans]
     vectors = make_token_embedder(store)

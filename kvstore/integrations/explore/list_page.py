@@ -70,9 +70,9 @@ class RowList:
 
 
 def build_level_list(request: PageRequest, index: str, columns: str, order: str) -> PageContent:
-    """Return the rows of an index that contain ``q`` in their title or text, and the levels of the index.
+    """Return a page of the rows of an index, filtered by ``q`` in title or text and by ``level`` of the request.
 
-    ``level`` of the request selects a level. If the index is not built, there are no rows.
+    ``columns`` and ``order`` are SQL. If the index is not built, the content has no rows, but the number of documents.
     """
     if index not in list_built_indexes(request.store):
         return {"index": index, "is_built": False, "documents": len(request.store)}

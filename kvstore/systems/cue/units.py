@@ -284,10 +284,10 @@ class Units:
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
-        """Return the entities that a unit's own text mentions by name, not only in lower case.
+        """Return the entities that a unit's own text mentions at least once with a capital, as a name.
 
-        They are those of the stored mentions of its chunk that lie in the unit. The text of a unit that a model wrote
-        is not stored with mentions, so names are recognized in it.
+        For a unit that a rule split from a chunk, they are those of the chunk's stored mentions that lie in the unit.
+        The text of a unit that a model wrote has no stored mentions, so its names are recognized here.
         """
         if unit.source == RULE:
             spans = _list_spans(unit)

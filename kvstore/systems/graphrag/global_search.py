@@ -75,7 +75,10 @@ class GlobalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence whose hits are reports of the best-matching communities and of unassigned chunks."""
+        """Return evidence whose hits are reports of the best-matching communities and of unassigned chunks.
+
+        An overview question is answered from the coarsest communities only.
+        """
         scoring = _CommunityScoring(query)
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
