@@ -148,7 +148,7 @@ def _write(folder: Path, *texts: str) -> Path:
 def test_the_remark_says_how_to_get_the_embedder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(document_languages, "is_installed", lambda: False)
+    monkeypatch.setattr(document_languages, "is_multilingual_embedder_installed", lambda: False)
     with kvstore.open(tmp_path / "store") as store:
         *_, remark = store.ingest(_write(tmp_path / "files", *texts)).remarks
         assert store.settings.embedder == "all-MiniLM-L6-v2"

@@ -18,7 +18,7 @@ from kvstore.structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, V
 from kvstore_cext.vector_rows import gather_rows
 
 DIMENSION = 300
-QUANTISED = VectorSpace("units", "units_vectors", "units_vector_space", quantised=True)
+QUANTIZED = VectorSpace("units", "units_vectors", "units_vector_space", quantized=True)
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def make_vectors(count: int) -> Matrix:
 
 
 @settings(deadline=None, max_examples=num_examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(written=st.integers(0, 60), further=st.integers(0, 20), quantised=st.booleans(), data=st.data())
+@given(written=st.integers(0, 60), further=st.integers(0, 20), quantized=st.booleans(), data=st.data())
 def test_vectors_are_gathered_in_any_order(
-    environment: Environment, written: int, further: int, quantised: bool, data: st.DataObject
+    environment: Environment, written: int, further: int, quantized: bool, data: st.DataObject
 ) -> None:
-    space = QUANTISED if quantised else CHUNK_VECTORS
+    space = QUANTIZED if quantized else CHUNK_VECTORS
     vectors = make_vectors(written + further)
     wanted = data.draw(st.lists(st.integers(0, len(vectors) - 1), max_size=90)) if len(vectors) else []
     places: list[tuple[int, int]] = []
@@ -57,7 +57,7 @@ def test_vectors_are_gathered_in_any_order(
             stored = Vectors(snapshot, DIMENSION, space, verified)
             found = stored.gather(np.array([places[row] for row in wanted], np.int64).reshape(-1, 2))
             assert found.tobytes() == before.tobytes()
-    if quantised:
+    if quantized:
         assert np.allclose(before, vectors[wanted], atol=2e-3)
     else:
         assert before.tobytes() == vectors[wanted].tobytes()
