@@ -10,7 +10,8 @@ TEXT = (
     "Ann Lee founded the choir of Rome in 1802. The mill was built by Bo Ray. Born in Oslo, Carl Berg sails. "
     "The capital of Norway is Oslo. In 1990, Eva Dahl bought the pier. She painted it red. "
     "Kent, a county of England, has 36 mills, which grind corn for Anna Lind. Locomotives pull wagons. "
-    "The film was made by Dan Fox, directed by Bo Ray and based on a book."
+    "The film was made by Dan Fox, directed by Bo Ray and based on a book. "
+    "Finn Moe is a Danish comics writer and editor. Ida Krog is the Reva Holt professor of law."
 )
 
 
@@ -31,6 +32,8 @@ TEXT = (
         ("Kent", "has", "36 mills"),
         ("Locomotives", "pull", "wagons"),
         ("film", "directed by", "Bo Ray"),
+        ("Finn Moe", "is", "comics writer"),
+        ("Finn Moe", "is", "editor"),
     ],
 )
 def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
@@ -55,6 +58,8 @@ def test_a_sentence_relates_the_parts(triple: tuple[str, str, str]) -> None:
         (("Kent", "has", "Anna Lind"), "in this order"),
         (("Ann Lee", "founded", "in 1802"), "not a name or a short term"),
         (("Ann Lee", "founded the choir of Rome and sang in it", "Rome"), "at most 7 words"),
+        (("Finn Moe", "is", "comic"), "in this order"),  # "comics" only modifies "writer"
+        (("Ida Krog", "is", "reva"), "in this order"),
         (("Ann Lee", "founded", "Ann Lee"), "repeats its words"),
         (("Ann Lee", "Ann", "Rome"), "repeats its words|has no verb"),
     ],
@@ -71,3 +76,10 @@ def test_other_languages_need_the_subject_before_the_object() -> None:
         check_triple("Müller", "besucht", "Anna Lind", text)
     check_triple("Anna Lind", "besucht", "Müller", "Am 3. Mai hat Anna Lind z. B. Herrn und Frau Dr. Müller besucht.")
     check_triple("東京", "首都", "日本", "日本の首都は東京です。")
+
+
+def test_only_the_title_can_be_the_subject_of_a_sentence_that_does_not_name_it() -> None:
+    text = "From 1999 to 2008, the job was an investigative one. It is a film of 1999."
+    check_triple("The Tower", "is", "film", text, title="The Tower")
+    with pytest.raises(ValueError, match="in this order"):
+        check_triple("The Tower", "was", "investigated", text, title="Lowell Bergman")

@@ -15,6 +15,7 @@ from itertools import pairwise, product
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.languages import detect_language
 from ..text.normalize import fold_case
+from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
 from .english_words import (
@@ -27,6 +28,8 @@ from .english_words import (
     RELATIVE_PRONOUNS,
 )
 from .statement_support import PRONOUNS, list_content_stems, to_stem
+
+_PUNCTUATION_PATTERN = compile_lazily(r"[,;:()\"“”–—]")
 
 #: The maximum number of words of a relation, and of a name.
 _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
@@ -50,11 +53,15 @@ _IMPLIED: _Span = (-1, -1)
 
 @frozen_dataclass
 class _OrderedSentence:
-    """The words of a sentence as written, in normal form, and as stems."""
+    """The words of a sentence as written, in normal form, and as stems.
+
+    ``ends`` are the positions of the words before a punctuation mark.
+    """
 
     written_words: Sequence[str]
     words: Sequence[str]
     stems: Sequence[str]
+    ends: Set[int]
 
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
         """Return the spans that have, in order, all of ``stems`` that are in the sentence; empty if less than half are.
@@ -75,6 +82,18 @@ class _OrderedSentence:
                 if 0 <= end - start < len(present) + max_other_words:
                     spans.append((start, end))
         return spans
+
+    def ends_noun_phrase(self, position: int) -> bool:
+        """True if the word at a position is not followed by a noun, which it would only modify ("comics writer")."""
+        if position in self.ends or position + 1 >= len(self.words):
+            return True
+        word = self.words[position + 1]
+        is_verb = word in IRREGULAR_VERBS or word.endswith((*PAST_ENDINGS, *PRESENT_ENDINGS))
+        return word in FUNCTION_WORDS or word in PREPOSITIONS or is_verb or word.endswith("ly") or word.isdigit()
+
+    def writes_without_capitals(self, span: _Span) -> bool:
+        """True if a word of a span, other than the first word of the sentence, is written in lower case."""
+        return any(word.islower() for word in self.written_words[max(1, span[0]) : span[1] + 1]) or span[1] == 0
 
     def has_word(self, words: frozenset[str], start: int, end: int) -> bool:
         """True if one of the words is at a position from ``start`` to before ``end``."""
@@ -100,9 +119,10 @@ class _OrderedText:
     sentences: Sequence[_OrderedSentence]
 
 
-def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
+def check_triple(subject: str, relation: str, object_: str, text: str, *, title: str | None = None) -> None:
     """Raise ValueError unless a sentence of a text relates a subject to an object by its order.
 
+    A sentence that does not name the subject can be about it only if the ``title`` of the text names it.
     :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
     """
     subject_stems, object_stems = map(check_name, (subject, object_))
@@ -119,9 +139,10 @@ def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
     if not source.has_spaces:
         return
+    is_titled = not set(subject_stems).isdisjoint(list_content_stems(title or ""))
     for sentence in source.sentences:
         relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
-        for subject_span, object_span in _iter_name_spans(sentence, subject_stems, object_stems):
+        for subject_span, object_span in _iter_name_spans(sentence, subject_stems, object_stems, is_titled):
             if not source.is_english:
                 has_order = subject_span < object_span
             elif relation_stems:
@@ -130,26 +151,28 @@ def check_triple(subject: str, relation: str, object_: str, text: str) -> None:
                     for relation_span in relation_spans
                 )
             else:
-                has_order = _has_light_order(sentence, subject_span, frozenset(relation_words), object_span)
+                has_order = _has_light_order(sentence, subject_span, frozenset(relation_words), object_span) and not (
+                    object_.islower() and not sentence.writes_without_capitals(object_span)
+                )
             if has_order:
                 return
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
 
 
 def _iter_name_spans(
-    sentence: _OrderedSentence, subject_stems: Sequence[str], object_stems: Sequence[str]
+    sentence: _OrderedSentence, subject_stems: Sequence[str], object_stems: Sequence[str], is_titled: bool
 ) -> Iterator[tuple[_Span, _Span]]:
     """Yield the pairs of separate spans of a subject and an object in a sentence.
 
-    If the sentence lacks a word of a name, a pronoun can stand for it, and the title for a subject. A pronoun at the
-    beginning can always stand for the subject.
+    If the sentence lacks a word of a name, a pronoun can stand for it, and the title for a subject that it names
+    (``is_titled``). A pronoun at the beginning can always stand for the subject.
     """
     pronouns = [(position, position) for position, word in enumerate(sentence.words) if word in PRONOUNS]
     subject_spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
     object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
     pairs = list(product([*subject_spans, *(span for span in pronouns if span == (0, 0))], object_spans))
     if set(subject_stems) <= set(object_stems) or not set(subject_stems) <= set(sentence.stems):
-        pairs += product([_IMPLIED, *pronouns], object_spans)
+        pairs += product([_IMPLIED, *pronouns] if is_titled else pronouns, object_spans)
     if not set(object_stems) <= set(sentence.stems):
         pairs += product(subject_spans, pronouns)
     for subject_span, object_span in pairs:
@@ -182,13 +205,18 @@ def _parse_text(text: str) -> _OrderedText:
     """Return the sentences of a text, which end by the rules of its language."""
     has_spaces = not is_unspaced(text)
     words = segment_words(text)
-    is_english = has_spaces and detect_word_language(words, "english") == "english"
+    word_language = detect_word_language(words, "english")
+    is_english = has_spaces and word_language == "english"
     nouns = {noun for article, noun in pairwise(words) if article in _ARTICLES_AND_CONJUNCTIONS or article.isdigit()}
     sentences = []
-    for start, end in split_sentences(text, None if is_english else detect_language(text)):
-        written_words = split_written_words(text[start:end])
+    for start, end in split_sentences(text, None if is_english else detect_language(text) or word_language):
+        written_words: list[str] = []
+        ends: set[int] = set()
+        for piece in _PUNCTUATION_PATTERN.split(text[start:end]):
+            written_words += split_written_words(piece)
+            ends.add(len(written_words) - 1)
         folded_words = list(map(fold_case, written_words))
-        sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words))))
+        sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
     return _OrderedText(has_spaces, is_english, nouns, sentences)
 
 
@@ -198,8 +226,10 @@ def _has_light_order(
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
     Between them must be a word of the relation, another form of its "be", or nothing but articles. The object must not
-    be in another clause.
+    be in another clause, and not modify a noun after it.
     """
+    if not sentence.ends_noun_phrase(object_[1]):
+        return False
     links = relation_words - _ARTICLES_AND_CONJUNCTIONS
     if links & BE_WORDS:
         links |= BE_WORDS

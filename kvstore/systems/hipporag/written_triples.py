@@ -88,7 +88,7 @@ class _WrittenTriples(WrittenListFact):
         statement = " ".join(triple)
         check(statement, name="a triple", is_title=True)  # like a title, it need not be a sentence
         source.find_supporting(statement)
-        check_triple(*triple, passage.text)
+        check_triple(*triple, passage.text, title=passage.title)
         return "\t".join(triple)
 
     def check_stored_text(self, text: str) -> None:
