@@ -100,7 +100,7 @@ def test_triples_are_supported_by_their_passage_or_reported(filled: kvstore.Stor
     for key, text in TEXTS.items():
         for triple in filled.triples(key):
             assert SourcePassages([text], [key]).find_supporting(" ".join(triple)) == [0]
-            check_triple(*triple, text)
+            check_triple(*triple, text, title=key.title())
 
 
 def test_descriptions_have_their_name_and_are_supported_or_reported(filled: kvstore.Store) -> None:
