@@ -56,7 +56,7 @@ KEYS = """
     lookup_call_us sqlite_call_us ngrams_per_s load_s lmdb_load_s insert_p999_us max_pages_dirtied page_bytes_per_entity
     total_bytes_per_entity open_ms open_ms_10k lookup_ns_10k lmdb_ns_10k
 """.split()
-#: Whether the figures meet the target of a key.
+#: For each key, a function that returns True if the figures meet the target.
 TARGETS: dict[str, Callable[[dict[str, float]], bool]] = {
     "absent_answered": lambda figures: figures["absent_answered"] == 0,
     "wrong_answers": lambda figures: figures["wrong_answers"] == 0,

@@ -192,7 +192,7 @@ def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline]
     a subordinate clause has every part, because a part left out could change what is counted. ``known_stems`` are
     prefixes of the stems of names that can replace a pronoun.
     """
-    # A pronoun that no sentence has would refer to somebody else: "her wife" is not "his wife".
+    # A pronoun that no sentence has would refer to another person: "her wife" is not "his wife".
     if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
         return False
     parts = [part for sentence in sentences for part in sentence.parts]
