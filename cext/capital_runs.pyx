@@ -200,8 +200,10 @@ cdef class RunRules:
         cdef Py_ssize_t end = position
         cdef list words_after = []
         cdef str piece
-        while end < len(pieces) and (<str> pieces[end])[0].isupper():
-            piece = <str> pieces[end]
+        while end < len(pieces):
+            piece = pieces[end]  # not yet checked by the caller, so no cast
+            if not piece or not piece[0].isupper():
+                break
             words_after.append(piece.rstrip("."))
             end += 1
             if _has_ending(piece, "."):
