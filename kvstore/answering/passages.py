@@ -86,19 +86,22 @@ class Passage:
     text: str
     is_whole_document: bool
     snippets: list[Snippet] = field(default_factory=list)
+    #: The title, and the headings that contain that of the passage, outermost first, as a reader sees them.
+    plain_title: str = field(init=False)
+    parent_headings: list[str] = field(init=False)
 
-    @property
-    def parent_headings(self) -> list[str]:
-        """The headings that contain that of the passage, outermost first."""
-        return [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
+    def __post_init__(self) -> None:
+        """Render the title and the headings once; each snippet is read below them."""
+        self.plain_title = to_plain_text(self.title or "").strip()
+        self.parent_headings = [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
 
     def list_labels(self, index: int) -> list[str]:
         """Return the title, the headings around that of the snippet ``index``, and its heading, without repetitions.
 
         Headings around it can be needed to understand it, such as the version in a list of changes.
         """
-        title = to_plain_text(self.title or "").strip()
-        return list(dict.fromkeys(filter(None, (title, *self.parent_headings, self.snippets[index].heading))))
+        labels = (self.plain_title, *self.parent_headings, self.snippets[index].heading)
+        return list(dict.fromkeys(filter(None, labels)))
 
     def to_byte_offset(self, offset: int) -> int:
         """Convert a character offset in the passage to a byte offset in the document's text."""

@@ -203,7 +203,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             continue
         is_hanging = _is_hanging_line(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
-        is_field = _is_unwrapped(text, lines, first) and _SPEAKER_PATTERN.match(text, line.text_start, line.end)
+        is_field = _SPEAKER_PATTERN.match(text, line.text_start, line.end) and _is_unwrapped(text, lines, first)
         stop = first + 1
         while (
             stop < len(lines)

@@ -2,8 +2,9 @@
 
 In: subject, relation and object, and the text that they are from. Out: an error if no sentence has them in an order
 that relates them: a sentence with all words of a triple can still say the opposite, or relate other names. If a
-sentence lacks the name of the subject, a pronoun or the title of the text can stand for it. In languages other than
-English, where verbs can be last, only the order of subject and object counts; texts without spaces are not checked.
+sentence lacks the name of the subject, a pronoun can stand for it, or the title of the text if it has the name. In
+languages other than English, where verbs can be last, only the order of subject and object counts; texts without spaces
+are not checked.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from .english_words import (
 )
 from .statement_support import PRONOUNS, list_content_stems, to_stem
 
+#: The marks at which a noun phrase ends.
 _PUNCTUATION_PATTERN = compile_lazily(r"[,;:()\"“”–—]")
-
 #: The maximum number of words of a relation, and of a name.
 _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 #: The maximum number of other words between the first and last word of a subject in a sentence, and between "is" and an
@@ -88,11 +89,11 @@ class _OrderedSentence:
         if position in self.ends or position + 1 >= len(self.words):
             return True
         word = self.words[position + 1]
-        is_verb = word in IRREGULAR_VERBS or word.endswith((*PAST_ENDINGS, *PRESENT_ENDINGS))
+        is_verb = _has_verb([word], nouns=frozenset())
         return word in FUNCTION_WORDS or word in PREPOSITIONS or is_verb or word.endswith("ly") or word.isdigit()
 
-    def writes_without_capitals(self, span: _Span) -> bool:
-        """True if a word of a span, other than the first word of the sentence, is written in lower case."""
+    def has_lower_case(self, span: _Span) -> bool:
+        """True if a word of a span is in lower case, or the span is the first word, which always has a capital."""
         return any(word.islower() for word in self.written_words[max(1, span[0]) : span[1] + 1]) or span[1] == 0
 
     def has_word(self, words: frozenset[str], start: int, end: int) -> bool:
@@ -151,8 +152,9 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
                     for relation_span in relation_spans
                 )
             else:
-                has_order = _has_light_order(sentence, subject_span, frozenset(relation_words), object_span) and not (
-                    object_.islower() and not sentence.writes_without_capitals(object_span)
+                # A name of the sentence is no object if the triple writes it in lower case.
+                has_order = (not object_.islower() or sentence.has_lower_case(object_span)) and _has_light_order(
+                    sentence, subject_span, frozenset(relation_words), object_span
                 )
             if has_order:
                 return

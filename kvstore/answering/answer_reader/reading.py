@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 #: The maximum number of chunks examined in a document that the question identifies by a number.
 _MAX_DOCUMENT_CHUNKS = 500
+#: The maximum number of windows that are read for a question.
+MAX_WINDOWS = 16
+#: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
+#: without what the question asks for. A term in the snippet itself has weight 1.
+_TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
@@ -74,12 +79,6 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
             chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
             return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
     return []
-
-
-MAX_WINDOWS = 16
-#: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
-#: without what the question asks for. A term in the snippet itself has weight 1.
-_TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 
 
 class Window(NamedTuple):
