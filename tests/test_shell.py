@@ -496,10 +496,14 @@ def _may_go_on(text: str) -> None:
 
 
 def see(child: pexpect.spawn[str], *patterns: Any, timeout: int = 30) -> int:
-    """Wait for one of some texts, telling where the cursor is when asked, as a terminal does; which one it was."""
-    while (found := child.expect([re.escape("\x1b[6n"), *patterns], timeout)) == 0:
+    """Wait for one of several patterns and return its index; answer requests for the cursor position meanwhile.
+
+    A space matches a line break too: where a message is wrapped depends on the length of the paths in it.
+    """
+    wrapped = [pattern.replace(" ", r"\s+") if isinstance(pattern, str) else pattern for pattern in patterns]
+    while (index := child.expect([re.escape("\x1b[6n"), *wrapped], timeout)) == 0:
         child.send("\x1b[1;1R")
-    return found - 1
+    return index - 1
 
 
 @pytest.fixture
