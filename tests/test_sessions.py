@@ -58,6 +58,31 @@ def test_a_handle_that_was_dropped_counts_no_more(store: kvstore.Store) -> None:
         assert again.keys() == []
 
 
+def test_each_handle_waits_for_a_writer_as_long_as_its_lock_timeout(store: kvstore.Store) -> None:
+    with open_again(store, lock_timeout=0.05) as impatient, impatient.session() as session:
+        writes = [
+            lambda: impatient.put("tea", "Tea."),
+            lambda: session.execute("INSERT DOCUMENT 'tea' TEXT 'Tea.'"),
+            impatient.compact,
+        ]
+        for write in writes:
+            raised: list[BaseException] = []
+
+            def attempt(write: Callable[[], object] = write, raised: list[BaseException] = raised) -> None:
+                try:
+                    write()
+                except errors.LockTimeoutError as error:
+                    raised.append(error)
+
+            with store.transaction():
+                thread = threading.Thread(target=attempt)
+                thread.start()
+                thread.join()
+            assert "in 0.05 s" in str(raised[0])
+    with pytest.raises(errors.InputError, match="negative"):
+        open_again(store, lock_timeout=-1)
+
+
 def test_another_handle_must_use_the_existing_settings(make_store: MakeStore, store: kvstore.Store) -> None:
     with pytest.raises(errors.SettingsMismatchError, match="chunk_tokens"):
         open_again(store, settings={"chunk_tokens": 77})

@@ -36,19 +36,20 @@ MIN_SAVED_BYTES = 1 << 20
 MAX_AUTOMATIC_BYTES = 1 << 29
 
 
-def compact_store(environment: Environment, dimension: int) -> CompactReport:
+def compact_store(environment: Environment, dimension: int, timeout: float | None = None) -> CompactReport:
     """Pack the data of a store, and return the free space to the file system.
 
-    Raises the errors of :meth:`Environment.compact`.
+    Each step waits at most ``timeout`` seconds for another writer (default: the store's lock timeout). Raises
+    the errors of :meth:`Environment.compact`.
     """
     bytes_before = environment.statistics().bytes
     # Each commit processes one batch.
-    while environment.write_with_growth(lambda view: _pack_vectors(view, dimension)):
+    while environment.write_with_growth(lambda view: _pack_vectors(view, dimension), timeout):
         pass
-    while environment.write_with_growth(_remove_stale_quotes):
+    while environment.write_with_growth(_remove_stale_quotes, timeout):
         pass
-    environment.write_with_growth(WriteTransaction.merge_buffer)
-    return replace(environment.compact(), bytes_before=bytes_before)
+    environment.write_with_growth(WriteTransaction.merge_buffer, timeout)
+    return replace(environment.compact(timeout), bytes_before=bytes_before)
 
 
 class GrowthTracker:

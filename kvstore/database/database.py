@@ -406,7 +406,7 @@ class Database(Handle):
         """
         from ..changes.compaction import compact_store
 
-        return compact_store(self._session.environment, self.settings.dimension)
+        return compact_store(self._session.environment, self.settings.dimension, self._session.lock_timeout)
 
     def flush(self, timeout: float | None = None) -> None:
         """Add the lookups counted since the last commit to the temperatures of entities.
@@ -418,7 +418,7 @@ class Database(Handle):
         """
         if not self.readonly:
             self._session.environment.require_open()
-            self._session.store.flush(timeout)
+            self._session.store.flush(self._session.lock_timeout if timeout is None else timeout)
 
     # Indexes
 

@@ -39,9 +39,21 @@ if TYPE_CHECKING:
 class Handle(Queryable):
     """One user's access to an open store; :class:`~kvstore.database.database.Database` adds the operations."""
 
-    def __init__(self, store: OpenStore, *, readonly: bool = False, session: SessionSettings | None = None) -> None:
-        """Open a handle of ``store``; ``session`` are the initial settings of its session (None: the defaults)."""
-        self._session = Session(store, readonly=readonly or store.environment.readonly, settings=session)
+    def __init__(
+        self,
+        store: OpenStore,
+        *,
+        readonly: bool = False,
+        session: SessionSettings | None = None,
+        lock_timeout: float | None = None,
+    ) -> None:
+        """Open a handle of ``store``; ``session`` are the initial settings of its session (None: the defaults).
+
+        Its changes wait at most ``lock_timeout`` seconds for another writer (None: as the first handle's do).
+        """
+        self._session = Session(
+            store, readonly=readonly or store.environment.readonly, settings=session, lock_timeout=lock_timeout
+        )
         #: The handles that :meth:`session` returned; closing this one closes them.
         self._child_sessions: weakref.WeakSet[Handle] = weakref.WeakSet()
         #: The transaction begun last; only its thread can use it.
@@ -98,7 +110,12 @@ class Handle(Queryable):
         """
         own_session = self._session
         own_session.environment.require_open()
-        session = type(self)(own_session.store, readonly=own_session.readonly, session=own_session.settings)
+        session = type(self)(
+            own_session.store,
+            readonly=own_session.readonly,
+            session=own_session.settings,
+            lock_timeout=own_session.lock_timeout,
+        )
         self._child_sessions.add(session)
         return session
 
@@ -127,7 +144,7 @@ class Handle(Queryable):
         """Roll back the open transaction, if any; raise TransactionError if a thread is executing a method of it."""
         transaction = None if self._last_transaction is None else self._last_transaction()
         if transaction is not None:
-            transaction._end_with_store(self._session.environment.lock_timeout)
+            transaction._end_with_store(self._session.lock_timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -151,12 +168,12 @@ class Handle(Queryable):
     def transaction(self, *, timeout: float | None = None, models: bool = True) -> Transaction:
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds for another writer.
 
-        The transaction belongs to the thread that begins it. It is rolled back when it is garbage-collected or the
-        store is closed. Other threads read the last commit meanwhile. The models that documents need are loaded before
-        the writer's lock is taken; ``models=False`` skips that, for a transaction that puts no documents. A single
-        transaction is the fastest way to load a new store: its documents are linked to the names in them at the end,
-        when all names are known. Raises LockTimeoutError, which names the lock's holder; TransactionError if this
-        thread has a transaction open; and ReadOnlyError.
+        The default of ``timeout`` is the handle's ``lock_timeout``. The transaction belongs to the thread that begins
+        it. It is rolled back when it is garbage-collected or the store is closed. Other threads read the last commit
+        meanwhile. The models that documents need are loaded before the writer's lock is taken; ``models=False`` skips
+        that, for a transaction that puts no documents. A single transaction is the fastest way to load a new store: its
+        documents are linked to the names in them at the end, when all names are known. Raises LockTimeoutError, which
+        names the lock's holder; TransactionError if this thread has a transaction open; and ReadOnlyError.
 
         >>> with store.transaction() as transaction:
         ...     transaction.delete("tea"), transaction.keys(), store.keys()
@@ -167,7 +184,7 @@ class Handle(Queryable):
         self._require_writable()
         if models:
             self._session.store.load_models()
-        transaction = Transaction(self._session, timeout)
+        transaction = Transaction(self._session, self._session.lock_timeout if timeout is None else timeout)
         self._last_transaction = weakref.ref(transaction)
         if self._closing:
             transaction.rollback()

@@ -376,9 +376,18 @@ class Session:
     closed at once.
     """
 
-    def __init__(self, store: OpenStore, *, readonly: bool, settings: SessionSettings | None = None) -> None:
-        """Begin a session with these settings (None: the defaults)."""
+    def __init__(
+        self,
+        store: OpenStore,
+        *,
+        readonly: bool,
+        settings: SessionSettings | None = None,
+        lock_timeout: float | None = None,
+    ) -> None:
+        """Begin a session with these settings (None: the defaults) and this lock timeout (None: the store's)."""
         self.store = store
+        #: The maximum time in seconds that changes of this session wait for another writer.
+        self.lock_timeout = store.environment.lock_timeout if lock_timeout is None else lock_timeout
         self.readonly = readonly
         self.settings = settings or SessionSettings()
         self.last_lookup: tuple[str, ...] = ()

@@ -64,6 +64,12 @@ DURABILITIES = ("full", "relaxed")
 _environments: weakref.WeakSet[Environment] = weakref.WeakSet()
 
 
+def check_lock_timeout(lock_timeout: float) -> None:
+    """Raise InputError if a lock timeout is negative."""
+    if lock_timeout < 0:
+        raise InputError(f"lock_timeout={lock_timeout} is negative; give seconds, 0 for one attempt")
+
+
 class Environment(OpenFile):
     """One open store directory; see :meth:`open`. Any thread may use it."""
 
@@ -103,8 +109,7 @@ class Environment(OpenFile):
         for name, size in (("map_size", map_size), ("max_bytes", max_bytes)):
             if size is not None and size < SMALLEST_MAP:
                 raise InputError(f"{name}={size} is too small for any store; allow at least {SMALLEST_MAP}")
-        if lock_timeout < 0:
-            raise InputError(f"lock_timeout={lock_timeout} is negative; give seconds, 0 for one attempt")
+        check_lock_timeout(lock_timeout)
         directory = Path(path)
         create = create and not readonly
         try:

@@ -28,7 +28,7 @@ from ..registry import get_buffered_tables
 from ..registry.structure_versions import explain_migration, explain_read_only, find_outdated, write_versions
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
 from ..storage import records
-from ..storage.environment import Environment, View, WriteTransaction, WriteView
+from ..storage.environment import Environment, View, WriteTransaction, WriteView, check_lock_timeout
 from ..storage.location import DATA_FILE
 from ..storage.locks import get_file_identity
 from ..structures import tables
@@ -60,8 +60,8 @@ def open_store(
 
     If this process already has the store open, the result is another handle on it, with a separate session
     (:meth:`Store.session`). The store is closed with its last handle. A handle can be ``readonly`` on a writable store,
-    but not the reverse. ``durability`` and ``max_bytes`` must match the open store, and the first ``lock_timeout``
-    applies.
+    but not the reverse. ``durability`` and ``max_bytes`` must match the open store. Each handle has its own
+    ``lock_timeout``.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
     creation settings. For an existing store both must match. Without the extra ``english``, a new store gets the
@@ -107,7 +107,9 @@ def open_store(
                 continue
             with candidate.lock:  # waits for a handle that is closing the store
                 if candidate.environment.identity == identity:
-                    return _open_handle(candidate, creation_settings, own_embedder, readonly, durability, max_bytes)
+                    return _open_handle(
+                        candidate, creation_settings, own_embedder, readonly, lock_timeout, durability, max_bytes
+                    )
         store = _load_store(
             path, creation_settings, own_embedder, create, readonly, lock_timeout, max_bytes, durability
         )
@@ -135,11 +137,13 @@ def _open_handle(
     creation_settings: Mapping[str, Any],
     embedder: Embedder | None,
     readonly: bool,
+    lock_timeout: float,
     durability: str,
     max_bytes: int | None,
 ) -> Store:
     """Return another handle on an open store. Raises SettingsMismatchError or InputError if its options differ."""
     environment = store.environment
+    check_lock_timeout(lock_timeout)
     store.settings.require_equal_settings(creation_settings, environment.path)
     store.fix_settings(creation_settings)
     if environment.readonly and not readonly and environment.readonly_reason is None:
@@ -157,7 +161,7 @@ def _open_handle(
             )
     if embedder is not None:
         store.embedder.use_supplied(embedder)
-    return Store(store, readonly=readonly)
+    return Store(store, readonly=readonly, lock_timeout=lock_timeout)
 
 
 def _load_store(
