@@ -263,6 +263,13 @@ def test_documents_are_inserted_updated_and_deleted(filled: kvstore.Store) -> No
     document = filled.get("a")
     assert document is not None
     assert (document.text, document.title, document.meta) == ("Other text.", "B", {})
+    filled.execute("UPDATE DOCUMENT 'a' SET TITLE = null, META = NULL")
+    assert filled.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
+    filled.execute("UPDATE DOCUMENT 'a' SET TITLE = 'C', META = '{\"x\": 2}'")
+    assert filled.execute("UPDATE DOCUMENT 'a' SET TITLE = ?, META = ?", (None, None)).rowcount == 1
+    assert filled.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
+    with pytest.raises(errors.StatementError, match="expected a string"):
+        filled.execute("UPDATE DOCUMENT 'a' SET TEXT = NULL")
     filled.execute("DELETE DOCUMENT 'a'")
     assert filled.get("a") is None
     assert filled.execute("DELETE FROM documents WHERE meta ->> 'year' = 2024").rowcount == 1

@@ -143,10 +143,10 @@ class Transaction(OwnedTransaction):
     ) -> bool:
         """Change parts of a stored document; None keeps a part unchanged. Returns True if anything changed.
 
-        The document keeps vectors supplied by the user. If its text is unchanged, it keeps its triples. A document
-        stored as a single chunk (``"whole"``) stays so. Raises DocumentNotFoundError, which suggests the nearest keys,
-        and InputError for a new text of a document whose vectors or chunks were supplied by the user: put that document
-        again, with new ones.
+        ``title=""`` removes the title, and ``meta={}`` the metadata. The document keeps vectors supplied by the user.
+        If its text is unchanged, it keeps its triples. A document stored as a single chunk (``"whole"``) stays so.
+        Raises DocumentNotFoundError, which suggests the nearest keys, and InputError for a new text of a document whose
+        vectors or chunks were supplied by the user: put that document again, with new ones.
 
         >>> store.update("coffee", title="Coffee"), store.get("coffee").title
         (True, 'Coffee')
@@ -169,7 +169,7 @@ class Transaction(OwnedTransaction):
         return self.put(
             key,
             current_text if text is None else text,
-            title=record.title if title is None else title,
+            title=record.title if title is None else title or None,
             source=record.source,
             meta=record.meta if meta is None else meta,
             format=record.format,

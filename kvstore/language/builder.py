@@ -76,6 +76,8 @@ _FIELD_NAMES = {
     "new_body": "text",
     "new_meta": "meta",
 }
+#: The values that NULL gives the clauses of UPDATE DOCUMENT: they remove the title and the metadata.
+_NULL_VALUES = {"new_title": "", "new_meta": "{}"}
 
 
 class Builder:
@@ -138,9 +140,19 @@ class Builder:
             return ", ".join(self._build_value(child) for child in tree.children if isinstance(child, Tree))
         child = tree.children[0]
         if isinstance(child, Tree):
+            if tree.data in _NULL_VALUES and self._is_null(child):
+                return _NULL_VALUES[tree.data]
             value = self._build_value(child)
             return value.lower() if tree.data == "other_format" else value
         return str(child) if child.type == "CONDITION" else child.lower()
+
+    def _is_null(self, tree: Tree[Terminal]) -> bool:
+        """True if a value is NULL or a parameter whose value is None."""
+        if tree.data == "null":
+            return True
+        (terminal,) = tree.children
+        assert isinstance(terminal, Terminal)
+        return terminal.type == "PARAMETER" and self._parameters[_get_offset(terminal)].value is None
 
     def _build_options(self, tree: Tree[Terminal]) -> dict[str, Value]:
         """Return the options of ``WITH (name = value, ...)``."""

@@ -207,7 +207,7 @@ class InsertDocument(Statement):
 
 
 class UpdateDocument(Statement):
-    """UPDATE DOCUMENT; fields that are None are not changed. ``meta`` is JSON text."""
+    """UPDATE DOCUMENT; fields that are None are not changed, and an empty title is removed. ``meta`` is JSON text."""
 
     key: str
     text: str | None = None
