@@ -247,8 +247,7 @@ class StoreConnection:
                 self.session.execute(statement)
 
     def close(self) -> None:
-        """Roll back uncommitted changes and end the session. Raises InterfaceError if it is already closed."""
-        self._require_open()
+        """Roll back uncommitted changes and end the session. Does nothing if it is already closed, as in sqlite3."""
         with _TranslateErrors():
             self.session.close()
 

@@ -138,7 +138,8 @@ def test_a_closed_object_reports_it(connect: Callable[..., Any]) -> None:
     with pytest.raises(dbapi.InterfaceError, match="cursor is closed"):
         cursor.execute("SELECT 1")
     connection.close()
-    for use in (connection.close, connection.cursor, connection.commit, connection.rollback):
+    connection.close()
+    for use in (connection.cursor, connection.commit, connection.rollback):
         with pytest.raises(dbapi.InterfaceError, match="connection is closed"):
             use()
 
