@@ -127,8 +127,9 @@ def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(grouped: kvstore.
     assert detail(grouped)[2].endswith("; 2 chunks are newer")
     for topics in bound(grouped):
         newer = topics.list_newer_chunks()[0]
-        assert topics.find_topics(newer)[0] == placed["tea-9"]
-        assert newer in topics.list_chunks(topics.find_topics(newer)[-1])
+        (topics_above,) = topics.find_topics_by_chunk([newer])
+        assert topics_above[0] == placed["tea-9"]
+        assert newer in topics.list_chunks(topics_above[-1])
     grouped.delete_where("key LIKE 'bees%'")
     assert "Drones" not in collect_statements(grouped)
     grouped.refresh("topics")

@@ -269,7 +269,7 @@ def estimate_confidence(
     coverage = max(coverages)
     signals_by_name = {
         # Fall back to the best chunk if no sentence can be chosen.
-        "similarity": get_nearest_cosine() or best_cosines[0] if best_cosines else 0.0,
+        "similarity": (get_nearest_cosine() or best_cosines[0]) if best_cosines else 0.0,
         "nearby": math.fsum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
         "coverage": coverage,
         "amount": question_terms.compute_information(coverage),

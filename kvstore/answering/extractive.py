@@ -169,7 +169,7 @@ class SnippetScorer:
         return SnippetScores(scores, nearest)
 
     def _asks_for_field(self, snippet: Snippet) -> bool:
-        """True if the question asks for a field: the snippet is one, and the question has all words of its name.
+        """True if a snippet is a field (``Name: value``) and the question has all words of its name.
 
         A name without letters, such as a year, does not count.
         """
@@ -493,8 +493,8 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
 
 
 def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    """Return the citation of a run. Its kind and chunk are those of the first snippet that is within a hit."""
+    """Return the citation of a run. Its kind and ordinal are those of the first snippet that is within a hit."""
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
-    kind, chunk = next((snippet.hit.kind, snippet.chunk) for snippet in snippets if snippet.hit is not None)
-    return Citation(number, passage.document, chunk, start, end, text, kind)
+    kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
+    return Citation(number, passage.document, ordinal, start, end, text, kind)

@@ -96,9 +96,9 @@ class Passage:
         self.parent_headings = [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
 
     def list_labels(self, index: int) -> list[str]:
-        """Return the title, the headings around that of the snippet ``index``, and its heading, without repetitions.
+        """Return the title, the parent headings and the heading of the snippet at ``index``, without repetitions.
 
-        Headings around it can be needed to understand it, such as the version in a list of changes.
+        Parent headings can be needed to understand a snippet, such as the version in a list of changes.
         """
         labels = (self.plain_title, *self.parent_headings, self.snippets[index].heading)
         return list(dict.fromkeys(filter(None, labels)))
@@ -216,7 +216,7 @@ def _is_title(snippet: Snippet, title: str) -> bool:
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
-    """Set the hit and the chunk of each snippet that begins in one of the spans."""
+    """Set the hit, and the ordinal of its chunk, of each snippet that begins in one of the spans."""
     encoded = passage.text.encode()
 
     def to_character_offset(offset: int) -> int:
@@ -230,7 +230,7 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     for snippet in passage.snippets:
         for start, end, hit, ordinal in character_spans:
             if start <= snippet.start < end:
-                snippet.hit, snippet.chunk = hit, ordinal
+                snippet.hit, snippet.ordinal = hit, ordinal
 
 
 def split_snippets(

@@ -84,8 +84,8 @@ def select_runs(
             used_texts.add(snippets[added_position[1]].text)
         num_words += size
     runs = [
-        Run(passage, first, last, max(selected[passage, index] for index in range(first, last + 1)))
-        for passage, first, last in _merge_positions(passages, list(selected))
+        Run(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
+        for passage_index, first, last in _merge_positions(passages, list(selected))
     ]
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
 

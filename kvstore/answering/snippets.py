@@ -77,7 +77,7 @@ class Snippet:
     of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``: it needs the snippet
     before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
     ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its
-    position, if any, and ``chunk`` the ordinal of its chunk then. ``num_words`` is its length.
+    position, if any, and ``ordinal`` that of its chunk then. ``num_words`` is its length.
     """
 
     start: int
@@ -96,7 +96,7 @@ class Snippet:
     heading: str = ""
     cells: str = ""
     hit: Hit | None = None
-    chunk: int = 0
+    ordinal: int = 0
     num_words: int = 0
 
 

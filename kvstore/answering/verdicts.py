@@ -87,7 +87,7 @@ class _Quantity(NamedTuple):
 def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[str], str]) -> Verdict | None:
     """Return yes or no if the sentence settles the question; otherwise None.
 
-    ``context`` is the title and heading of the sentence, which can name its subject.
+    ``context`` is the title and heading of the sentence, which can name its subject; ``stem`` stems words.
 
     >>> [decide_verdict(f"Is the {part} lit?", text, "", str.lower)
     ...  for part in ("tower", "mole") for text in ("The tower is lit.", "The tower is never lit.")]
@@ -106,9 +106,9 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     # A question with a negation is ambiguous.
     if _NEGATION_PATTERN.search(question) or not _has_all_calendar_words(question, sentence):
         return None
-    verdict = _compare_quantities(question, sentence, asks_permission)
-    if verdict is not False:
-        return verdict
+    comparison = _compare_quantities(question, sentence, asks_permission)
+    if comparison != "equal":
+        return comparison
     clauses = _select_clauses(sentence, own_terms, stem)
     is_restricted = not _get_matches(_RESTRICTION_PATTERN, sentence) <= _get_matches(_RESTRICTION_PATTERN, question)
     if is_forbidden or any(_precedes_term(_NEGATION_PATTERN, clause, own_terms, stem) for clause in clauses):
@@ -134,15 +134,15 @@ def find_names(text: str) -> list[str]:
     return _NAME_PATTERN.findall(text)
 
 
-def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal[False] | None:
+def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> Verdict | Literal["equal"] | None:
     """Compare each number of a question with the number of the sentence that has the same unit.
 
-    Returns False if all are equal (also without numbers), so that other rules decide; a verdict if a number or a limit
-    decides; and None if there is no verdict, because the numbers cannot be compared.
+    Returns ``equal`` if all are equal (also without numbers), so that other rules decide; a verdict if a number or a
+    limit decides; and None if there is no verdict, because the numbers cannot be compared.
     """
     quantities = _find_quantities(sentence)
     years = _YEAR_RANGE_PATTERN.search(sentence)
-    verdict: Verdict | Literal[False] = False
+    result: Verdict | Literal["equal"] = "equal"
     for quantity in _find_quantities(question):
         same_unit = [other for other in quantities if other.unit == quantity.unit]
         if any(other.value == quantity.value and other.comparison == quantity.comparison for other in same_unit):
@@ -151,16 +151,16 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
             return None
         if quantity.unit == "year" and years is not None:
             if not int(years[1]) <= quantity.value <= int(years[2]):
-                verdict = "no"
+                result = "no"
         elif len(same_unit) != 1:
             return None
         elif same_unit[0].is_limit and asks_permission:
-            verdict = "yes" if quantity.value <= same_unit[0].value else "no"
+            result = "yes" if quantity.value <= same_unit[0].value else "no"
         elif same_unit[0].comparison or asks_permission:
             return None
         else:
-            verdict = "no"
-    return verdict
+            result = "no"
+    return result
 
 
 def _find_quantities(text: str) -> list[_Quantity]:

@@ -11,7 +11,7 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
 from ..structures.read_requests import ReadRequest
 from ..structures.state import State
-from ..structures.vectors.vectors import Ids, Matrix, cosines
+from ..structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from .query import Query
 
 
@@ -19,7 +19,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     """A request for the ``top`` chunks nearest to a unit vector, best first, and a description of the search; see
     :func:`~kvstore.structures.indexes.vector_index.find_nearest_chunks`."""
 
-    vector: Matrix
+    vector: Vector
     top: int
     allowed: AllowedDocuments | None = None
     exact: bool = False
@@ -40,14 +40,14 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
     """A request for the cosines of some chunks with a unit vector."""
 
     chunks: Ids
-    vector: Matrix
+    vector: Vector
 
     def fetch(self, state: State) -> npt.NDArray[np.float32]:
         """Read the vectors of the chunks, and return their cosines with the vector."""
         return compute_cosines(state, self.chunks, self.vector)
 
 
-def compute_cosines(state: State, chunks: Ids, vector: Matrix) -> npt.NDArray[np.float32]:
+def compute_cosines(state: State, chunks: Ids, vector: Vector) -> npt.NDArray[np.float32]:
     """Return the cosines of chunks with a unit vector, in order. Vectors that are not cached are read from disk."""
     # Vectors are cached in memory only for states of a store that keeps its indexes open.
     vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.vectors

@@ -22,7 +22,7 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
 from ..structures.read_requests import BatchedReader, StateReader
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix
+from ..structures.vectors.vectors import Matrix, Vector
 from ..text.languages import open_question_stemmer
 from .evidence import (
     ChunkReadRequest,
@@ -68,7 +68,7 @@ class Query:
 
     question: str
     state: State
-    embed: Callable[[str], Matrix]
+    embed: Callable[[str], Vector]
     top: int = 8
     depth: int = 1
     allowed: AllowedDocuments | None = None
@@ -76,7 +76,7 @@ class Query:
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hits: Callable[[Iterable[str]], None] = lambda keys: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
-    given_vector: Matrix | None = None
+    given_vector: Vector | None = None
     segments: SegmentUse = "no"
     segment_tokens: int | None = None
     abstracts: bool = True
@@ -122,7 +122,7 @@ class Query:
         return self.reading.counters.chunks if self.allowed is None else self.allowed.count
 
     @cached_property
-    def vector(self) -> Matrix:
+    def vector(self) -> Vector:
         """The question's unit vector; shape (dimension,)."""
         return self._embed_text(self.question) if self.given_vector is None else self.given_vector
 
@@ -132,7 +132,7 @@ class Query:
         reading = self.reading
         return open_question_stemmer(self.question, reading.settings.stemmer, reading.counters.languages)
 
-    def embed_part(self, part: str) -> Matrix:
+    def embed_part(self, part: str) -> Vector:
         """Return the unit vector of a part of the question, or the whole question's vector if the user gave one."""
         if self.given_vector is not None or part == self.question:
             return self.vector
@@ -140,7 +140,7 @@ class Query:
             self._vectors[part] = self._embed_text(part)
         return self._vectors[part]
 
-    def _embed_text(self, text: str) -> Matrix:
+    def _embed_text(self, text: str) -> Vector:
         """Embed the question or a part of it, and record the step in the trace."""
         with self.trace.step("embed question" if text == self.question else "embed part") as step:
             vector = self.embed(text)

@@ -90,14 +90,14 @@ def recognize_entities(query: Query) -> list[Seed]:
     """
     with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
-        record_recognized(query, seeds, step)
+        record_recognized_entities(query, seeds, step)
     return seeds
 
 
-def record_recognized(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
+def record_recognized_entities(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
     """List the recognized entities in a step's notes, and count a lookup of each.
 
-    The number of lookups is the entity's temperature of CFT-RAG, section 3.
+    The number of lookups of an entity is its temperature in CFT-RAG (section 3).
     """
     query.count_hits(seed.key for seed in seeds)
     step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"

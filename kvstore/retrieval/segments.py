@@ -128,7 +128,7 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
     ordinals = sorted(values)
     runs: list[tuple[float, int, int]] = []
     for index, first_ordinal in enumerate(ordinals):
-        if values[first_ordinal] < 0:
+        if values[first_ordinal] < 0:  # without its first chunk, a run would be worth more
             continue
         run_value, previous_ordinal = 0.0, first_ordinal - 1
         for last_ordinal in ordinals[index:]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking, best
-from ..structures.read_requests import Ids, Matrix, ReadRequest
+from ..structures.read_requests import Ids, ReadRequest, Vector
 from ..structures.state import State
 from .lexical_search import (
     K1,
@@ -67,7 +67,7 @@ class WordSearchRequest(ReadRequest[WordSearchResult]):
     top: int
     allowed: AllowedDocuments | None = None
     other_chunks: Ids | None = None
-    vector: Matrix | None = None
+    vector: Vector | None = None
 
     def fetch(self, state: State) -> WordSearchResult:
         """Return the best chunks by BM25 and, if requested, the scores of other chunks and the cosines of the best."""

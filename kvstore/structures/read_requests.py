@@ -20,9 +20,11 @@ from typing import Any, Generic, TypeVar, dataclass_transform, overload
 from ..settings import FixedSettings
 from .counters import Counters
 from .state import ChunkSortKey, State
-from .vectors.vectors import Ids, Matrix
+from .vectors.vectors import Ids, Matrix, Vector
 
-__all__ = ["BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "StateReader"]
+__all__ = [
+    "BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "StateReader", "Vector",
+]  # fmt: skip
 
 Answer = TypeVar("Answer", covariant=True)
 First = TypeVar("First")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...retrieval.dense_search import compute_cosines
 from ...structures.id_sets import merge_distinct, subtract_ids
 from ...structures.indexes.index_reading import bind_index
-from ...structures.read_requests import Ids, Matrix, ReadRequest
+from ...structures.read_requests import Ids, Matrix, ReadRequest, Vector
 from ...structures.state import State
 from ..synonyms.synonym_graph import Synonyms
 from ..synonyms.synonym_index import SYNONYMS
@@ -135,7 +135,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     entities: EntityIds
     max_chunks: int
     with_links: bool
-    vector: Matrix | None = None
+    vector: Vector | None = None
     compared: Ids | None = None
     with_synonyms: bool = False
 

@@ -99,26 +99,22 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     selected = np.flatnonzero(scores >= min_score)
     records = state.entities.get_many(candidates[selected].tolist())
     ranked = sorted(
-        zip(selected.tolist(), records, strict=True),
-        key=lambda index_and_record: (
-            -scores[index_and_record[0]],
-            counts[index_and_record[0]],
-            index_and_record[1].key,
-        ),
+        (-scores[index], counts[index], record.key, index, record.name)
+        for index, record in zip(selected.tolist(), records, strict=True)
     )[:limit]
     first_chunks = _find_first_chunks(
         state,
-        {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked},
+        {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for *_, index, _ in ranked},
     )
     name = state.entities.get(entity).name
     neighbors = Neighbours()
-    for index, record in ranked:
+    for *_, index, display_name in ranked:
         candidate = int(candidates[index])
         document, chunk = first_chunks.get(candidate, (None, None))
         trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))
         link_names = tuple(sorted(links[candidate]))
         score, passages = float(scores[index]), int(shared_counts[index])
-        neighbors.append(Neighbour(name, record.name, score, passages, *trees, link_names, document, chunk))
+        neighbors.append(Neighbour(name, display_name, score, passages, *trees, link_names, document, chunk))
     return neighbors
 
 

@@ -30,7 +30,7 @@ from ...errors import InputError
 from ...process.frozen_dataclass import frozen_dataclass
 from ...registry.contract import RELATION_LINK, TRIPLE_LINK
 from ...structures.id_sets import merge_distinct
-from ...structures.read_requests import BatchedReader, Ids, Matrix
+from ...structures.read_requests import BatchedReader, Ids, Matrix, Vector
 from . import edges
 from .edges import Degrees, LinkRows
 from .neighborhood import (
@@ -60,8 +60,8 @@ class Bias(Protocol):
     """Positive factors of the weights of steps to chunks, computed from the cosines of the chunks with a vector."""
 
     @property
-    def vector(self) -> Matrix:
-        """The unit vector that chunks are compared with."""
+    def vector(self) -> Vector:
+        """The unit vector of what the question asks; chunks with a higher cosine to it get more of the mass."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Bias(Protocol):
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factor by which the query biases each chunk. Each must have been passed to :meth:`add_cosines`."""
+        """Return the factor that multiplies the mass walking to each chunk; :meth:`add_cosines` must know the chunk."""
         ...
 
 
@@ -194,15 +194,15 @@ def compute_personalized_pagerank(
     reached_nodes, masses, missing = push.get_masses()
     is_reached_entity = mask_entities(reached_nodes)
     return PageRank(
-        reached_nodes[~is_reached_entity],
-        masses[~is_reached_entity],
-        reached_nodes[is_reached_entity].astype(np.uint32),
-        masses[is_reached_entity],
-        missing,
-        push.pushes,
-        push.rows,
-        rounds,
-        push,
+        chunks=reached_nodes[~is_reached_entity],
+        chunk_masses=masses[~is_reached_entity],
+        entities=reached_nodes[is_reached_entity].astype(np.uint32),
+        entity_masses=masses[is_reached_entity],
+        missing=missing,
+        pushes=push.pushes,
+        rows=push.rows,
+        rounds=rounds,
+        _push=push,
     )
 
 
@@ -226,7 +226,7 @@ class _KernelRows(NamedTuple):
 def make_seed_request(
     seeds: Mapping[int, float],
     degrees: Mapping[int, int],
-    vector: Matrix | None,
+    vector: Vector | None,
 ) -> NeighborhoodRequest:
     """Return a request for the rows of the seeds (nodes with masses) that will be expanded in the first round.
 
@@ -240,15 +240,15 @@ def make_seed_request(
     return _make_row_request(np.array(expanded, np.uint64), DEFAULT_WEIGHTS, vector)
 
 
-def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Matrix | None) -> NeighborhoodRequest:
+def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None) -> NeighborhoodRequest:
     """Return the request for the rows of chunk and entity nodes. ``vector`` is the vector of the bias, or None."""
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(
-        np.sort(nodes[~is_entity_node]),
-        nodes[is_entity_node].astype(np.uint32),
-        weights.max_chunks,
-        weights.has_links,
-        vector,
+        chunks=np.sort(nodes[~is_entity_node]),
+        entities=nodes[is_entity_node].astype(np.uint32),
+        max_chunks=weights.max_chunks,
+        with_links=weights.has_links,
+        vector=vector,
         with_synonyms=weights.synonym_link > 0,
     )
 

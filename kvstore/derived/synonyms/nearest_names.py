@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...structures.indexes.index_reading import bind_index
-from ...structures.read_requests import Matrix, ReadRequest
+from ...structures.read_requests import ReadRequest, Vector
 from ...structures.state import State
 from .synonym_index import SYNONYMS
 
@@ -14,7 +14,7 @@ class NearestNames(ReadRequest[list[tuple[int, float]] | None]):
     The answer is None if the store has no index of kind ``synonyms``.
     """
 
-    vector: Matrix
+    vector: Vector
     max_names: int
 
     def fetch(self, state: State) -> list[tuple[int, float]] | None:

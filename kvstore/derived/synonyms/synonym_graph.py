@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...structures.names.entities import Entities
 from ...structures.vectors.hnsw import HnswGraph
-from ...structures.vectors.vectors import Matrix, cosines
+from ...structures.vectors.vectors import Matrix, Vector, cosines
 
 #: The minimum number of candidates kept during a search.
 MIN_CANDIDATES = 64
@@ -77,7 +77,7 @@ class Synonyms:
         pairs = list(zip(neighbors, index.cosines[start:stop].tolist(), strict=True))
         return self._sort_pairs(self._select_existing(pairs))
 
-    def find_nearest(self, vector: Matrix, max_names: int) -> list[tuple[int, float]]:
+    def find_nearest(self, vector: Vector, max_names: int) -> list[tuple[int, float]]:
         """Return the ``max_names`` entities whose names are nearest to a unit vector, with cosines, nearest first."""
         num_candidates = max(MIN_CANDIDATES, 2 * max_names)
         while True:

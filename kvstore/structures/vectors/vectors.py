@@ -27,6 +27,8 @@ from ...storage.environment import View, WriteView
 from .. import tables
 from ..documents.allowed import ChunkSet
 
+#: The vector of one text, and those of several texts as rows.
+Vector = npt.NDArray[np.float32]
 Matrix = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.uint64]
 #: Blocks and rows of vectors: pairs, or an array of shape (n, 2).

@@ -48,7 +48,7 @@ from ...retrieval.recognition import (
     Seed,
     decompose,
     is_written_as_name,
-    record_recognized,
+    record_recognized_entities,
 )
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import append_tails, best, scale_to_best
@@ -110,7 +110,7 @@ class AdaptiveStrategy:
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
             seeds, degrees, all_words_counts, has_triples = name_companion.finish()
-            record_recognized(query, seeds, step)
+            record_recognized_entities(query, seeds, step)
         spreads = compute_spreads(seeds, degrees, all_words_counts)
         names = _select_start_names(query, seeds, spreads)
         parts = decompose_question(query, names)

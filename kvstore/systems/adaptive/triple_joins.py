@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...derived.passage_graph.neighborhood import NamedNeighborhoodRequest, NeighborhoodRequest
 from ...structures.ranking import scale_to_best
-from ...structures.read_requests import Ids, Matrix, ReadRequest
+from ...structures.read_requests import Ids, ReadRequest, Vector
 from ...structures.state import State
 from ..graph.graph_requests import StatedRelations
 from ..graph.relation_seeds import match_relations
@@ -50,7 +50,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     chunks: Sequence[int]
     question_key: str
     rarities: Mapping[str, float]
-    vector: Matrix
+    vector: Vector
     stem: Callable[[str], str]
 
     def fetch(self, state: State) -> JoinedChunks:

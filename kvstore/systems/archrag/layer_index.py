@@ -25,7 +25,7 @@ from ...structures.indexes.index import BuildTools, FileIndex, IndexContent, Ind
 from ...structures.indexes.index_reading import bind_index
 from ...structures.state import State
 from ...structures.vectors.chnsw import CHECKED_IN_PLACE, LayeredVectors, build_layered_arrays
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Matrix, Vector
 from ..graphrag.attributes import compute_entity_vectors, load_chunk_vectors
 from ..graphrag.communities import Communities
 from ..graphrag.community_building import NO_COMMUNITY
@@ -50,7 +50,7 @@ class CommunityGraph:
     nodes: list[npt.NDArray[np.uint32]]
     vectors: LayeredVectors
 
-    def find_nearest(self, vector: Matrix, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
+    def find_nearest(self, vector: Vector, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
         """Return the ``counts[i]`` nearest nodes of each layer i with their cosines, approximately, best first.
 
         ``ef`` is the number of candidates that the search remembers, see :meth:`LayeredVectors.find_nearest`.

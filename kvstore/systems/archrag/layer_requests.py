@@ -18,7 +18,7 @@ from ...errors import IndexUnavailableError
 from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Vector
 from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.report_hits import require_communities
@@ -58,7 +58,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
     in memory.
     """
 
-    vector: Matrix
+    vector: Vector
     count: int
     levels: int
     ef: int
@@ -144,7 +144,7 @@ def _group_model_written(communities: Communities) -> list[list[int]]:
 
 
 def _merge_reported(
-    communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Matrix
+    communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
     """Return the nodes of a layer, best first, with ``reported_communities`` ranked by the cosines of their reports."""
     visible = communities.filter_visible(np.array(reported_communities, np.int64))

@@ -18,7 +18,7 @@ In: a query, the index ``communities`` and its file. Out: evidence, with a group
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, starmap, zip_longest
 
 import numpy as np
@@ -50,7 +50,6 @@ class _NearestLayers:
 
     levels: int
     nearest: list[RankedNodes]
-    chunk_sources: dict[int, _ChunkSource] = field(default_factory=dict)
 
     def format_layer(self, layer: int) -> str:
         """Return the name of a layer."""
@@ -129,27 +128,25 @@ class ArchragStrategy:
     def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
         """Return the chunks as evidence, ranked by hybrid score plus a score of the best node that leads to them.
 
-        The score of a node is its cosine, relative to the best one of its layer. Records these nodes in
-        ``layers.chunk_sources``.
+        The score of a node is its cosine, relative to the best one of its layer.
         """
         with query.trace.step("chunks of entities and communities") as step:
-            _collect_chunk_sources(query, layers)
-            candidates = np.array(sorted(layers.chunk_sources), np.uint64)
+            chunk_sources = _find_chunk_sources(query, layers)
+            candidates = np.array(sorted(chunk_sources), np.uint64)
             candidates = candidates[query.mask_allowed(candidates)]
             step.detail, step.count = f"of {sum(map(len, layers.nearest))} entities and communities", len(candidates)
         hybrid = search_hybrid(query, extra_chunks=candidates)
         link_weight = option(query, self, "share")
         link_scores = [
-            layers.chunk_sources[chunk].relative_cosine if chunk in layers.chunk_sources else 0.0
-            for chunk in hybrid.chunks.tolist()
+            chunk_sources[chunk].relative_cosine if chunk in chunk_sources else 0.0 for chunk in hybrid.chunks.tolist()
         ]
         ranking = replace(hybrid, scores=hybrid.scores + link_weight * np.array(link_scores)).rank(query)
         hybrid_paths = hybrid.format_paths()
         # A node is a reason only if it added to the score, or if hybrid search did not return the chunk.
         sources = {
-            chunk: layers.chunk_sources[chunk].node
+            chunk: chunk_sources[chunk].node
             for chunk, _ in ranking
-            if chunk in layers.chunk_sources and (link_weight > 0 or chunk not in hybrid_paths)
+            if chunk in chunk_sources and (link_weight > 0 or chunk not in hybrid_paths)
         }
         nodes = list(dict.fromkeys(sources.values()))
         labels = dict(zip(nodes, query.reading.fetch(NodeLabels(nodes)), strict=True)) if nodes else {}
@@ -185,17 +182,19 @@ def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tu
                 yield layer, scored_community
 
 
-def _collect_chunk_sources(query: Query, layers: _NearestLayers) -> None:
-    """Record, for each chunk that nearest nodes lead to, the node with the greatest cosine relative to its layer."""
+def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _ChunkSource]:
+    """Return, for each chunk that nearest nodes lead to, the node with the greatest cosine relative to its layer."""
+    chunk_sources: dict[int, _ChunkSource] = {}
     linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
             best_cosine = nearest[0][1] or 1.0  # a divisor
             relative_cosine = max(0.0, cosine) / best_cosine
             for chunk in chunks:
-                previous = layers.chunk_sources.get(chunk)
+                previous = chunk_sources.get(chunk)
                 if previous is None or previous.relative_cosine < relative_cosine:
-                    layers.chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
+                    chunk_sources[chunk] = _ChunkSource((layer, node), relative_cosine)
+    return chunk_sources
 
 
 def _format_path(label: NodeLabel) -> str:

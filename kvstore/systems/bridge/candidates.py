@@ -22,7 +22,7 @@ from ...retrieval.recognition import Seed
 from ...structures.documents.allowed import AllowedDocuments
 from ...structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, AbstractRecord
 from ...structures.filter import addresses
-from ...structures.read_requests import Ids, Matrix, ReadRequest
+from ...structures.read_requests import Ids, Matrix, ReadRequest, Vector
 from ...structures.state import State
 
 #: The maximum number of addresses read per entity, the most specific first. If not all addresses of a rank fit, the
@@ -71,7 +71,7 @@ class Candidates(ReadRequest[CandidatePool]):
     seeds: Sequence[Seed]
     depth: int
     max_chunks: int
-    vector: Matrix
+    vector: Vector
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:

@@ -20,7 +20,7 @@ from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.ordered_addresses import sort_nodes
 from ...structures.documents.documents import DocumentRecord
 from ...structures.forest.forest import USER
-from ...structures.read_requests import Matrix, ReadRequest
+from ...structures.read_requests import ReadRequest, Vector
 from ...structures.state import State
 
 
@@ -88,7 +88,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     """
 
     relations: Sequence[RelationMention]
-    vector: Matrix
+    vector: Vector
 
     def fetch(self, state: State) -> dict[int, tuple[str, float]]:
         """Read the chunks that state the relations, with their cosines."""

@@ -16,7 +16,7 @@ from ...arguments import Option
 from ...retrieval.dense_search import build_nearest_request
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import RecognitionRequest, record_recognized
+from ...retrieval.recognition import RecognitionRequest, record_recognized_entities
 from ...structures.ranking import Ranking, SortKeySource, append_tails, assign_ranks, best
 from .rendered_relations import RelationMention, Relations, StatingChunks
 
@@ -46,7 +46,7 @@ class CftStrategy:
         with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
             (near_ranking, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near_ranking)
-            record_recognized(query, seeds, recognition)
+            record_recognized_entities(query, seeds, recognition)
         relatives = int(option(query, self, "relatives"))
         names = [[name for name, _ in seed.identity.names] for seed in seeds]
         with query.trace.step("filter to nodes in the forest") as step:

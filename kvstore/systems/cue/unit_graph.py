@@ -18,7 +18,7 @@ from ...retrieval.lexical_search import TermWeights, build_term_weights, parse_q
 from ...retrieval.query import Query
 from ...retrieval.word_search import build_count_request
 from ...structures.derived_parts import split_vector_id
-from ...structures.vectors.vectors import Matrix, cosines
+from ...structures.vectors.vectors import Matrix, Vector, cosines
 from ...text.words import count_chunk_terms
 from .unit_requests import (
     EntityUnits,
@@ -166,7 +166,7 @@ class UnitGraph:
         _, number = split_vector_id(self.ids[row])
         return self._documents[row], number
 
-    def compute_similarities(self, rows: UnitRows, vector: Matrix) -> npt.NDArray[np.float64]:
+    def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
         """Return the dot products of the vectors of units with ``vector``."""
         return cosines(self.vectors[rows], vector).astype(np.float64)
 

@@ -21,7 +21,7 @@ from ...structures.indexes.index_reading import bind_index
 from ...structures.indexes.vector_index import find_nearest_chunks
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Matrix, Vector
 from .units import UNITS, StoredUnit
 
 #: The maximum number of chunks of an entity on a path; an entity with more is ignored.
@@ -96,7 +96,7 @@ class NearestUnits(ReadRequest[NearestUnitsAnswer]):
     The answer omits the records and vectors of the units of ``known_chunks``, which the caller already has.
     """
 
-    vector: Matrix
+    vector: Vector
     count: int
     chunks: Sequence[int]
     known_chunks: Set[int]
@@ -127,7 +127,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
 
     entities: Sequence[int]
     max_chunks: int
-    vector: Matrix
+    vector: Vector
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:

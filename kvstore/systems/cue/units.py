@@ -23,7 +23,7 @@ from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
 from ...structures.names.mention_recognition import find_mentions
 from ...structures.state import State
-from ...structures.vectors.vectors import Ids, Matrix, cosines, find_nearest
+from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines, find_nearest
 from ...text.normalize import fold
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
 from .written_units import WRITTEN_UNITS
@@ -198,7 +198,7 @@ class Units:
             [documents[document].vector_locations[number] for document, number in split_ids]
         )
 
-    def find_nearest(self, vector: Matrix, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
+    def find_nearest(self, vector: Vector, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
         """Return the ids and cosines of the ``count`` units nearest to a vector, best first.
 
         With ``chunks``, only their units are compared. Ties are in order of document key and position.
@@ -283,7 +283,7 @@ class Units:
             return document.written_units[ordinal][1][unit.ordinal]
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
-    def _find_entities(self, unit: StoredUnit) -> Iterable[int]:
+    def _find_entities(self, unit: StoredUnit) -> set[int]:
         """Return the entities that a unit's own text mentions at least once with a capital, as a name.
 
         For a unit that a rule split from a chunk, they are those of the chunk's stored mentions that lie in the unit.
@@ -301,7 +301,7 @@ class Units:
         text = unit_text.encode()
         mention_spans = ((mention.start, mention.end, mention.entity) for mention in mentions)
         outermost = (mention_span for mention_span, is_nested in mark_nested(mention_spans) if not is_nested)
-        return (entity for start, end, entity in outermost if _has_name_form(text[start:end]))
+        return {entity for start, end, entity in outermost if _has_name_form(text[start:end])}
 
     def load_names(self, chunks: Iterable[int]) -> None:
         """Read the spans of the names in chunks into the cache, in one batch; a name in a longer name is omitted.

@@ -25,7 +25,7 @@ class HasTriples(ReadRequest[bool]):
     """A request that returns True if any document has triples."""
 
     def fetch(self, state: State) -> bool:
-        """Return True if the store has triples that were imported or that a model wrote."""
+        """True if the store has triples that were imported or that a model wrote."""
         return any(map(state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES)))
 
 
@@ -55,5 +55,5 @@ class HasIndex(ReadRequest[bool]):
     kind: str
 
     def fetch(self, state: State) -> bool:
-        """Return True if the index was created."""
+        """True if the index was created."""
         return has_index(state.lmdb, self.kind)

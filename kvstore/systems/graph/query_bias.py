@@ -21,7 +21,7 @@ from ...retrieval.dense_search import NearestChunksRequest
 from ...retrieval.query import Query
 from ...retrieval.recognition import Decomposition
 from ...structures.ranking import Ranking
-from ...structures.read_requests import Ids, Matrix
+from ...structures.read_requests import Ids, Matrix, Vector
 from ...text.words import get_informative_terms
 
 #: The number of informative words, in addition to names, needed to distinguish chunks.
@@ -35,7 +35,7 @@ class QueryBias:
     known, ascending.
     """
 
-    def __init__(self, vector: Matrix, max_cosine: float, strength: float) -> None:
+    def __init__(self, vector: Vector, max_cosine: float, strength: float) -> None:
         """Start with no factors.
 
         ``vector`` is that of the question without its names, ``max_cosine`` its cosine with the best chunk, and

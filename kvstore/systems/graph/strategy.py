@@ -51,7 +51,7 @@ from ...retrieval.dense_search import CosineRequest, build_nearest_request
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Decomposition, RecognitionRequest, Seed, decompose, record_recognized
+from ...retrieval.recognition import Decomposition, RecognitionRequest, Seed, decompose, record_recognized_entities
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
@@ -249,7 +249,7 @@ class GraphStrategy:
             names, (near_ranking, step.detail), counts = reading.fetch(
                 RecognitionRequest(query.question, capitalized_only=True), nearest_request, build_count_request(words)
             )
-            record_recognized(query, names, recognition)
+            record_recognized_entities(query, names, recognition)
             step.count = len(near_ranking)
         parts = decompose_question(query, names)
         with query.trace.step("lexical search") as step:

@@ -80,11 +80,11 @@ def normalize_rows(sums: npt.NDArray[np.float64]) -> Matrix:
 
 
 def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) -> Edges:
-    """Weight edges by the cosine of their ends, and join similar nodes that have no edge (ArchRAG, algorithm 1).
+    """Weight the edges of ``count`` nodes by the cosines of their ends, and join similar nodes (ArchRAG, algorithm 1).
 
     Let m be the mean degree of the nodes that have edges. Each node is joined to at most m of its ⌊1.5 m⌋ + 1 nearest
     nodes. Their cosine must exceed the ``quantile`` of the cosines of the existing edges. Without any edge,
-    m is ⌊√n / 2⌋ and the minimum cosine is fixed.
+    m is ⌊√count / 2⌋ and the minimum cosine is fixed.
     """
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):

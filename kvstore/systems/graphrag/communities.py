@@ -26,7 +26,7 @@ from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.written_texts import WrittenText, get_written_text, load_text_vectors
 from ...structures.names.entities import EntityRecord
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Matrix, Vector
 from ...text.normalize import to_entity_key
 from ..descriptions.written_descriptions import has_descriptions, iter_descriptions
 from .community_building import NO_COMMUNITY, assign_homes, compute_home_weights
@@ -351,7 +351,7 @@ class Communities(StoredCommunities):
             if self._is_current and self._rows.get(TERMS, records.encode_u32(community)) is None:
                 yield f"index communities: the terms of community {community} are not stored"
 
-    def compute_cosines(self, communities: IntArray, vector: Matrix) -> Matrix:
+    def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of communities with a unit vector.
 
         The vector of a community is that of the report that a model wrote, if there is one, else its centroid.
@@ -381,7 +381,7 @@ class Communities(StoredCommunities):
         self.preload(range(self._count))
         return [self.get(community).content for community in range(self._count)]
 
-    def find_nearest(self, vector: Matrix, count: int, level: int | None = None) -> list[tuple[int, float]]:
+    def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` visible communities nearest to a unit vector, with their cosines, best first.
 
         With ``level``, only the communities of that partition are considered, see :meth:`list_level`.
@@ -498,7 +498,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
-        """The newer chunks, with shares, whose home is each community or one of its descendants."""
+        """The newer chunks of each community, whose home is the community or a descendant, with their shares."""
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:

@@ -21,7 +21,7 @@ from ...retrieval.hierarchy import Hierarchy
 from ...retrieval.ordered_addresses import sort_nodes
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Vector
 from .report_hits import require_communities
 
 
@@ -83,7 +83,7 @@ class NearbyCommunity(NamedTuple):
 class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
     """A request for the ``count`` communities nearest to a unit vector, each with at most ``max_members`` members."""
 
-    vector: Matrix
+    vector: Vector
     count: int
     max_members: int
 

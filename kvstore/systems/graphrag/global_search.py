@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.cover import CoverSentence, extract_question_words, select_cover
@@ -75,21 +77,22 @@ class GlobalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence whose hits are reports of the best-matching communities and of unassigned chunks.
+        """Return reports as evidence: one hit per best-matching community, and at most one for all unassigned chunks.
 
         An overview question is answered from the coarsest communities only.
         """
-        scoring = _CommunityScoring(query)
+        scoring = _CommunityScoring.prepare(query)
         with query.trace.step("select communities") as step:
             levels = 0 if is_overview_question(query.question) else int(option(query, self, "levels"))
-            selected, count = _select_communities(scoring, levels, query.top)
-            step.detail, step.count = f"{scoring.scored_count} scored, down to level {scoring.deepest_level}", count
+            selection = _select_communities(scoring, levels, query.top)
+            step.detail = f"{selection.num_scored} scored, down to level {selection.deepest_level}"
+            step.count = selection.num_candidates
         with query.trace.step("points of communities") as step:
-            hits = _build_reports(query, selected, scoring)
-            suffix = f", {scoring.omitted_count} chunks in no community omitted" if scoring.omitted_count else ""
-            step.detail = f"{len(hits)} of {count} communities{suffix}"
+            hits = _build_reports(query, selection.groups, scoring)
+            suffix = f", {scoring.num_omitted} chunks in no community omitted" if scoring.num_omitted else ""
+            step.detail = f"{len(hits)} of {selection.num_candidates} communities{suffix}"
             step.count = sum(len(hit.spans) for hit in hits)
-        return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=scoring.scored_count)
+        return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=selection.num_scored)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the points that the model extracts from the reports that it rates as relevant.
@@ -106,55 +109,53 @@ class GlobalStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
 
+@dataclass(frozen=True)
 class _CommunityScoring:
     """Scores the communities that have allowed documents, and the chunks in no community, for one question.
 
-    ``unassigned`` are allowed chunks that are reported apart from the communities: nearby chunks in no community,
-    nearest first, then ``newer_chunks``. ``omitted_count`` is the number of further such chunks. ``scored_count`` and
-    ``deepest_level`` describe the communities scored so far.
+    ``rarities`` has the terms of the question. ``allowed`` is the mask of the communities with allowed documents (None:
+    all). ``unassigned`` are allowed chunks that are reported apart from the communities: nearby chunks in no community,
+    nearest first, then ``newer_chunks``. ``num_omitted`` is the number of further such chunks.
     """
 
-    def __init__(self, query: Query) -> None:
-        """Search for the chunks near the question, and find those in no community; scores are computed later."""
+    query: Query
+    rarities: Mapping[str, float]
+    allowed: npt.NDArray[np.bool_] | None
+    newer_chunks: frozenset[int]
+    unassigned: list[int]
+    num_omitted: int
+
+    @classmethod
+    def prepare(cls, query: Query) -> _CommunityScoring:
+        """Search for the chunks near the question, and find those in no community."""
         reading = query.reading
-        self._query = query
-        self._stem = query.stem
-        words = parse_question_words(query.question, self._stem)
+        words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
             (near_ranking, detail), counts = reading.fetch(
                 build_nearest_request(query, _NUM_NEAR_CHUNKS), build_count_request(words)
             )
             step.detail, step.count = detail, len(near_ranking)
-        self._rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
+        rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities
         placement = reading.fetch(UnassignedChunks(near_chunks=[chunk for chunk, _ in near_ranking]))
-        self._allowed = placement.allowed
-        self.newer_chunks = placement.newer
         # An overview, or a report that fills a limit of tokens, covers many chunks. Else the nearest are sufficient.
         covers_many = query.within is not None or is_overview_question(query.question)
-        self.unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
-        self.omitted_count = len(placement.unassigned) - len(self.unassigned)
-        self.scored_count = 0
-        self.deepest_level = 0
+        unassigned = placement.unassigned[: _MAX_UNASSIGNED if covers_many else _NUM_SCORING_CHUNKS]
+        num_omitted = len(placement.unassigned) - len(unassigned)
+        return cls(query, rarities, placement.allowed, placement.newer, unassigned, num_omitted)
 
     def score_children(self, parents: IntArray | None) -> ScoredCommunities:
-        """Return the children of communities with their scores; if ``parents`` is None, the coarsest communities.
-
-        Updates ``scored_count`` and ``deepest_level``.
-        """
-        children = self._query.reading.fetch(ScoredChildren(parents, self._allowed, self._query.vector, self._rarities))
-        self.scored_count += len(children.communities)
-        self.deepest_level = max(self.deepest_level, int(children.levels.max(initial=0)))
-        return children
+        """Return the children of communities with their scores; if ``parents`` is None, the coarsest communities."""
+        return self.query.reading.fetch(ScoredChildren(parents, self.allowed, self.query.vector, self.rarities))
 
     def score_unassigned(self) -> float:
         """Return the score of the unassigned chunks: the mean cosine of the nearest, plus the BM25 score of all."""
         ids = np.array(self.unassigned, np.uint64)
-        all_cosines, texts = self._query.reading.fetch(
-            CosineRequest(ids, self._query.vector), ChunkTexts(self.unassigned if self._rarities else [])
+        all_cosines, texts = self.query.reading.fetch(
+            CosineRequest(ids, self.query.vector), ChunkTexts(self.unassigned if self.rarities else [])
         )
         cosines = np.sort(all_cosines)[::-1][:_NUM_SCORING_CHUNKS]
-        terms = join_terms("\n".join(texts), self._stem)
-        return float(cosines.mean(dtype=np.float64)) + score_terms(terms, self._rarities)
+        terms = join_terms("\n".join(texts), self.query.stem)
+        return float(cosines.mean(dtype=np.float64)) + score_terms(terms, self.rarities)
 
 
 class _SelectedGroup(NamedTuple):
@@ -164,18 +165,28 @@ class _SelectedGroup(NamedTuple):
     score: float
 
 
-def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> tuple[list[_SelectedGroup], int]:
-    """Return the ``limit`` best groups, best first, and the total number of candidates.
+class _Selection(NamedTuple):
+    """The selected groups, best first, out of ``num_candidates``; ``num_scored`` communities were scored for that."""
+
+    groups: list[_SelectedGroup]
+    num_candidates: int
+    num_scored: int
+    deepest_level: int
+
+
+def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> _Selection:
+    """Return the ``limit`` best groups.
 
     The selection descends at most ``levels`` levels from the coarsest communities, to each child that scores at least
     as high as its parent. The unassigned chunks are one more group.
     """
     current = scoring.score_children(None)
-    selected: list[ScoredCommunities] = []
+    scored, selected = [current], list[ScoredCommunities]()
     for _ in range(levels):
         if not len(current.communities):
             break
         children = scoring.score_children(current.communities)
+        scored.append(children)
         parent_indexes = np.searchsorted(current.communities, children.parents)
         is_better = children.scores >= current.scores[parent_indexes]
         is_final = np.ones(len(current.communities), np.bool_)  # no child scores as high
@@ -183,16 +194,21 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
         selected.append(current.select(is_final))
         current = children.select(is_better)
     selected.append(current)
-    communities = np.concatenate([scored.communities for scored in selected])
+    communities = np.concatenate([level.communities for level in selected])
     # The factor of a community grows with its rating.
-    scores = np.concatenate([scored.scores * scored.factors for scored in selected])
+    scores = np.concatenate([level.scores * level.factors for level in selected])
     best = find_best(communities, scores, limit)
-    ranking = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
+    groups = [_SelectedGroup(*pair) for pair in zip(communities[best].tolist(), scores[best].tolist(), strict=True)]
     if scoring.unassigned:
         score = scoring.score_unassigned()
-        index = sum(1 for group in ranking if group.score >= score)
-        ranking.insert(index, _SelectedGroup(None, score))
-    return ranking[:limit], len(communities) + bool(scoring.unassigned)
+        index = sum(1 for group in groups if group.score >= score)
+        groups.insert(index, _SelectedGroup(None, score))
+    return _Selection(
+        groups[:limit],
+        num_candidates=len(communities) + bool(scoring.unassigned),
+        num_scored=sum(len(level.communities) for level in scored),
+        deepest_level=max(int(level.levels.max(initial=0)) for level in scored),
+    )
 
 
 def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
@@ -241,6 +257,7 @@ def _build_reports_within(
     shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in selected}
     remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
     hits: dict[int | None, Hit | None] = {}
+    # Ties are in order of communities, after the unassigned chunks.
     smallest_first = sorted(
         selected, key=lambda group: (shares[group.community], -1 if group.community is None else group.community)
     )
@@ -309,7 +326,7 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     change: int | None = None
     while relevant_communities is None or relevant_communities:
         with distiller.open_query(question) as query:
-            children = _CommunityScoring(query).score_children(
+            children = _CommunityScoring.prepare(query).score_children(
                 None if relevant_communities is None else np.array(relevant_communities, np.int64)
             )
             if change not in (None, children.change):

@@ -151,7 +151,8 @@ class LocalStrategy:
                 HierarchySentences([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
                 EntityDescriptions([start.entity for start in starts], _MAX_DESCRIPTIONS),
             )
-            # The descriptions and the relations of the first entity, then those of the second, and so on.
+            # The descriptions and the relations of the first entity, then those of the second, and so on. The first
+            # line that does not fit makes ``remaining_tokens`` negative, which ends the list.
             for line in chain.from_iterable(chain.from_iterable(zip(descriptions, relations, strict=True))):
                 if line not in lines and (remaining_tokens := remaining_tokens - count_text_tokens(line)) >= 0:
                     lines[line] = None

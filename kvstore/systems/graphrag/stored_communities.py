@@ -17,7 +17,7 @@ from ...retrieval.evidence import StoredSpan
 from ...storage import records
 from ...structures.clustering.affinity import IntArray
 from ...structures.indexes.generations import GenerationRows
-from ...structures.vectors.vectors import Matrix, cosines
+from ...structures.vectors.vectors import Matrix, Vector, cosines
 from .community_building import NO_COMMUNITY
 from .community_reports import Finding
 from .community_rows import (
@@ -128,7 +128,7 @@ class StoredCommunities:
         """The number of entities that were nodes of the graph when the communities were built."""
         return self._rows.get_cached("nodes", lambda rows: sum(1 for _ in rows.scan(ENTITY_COMMUNITIES)))
 
-    def compute_cosines(self, communities: IntArray, vector: Matrix) -> Matrix:
+    def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of communities with a unit vector."""
         return cosines(self._vectors, vector, communities)
 

@@ -22,7 +22,7 @@ from ...storage import records
 from ...structures.clustering.affinity import IntArray
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Vector
 from .communities import Communities
 from .report_hits import find_report_sources, render_reports, require_communities
 from .report_terms import build_report_terms
@@ -112,7 +112,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
 
     parents: IntArray | None
     allowed: npt.NDArray[np.bool_] | None
-    vector: Matrix
+    vector: Vector
     rarities: Mapping[str, float]
 
     def fetch(self, state: State) -> ScoredCommunities:

@@ -21,7 +21,7 @@ from ...structures.documents.documents import build_heading_path
 from ...structures.indexes.index_reading import bind_index
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Matrix, Vector
 from .topic_index import TOPICS
 from .topics import Topics
 
@@ -59,7 +59,7 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     """A request for chunks and all nodes above them, with their cosines with a unit vector."""
 
     chunks: Sequence[int]
-    vector: Matrix
+    vector: Vector
 
     def fetch(self, state: State) -> NodesAboveChunks:
         """Return the chunks and the nodes above them, with their cosines, without topics that are too broad to show."""
@@ -85,7 +85,7 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
     """
 
     chunks: Sequence[int]
-    vector: Matrix
+    vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the root above each chunk: a topic, or the highest abstract of its document."""
@@ -110,7 +110,7 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     """
 
     parents: Sequence[TreeNode]
-    vector: Matrix
+    vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the children of the nodes, each once."""
@@ -216,7 +216,7 @@ class _NodeReader:
             return [("chunk", chunk) for chunk in range(record.first_chunk, record.last_chunk + 1)]
         return []
 
-    def score_nodes(self, nodes: Sequence[_NodeId], vector: Matrix) -> list[TreeNode]:
+    def score_nodes(self, nodes: Sequence[_NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with the cosines of their vectors with a unit vector.
 
         The vector of a topic with a text by a language model is that of the text, if it has one. That of any other node

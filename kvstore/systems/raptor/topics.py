@@ -24,7 +24,7 @@ from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.vector_index import find_nearest_chunks
 from ...structures.indexes.written_texts import WrittenText, get_written_text
 from ...structures.state import State
-from ...structures.vectors.vectors import Matrix
+from ...structures.vectors.vectors import Matrix, Vector
 from ...text.blocks import format_summary_sentence
 from .ordered_chunks import MAX_SUMMED_CHUNKS
 from .topic_building import Topic
@@ -164,15 +164,11 @@ class Topics:
             newer_chunks.update((chunk, None) for chunk in self._newer_by_topic.get(leaf, ()))
         return [*chunks, *newer_chunks]
 
-    def find_topics(self, chunk: int) -> list[int]:
-        """Return the topics that contain a chunk, finest first.
-
-        If it is in several leaf topics, the ancestors are those of the first.
-        """
-        return self.find_topics_by_chunk([chunk])[0]
-
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the topics that contain each chunk; see :meth:`find_topics`."""
+        """Return, for each chunk, the topics that contain it, finest first.
+
+        If a chunk is in several leaf topics, the ancestors are those of the first.
+        """
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
             if not leaves and chunk in self._topic_by_chunk:  # the chunk is newer than the topics
@@ -401,7 +397,7 @@ class Topics:
         leaf_lists = self._find_leaves([older for _, older in pairs])
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaf_lists, strict=True) if leaves}
 
-    def _find_nearest_older(self, vector: Matrix) -> int | None:
+    def _find_nearest_older(self, vector: Vector) -> int | None:
         """Return the chunk nearest to a vector among those that the topics were built from, or None."""
         count = _NUM_NEIGHBORS
         while True:
