@@ -138,11 +138,11 @@ def test_a_duplicate_page_is_quoted_once(store: kvstore.Store) -> None:
 def test_the_kind_of_answer_asked_for_breaks_ties(ask: Callable[..., kvstore.Answer]) -> None:
     text = "The bridge over the Aare was opened with a great feast. The bridge over the Aare was opened in 1883."
     assert ask(text, "When was the bridge over the Aare opened?").text.startswith("The bridge")
-    assert classify_question("When was it opened?").is_met_by("It was opened in 1883.")
-    assert not classify_question("When was it opened in 1883?").is_met_by("It was opened in 1883.")
-    assert classify_question("Which option sets the depth?").is_met_by("Use --levels for that.")
-    assert classify_question("What does VACUUM do?").is_met_by("The VACUUM command rebuilds the file.")
-    assert not classify_question("What does VACUUM do?").is_met_by("Unless it is full, this follows a VACUUM.")
+    assert classify_question("When was it opened?").is_present_in("It was opened in 1883.")
+    assert not classify_question("When was it opened in 1883?").is_present_in("It was opened in 1883.")
+    assert classify_question("Which option sets the depth?").is_present_in("Use --levels for that.")
+    assert classify_question("What does VACUUM do?").is_present_in("The VACUUM command rebuilds the file.")
+    assert not classify_question("What does VACUUM do?").is_present_in("Unless it is full, this follows a VACUUM.")
 
 
 def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:

@@ -328,7 +328,7 @@ def _find_missing_kind(
         if kind.name == "money":
             needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
             relevant_passages = [p for p, covered in zip(passages, coverages, strict=True) if covered >= min_coverage]
-    if not needs_form or any(kind.is_met_by(passage.text) for passage in relevant_passages):
+    if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
         return ""
     return "amount of money" if kind.name == "money" else kind.name
 

@@ -156,7 +156,7 @@ class SnippetScorer:
                 "own_terms": self._sum_rarities(snippet_terms[passage_index, index]) / total,
                 "adjacent_terms": self._sum_rarities(set().union(*adjacent_terms)) / total,
                 "rank": 1 / (1 + snippet.hit.rank),
-                "kind": float(kind.is_met_by(text)),
+                "kind": float(kind.is_present_in(text)),
                 "text_tokens": _compute_token_fraction(tokens, text),
                 "term_tokens": _compute_token_fraction(tokens, snippet.term),
                 "field": float(self._asks_for_field(snippet)),

@@ -189,7 +189,7 @@ class QuestionKind:
 
     def is_missing_in(self, text: str) -> bool:
         """True if a text cannot answer: the kind demands a form, such as a number, and nothing in the text has it."""
-        return self.name in _DEMANDED_KINDS and not self.is_met_by(text)
+        return self.name in _DEMANDED_KINDS and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
         """False: an English text may answer without anything of the kind, and the answer reader decides.
@@ -198,7 +198,7 @@ class QuestionKind:
         """
         return False
 
-    def is_met_by(self, text: str) -> bool:
+    def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question; never for ``thing``."""
         if self.name == "meaning":
             return self._begins_with_subject(text)
@@ -225,9 +225,9 @@ class ForeignQuestionKind(QuestionKind):
     def is_unlikely_in(self, text: str) -> bool:
         """True if a text has nothing of the kind, and nearly all answers of this kind have its form."""
         has_form = self.language_words is not None and self.name in self.language_words.forms
-        return has_form and self.name in _FORMED_KINDS and not self.is_met_by(text)
+        return has_form and self.name in _FORMED_KINDS and not self.is_present_in(text)
 
-    def is_met_by(self, text: str) -> bool:
+    def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question."""
         form = self.language_words.forms.get(self.name) if self.language_words else None
         return form is not None and any(self._has_new_word(match.group()) for match in form.finditer(text))
@@ -278,7 +278,7 @@ def classify_question(question: str, language: str | None = None) -> QuestionKin
     ['person', 'duration', 'meaning']
     >>> classify_question("What happens to a member who never answers?").name
     'thing'
-    >>> classify_question("Who founded the Nobel Prize?").is_met_by("The Nobel Prize was founded by Alfred Nobel.")
+    >>> classify_question("Who founded the Nobel Prize?").is_present_in("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
     words = frozenset(_WORD_PATTERN.findall(question.lower()))

@@ -1,5 +1,4 @@
-"""Structures derived from the documents and maintained in their commit: the metadata index, the passage graph,
-synonyms.
+"""Structures derived from the documents, such as the metadata index, and maintained in their commit.
 
 Each is registered in :mod:`kvstore.registry`, as the published systems are, and several systems read it.
 """

@@ -100,7 +100,7 @@ class ClauseArguments:
     def is_passive(self, verb: int) -> bool:
         """True if a verb is passive, or a participle without a subject of its own."""
         word = self._words[verb]
-        if any(True for _ in self._sentence.find_dependents(verb, "aux:pass", "nsubj:pass")):
+        if self._sentence.has_dependent(verb, "aux:pass", "nsubj:pass"):
             return True
         is_bare = not self._sentence.get_dependent_lemmas(verb, "aux", "nsubj")
         return (
@@ -112,7 +112,7 @@ class ClauseArguments:
 
         They are the noun with the others of its list or, if the noun is a predicate, its subjects.
         """
-        if self._followed_predicate is None and any(True for _ in self._sentence.find_dependents(noun, "cop")):
+        if self._followed_predicate is None and self._sentence.has_dependent(noun, "cop"):
             # A statement about a predicate applies to its subject: "Bergen is a town located in Norway".
             self._followed_predicate = noun
             subjects = list(self.find_subjects(noun))

@@ -39,7 +39,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
         words = _WORD_PATTERN.findall(key)
         if words:
             keys_by_word.setdefault(max(words, key=len).encode(), []).append(key.encode())
-    found_keys: set[bytes] = set()
+    occurring_keys: set[bytes] = set()
     for text in texts:
         if not keys_by_word:
             break
@@ -52,26 +52,26 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
         text_keys = set(
             select_occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], max_words)
         )
-        found_keys |= text_keys
+        occurring_keys |= text_keys
         for word in text_words:
             remaining = [key for key in keys_by_word[word] if key not in text_keys]
             if remaining:
                 keys_by_word[word] = remaining
             else:
                 del keys_by_word[word]
-    return {key.decode() for key in found_keys}
+    return {key.decode() for key in occurring_keys}
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
     """Return the result of :func:`find_occurring_keys`, by a search for every name in each text."""
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
-    found_keys: set[bytes] = set()
+    occurring_keys: set[bytes] = set()
     for text in texts:
         text_keys = set(select_occurring_keys(fold_to_bytes(text), remaining, max_words)) if remaining else set[bytes]()
         if text_keys:
-            found_keys |= text_keys
+            occurring_keys |= text_keys
             remaining = [key for key in remaining if key not in text_keys]
-    return {key.decode() for key in found_keys}
+    return {key.decode() for key in occurring_keys}
 
 
 class Introduction(NamedTuple):
@@ -86,7 +86,7 @@ def collect_introductions(names: Iterable[Name], max_words: int | None, document
     """Return each name once, with the form and kind of its first occurrence, sorted by normal form.
 
     Names that cannot be entities by rule, such as names of more than ``max_words`` words, are omitted. If ``max_words``
-    is None, every name is kept, and a name of invalid length raises InputError with the key ``document``.
+    is None, every name is included, and a name of invalid length raises InputError with the key ``document``.
     """
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()

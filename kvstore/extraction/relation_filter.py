@@ -199,11 +199,10 @@ class RelationFilter:
         word = self._words[index]
         if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
             return False
-        if any(True for _ in self._sentence.find_dependents(index, "nummod")):
+        if self._sentence.has_dependent(index, "nummod"):
             return False
-        is_definite = "the" in self._sentence.get_dependent_lemmas(index, "det") and any(
-            True for _ in self._sentence.find_dependents(index, "cop")
-        )
+        determiners = self._sentence.get_dependent_lemmas(index, "det")
+        is_definite = "the" in determiners and self._sentence.has_dependent(index, "cop")
         if is_definite and not word.lemma.endswith(_PERSON_ENDINGS) and not self._phrases.find_complements(index, "of"):
             return False  # the largest size, the text as it was entered
         if word.tag == "NNS" and any(
@@ -388,11 +387,7 @@ class Factuality:
                 words[governor].lemma in _NONFACTUAL_VERBS or self._is_negated(governor)
             ):
                 return 0.0
-            if (
-                label == "conj"
-                and index == head
-                and not any(True for _ in self._sentence.find_dependents(index, "nsubj"))
-            ):
+            if label == "conj" and index == head and not self._sentence.has_dependent(index, "nsubj"):
                 # "may contain A and include B": the auxiliary of the first verb applies to the second too.
                 auxiliaries |= self._get_auxiliaries(governor)
             index = governor

@@ -256,7 +256,7 @@ class _SentenceRelations:
         return (
             word.tag == "NN"
             and word.label != "conj"
-            and not any(True for _ in self._sentence.find_dependents(predicate, "det", "nmod:poss", "nummod"))
+            and not self._sentence.has_dependent(predicate, "det", "nmod:poss", "nummod")
         )
 
     def _find_apposition_relations(self, noun: int, apposition: int) -> Iterator[StatedRelation]:

@@ -68,6 +68,10 @@ class Sentence:
             if label in labels or label.partition(":")[0] in labels:
                 yield child
 
+    def has_dependent(self, index: int, *labels: str) -> bool:
+        """True if a word has a dependent with one of these labels or their subtypes."""
+        return next(self.find_dependents(index, *labels), None) is not None
+
     def get_dependent_lemmas(self, index: int, *labels: str) -> set[str]:
         """Return the lemmas of the dependents of a word with one of these labels or their subtypes."""
         return {self.words[child].lemma for child in self.find_dependents(index, *labels)}

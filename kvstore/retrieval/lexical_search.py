@@ -128,6 +128,7 @@ def find_best_by_words(
         ]
         for index, (term, size, blocks) in enumerate(zip(terms, sizes, block_lists, strict=True)):
             max_score, max_remaining = max_scores[index], math.fsum(max_scores[index + 1 :])
+            # A frequent term is read whole only if chunks without the terms before it can still enter the top.
             if blocks is None and search.can_enter(max_score + max_remaining):
                 blocks = state.postings.get_blocks(term)
             elif blocks is None:

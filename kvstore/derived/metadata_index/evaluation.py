@@ -72,7 +72,7 @@ class Bounds(NamedTuple):
 
     The condition is certainly true for ``certain``, and possibly true for ``possible``, which includes ``certain``.
 
-    Both are the same object if the index evaluates the condition exactly.
+    Exact bounds are the same object (:func:`_make_exact`).
     """
 
     certain: DocumentMask
@@ -80,7 +80,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """True if the index decides the condition for every document."""
+        """True if the index decides the condition for every document: both bounds are one object then."""
         return self.certain is self.possible
 
 

@@ -351,7 +351,7 @@ _FRAME = struct.Struct("<qB")
 _TYPES = {0: None, 1: "u1", 2: "<u2", 4: "<u4", 8: "<u8"}
 
 
-def to_row(record: DocumentRecord) -> DocumentColumns:
+def get_column_values(record: DocumentRecord) -> DocumentColumns:
     """Return the values of a document's numeric columns, in the order of :data:`COLUMN_NAMES`."""
     return (
         record.id,

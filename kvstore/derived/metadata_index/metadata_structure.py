@@ -174,7 +174,7 @@ class MetadataMaintainer:
         """Add the values and columns of new documents, and write them with the removals collected before."""
         for added in delta.added:
             self._collect_set_changes(added.record, get_language_code(added.language), is_removed=False)
-            row = encoding.to_row(added.record)
+            row = encoding.get_column_values(added.record)
             self._row_changes.setdefault(added.record.id // encoding.DOCUMENTS_PER_BLOCK, {})[added.record.id] = row
         self._flush_sets()
         self._flush_columns()

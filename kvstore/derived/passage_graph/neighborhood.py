@@ -48,7 +48,7 @@ def is_entity(node: int) -> bool:
 
 
 def get_entity(node: int) -> int:
-    """Return the id of the entity that a node of a walk stands for. The node must be an entity's, not a chunk's."""
+    """Return the id of the entity of a node, which must be that of an entity, not that of a chunk."""
     return node ^ _ENTITY_BIT
 
 

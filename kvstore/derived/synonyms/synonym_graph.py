@@ -1,5 +1,4 @@
-"""The index of kind ``synonyms``: the names of entities as vectors, and the pairs of names with nearly the same
-meaning.
+"""The index of kind ``synonyms``: the names of entities as vectors, and pairs of names with nearly the same meaning.
 
 In: an index file made by :mod:`.synonym_index`. Out: entities near to another or to a vector, limited to entities of
     the state. The index is as current as the last REFRESH: it lacks newer names, and deleted names are left out.
@@ -46,9 +45,10 @@ class SynonymGraph:
     options: Mapping[str, float]
 
     def find_row(self, entity: int) -> int | None:
-        """Return the row of an entity's name, or None if the index lacks it; entity 0 marks deleted names."""
+        """Return the row of an entity's name, or None if the index lacks it."""
         order, entities = self._entity_order
         position = int(np.searchsorted(entities, entity))
+        # Entity 0 marks the rows of deleted names.
         return int(order[position]) if entity and position < len(order) and entities[position] == entity else None
 
     @cached_property

@@ -108,7 +108,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         )
 
 
-def build_in_memory(state: State, communities: Communities) -> CommunityGraph:
+def build_graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
     """Build the graph in memory, without its file; cached for all states of the same communities.
 
     Raises IndexUnavailableError if there are too many nodes, or if the state changed since the communities were built.
@@ -167,6 +167,7 @@ def _build_layers(state: State, communities: Communities) -> _NodeLayers:
     graph = build_entity_graph(state)
     entity_vectors = compute_entity_vectors(graph, load_chunk_vectors(state, graph))
     layers = _NodeLayers(vectors=[entity_vectors], parents=[], nodes=[graph.entities], names=[graph.keys])
+    # The communities of an entity are in order from the coarsest.
     parent_ids = [(communities.find_by_entity(entity) or [NO_COMMUNITY])[-1] for entity in graph.entities.tolist()]
     for community_ids in _group_by_level(communities):
         index_by_id = {community: index for index, community in enumerate(community_ids)}

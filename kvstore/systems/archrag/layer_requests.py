@@ -22,7 +22,7 @@ from ...structures.vectors.vectors import Vector
 from ..graphrag.communities import Communities
 from ..graphrag.community_index import COMMUNITIES
 from ..graphrag.report_hits import require_communities
-from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_in_memory
+from .layer_index import COMMUNITY_GRAPH, CommunityGraph, build_graph_in_memory
 
 #: The maximum number of chunks of an entity, and of a community, that is specific enough to lead to them.
 _MAX_ENTITY_CHUNKS, _MAX_COMMUNITY_CHUNKS = 200, 50
@@ -79,7 +79,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
             remedy = f"run REFRESH INDEX {COMMUNITIES.name} to rebuild it"
             problem = f"{file_error}; {remedy}"
             try:
-                graph = build_in_memory(state, communities)
+                graph = build_graph_in_memory(state, communities)
             except IndexUnavailableError as error:
                 message = f"index {COMMUNITY_GRAPH.name}: {file_error}, and {error}; {remedy}"
                 raise IndexUnavailableError(message) from error
@@ -101,6 +101,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
         for _ in range(_MAX_RETRIES + 1):
             nearest = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
             layers = [_select_existing(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
+            # A layer needs more if too few of its nodes exist, and not all were returned yet.
             needs_more_flags = [
                 len(existing) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
                 for existing, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
@@ -157,7 +158,7 @@ def _merge_reported(
 
 
 def _round_cosine(cosine: float) -> float:
-    """Round a cosine to a multiple of :data:`_COSINE_STEP`."""
+    """Round a cosine to a multiple of :data:`_COSINE_STEP`, so that nearly equal cosines tie."""
     return round(cosine / _COSINE_STEP) * _COSINE_STEP
 
 

@@ -51,7 +51,7 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
             or word.head >= first
         ):
             continue
-        has_subject = _has_dependent(sentence, index, "nsubj", "expl")
+        has_subject = sentence.has_dependent(index, "nsubj", "expl")
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
         if has_subject or subject is not None:
             clause_starts.append((first, subject))
@@ -69,11 +69,6 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
             return [Clause(words[0].start, words[-1].end)]
         clauses.append(Clause(words[first].start, words[last].end, subject))
     return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
-
-
-def _has_dependent(sentence: Sentence, index: int, *labels: str) -> bool:
-    """True if a word has a dependent with one of these labels."""
-    return next(sentence.find_dependents(index, *labels), None) is not None
 
 
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:
@@ -105,7 +100,7 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
 def _is_coordinate(sentence: Sentence, index: int) -> bool:
     """True if the predicate at ``index`` is coordinated with another one, or juxtaposed without a conjunction."""
     label = sentence.words[index].label
-    return label == "conj" or (label == "advcl" and not _has_dependent(sentence, index, "mark", "advmod"))
+    return label == "conj" or (label == "advcl" and not sentence.has_dependent(index, "mark", "advmod"))
 
 
 def _is_finite(sentence: Sentence, index: int) -> bool:

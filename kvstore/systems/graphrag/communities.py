@@ -457,7 +457,7 @@ class Communities(StoredCommunities):
     def _mask_with_chunks(self, communities: IntArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the communities that still have a chunk, or were built without any."""
         first_chunks = self._first_chunks[communities]
-        mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY
+        mask: npt.NDArray[np.bool_] = first_chunks == NO_COMMUNITY  # built without chunks
         mask[~mask] = self._state.chunks.has_many(first_chunks[~mask].tolist())
         for index in np.flatnonzero(~mask).tolist():
             community = int(communities[index])
@@ -477,7 +477,7 @@ class Communities(StoredCommunities):
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
-    def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, Any]:
+    def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Return the finest home community of each chunk, and the fraction of its names' weight in it.
 
         See :func:`~.community_building.assign_homes`. Only names count that were nodes of the graph at build time.

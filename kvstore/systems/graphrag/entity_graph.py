@@ -102,8 +102,8 @@ def build_mention_graph(state: State) -> EntityGraph:
     keys, node_entities = _order_nodes(state, entities)
     # The node of an entity (an id) is its index in ``node_entities``, which are sorted by name.
     entity_indexes = np.searchsorted(np.sort(node_entities), entities)
-    mention_nodes = np.argsort(node_entities)[entity_indexes] if len(node_entities) else entity_indexes
-    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable") if len(keys) else entity_indexes
+    mention_nodes = np.argsort(node_entities)[entity_indexes]
+    order = np.argsort(mention_chunks * len(keys) + mention_nodes, kind="stable")
     mention_chunks, mention_nodes, features = mention_chunks[order], mention_nodes[order], features[order]
     return EntityGraph(
         entities=node_entities,

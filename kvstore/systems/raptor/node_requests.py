@@ -300,6 +300,7 @@ class _NodeReader:
         summands = list(map(bound_topics.find_summands, distinct_topics.tolist()))
         stored_topics = list(dict.fromkeys(topic for summand_topics, _ in summands for topic in summand_topics))
         chunks = list(dict.fromkeys(chunk for _, summand_chunks in summands for chunk in summand_chunks))
+        # The rows are the stored sums of topics, then the vectors of chunks; each topic is the sum of some of them.
         vectors = np.array([*bound_topics.read_vector_sums(stored_topics), *self._read_vectors(chunks)])
         row_by_topic = {topic: row for row, topic in enumerate(stored_topics)}
         row_by_chunk = {chunk: row for row, chunk in enumerate(chunks, len(stored_topics))}
