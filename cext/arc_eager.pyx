@@ -141,7 +141,10 @@ cdef inline int32_t get_child(
 
 
 cdef void collect_tokens(const State &state, int32_t *tokens) noexcept nogil:
-    """Write to ``tokens`` the tokens in the 13 positions of a state that the network reads, -1 for none."""
+    """Write to ``tokens`` the tokens in the 13 positions of a state that the network reads, in the order of its weights.
+
+    A missing token is -1.
+    """
     cdef int32_t top = get_stack_token(state, 0), below = get_stack_token(state, 1), first = get_buffer_token(state, 0)
     tokens[0] = first
     tokens[1] = get_buffer_token(state, 1)

@@ -208,12 +208,13 @@ cdef class RunRules:
             end += 1
             if _has_ending(piece, "."):
                 break
+        # "Ministry of Trade and Industry": "of" is among the three words before the last.
         if "of" in run[max(0, len(run) - 4):len(run) - 1] and self._is_common(words_after[0]):
             if self._has_only_common_words(run[_find_last(run, "of") + 1:]):
                 return True
         if len(words_after) == 1:
             # "Love and Honor": neither word is a name alone.
-            if position > 2 and pieces[position - 3] == ",":
+            if position > 2 and pieces[position - 3] == ",":  # the end of a list: ", Love and Honor"
                 return False
             return len(run) == 1 and self._is_common(words_after[0])
         if _get_last_word(run).lower() in self.organization_words:

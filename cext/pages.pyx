@@ -196,9 +196,10 @@ cdef class Pages:
     cdef int _search(
         self, const uint8_t* page, const uint8_t* key, Py_ssize_t size, bint branch, bint* exact
     ) except -1:
-        """Return the index of the first node of a page whose key is at least a key; in a branch page, of its ancestor.
+        """Return the index of the first node of a leaf whose key is at least ``key``.
 
-        Sets ``exact`` to True if a node has this key.
+        In a branch page, return the index of the last node whose key is at most ``key``: the way to that leaf. Sets
+        ``exact`` to True if a node has this key.
         """
         cdef int low = 1 if branch else 0
         cdef int high = _count_nodes(page), middle, order
@@ -313,7 +314,7 @@ cdef class Tree:
             index = self._pages._search(
                 page, <const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key), True, &exact
             )
-            for step in range(-1, 2, 2):
+            for step in range(-1, 2, 2):  # the siblings before and after
                 if 0 <= index + step < _count_nodes(page):
                     self._verify_down_to_leaf(self._pages._get_child(page, index + step), level + 1)
             number = self._pages._get_child(page, index)
@@ -451,7 +452,7 @@ cdef class Cursor:
         return self._tree._root == _NO_PAGE
 
     cdef bint _enter_page(self, int level, uint64_t number) except -1:
-        """Make a page that of the path at a level; False if the page is damaged and skipped."""
+        """Put a page into the path at a level; return False if the page is damaged and skipped."""
         try:
             self._path[level] = self._pages._get_page(number, _LEAF if level == self._leaf_level else _BRANCH)
         except PageError as error:
@@ -462,10 +463,7 @@ cdef class Cursor:
         return True
 
     cdef bint _enter_child(self, int level) except -1:
-        """Make the child of the current node at a level that of the path below it.
-
-        Returns False if it is damaged and skipped.
-        """
+        """Put the child of the current node at a level into the path; return False if it is damaged and skipped."""
         cdef uint64_t number
         try:
             number = self._pages._get_child(self._path[level], self._indexes[level])

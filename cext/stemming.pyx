@@ -257,7 +257,7 @@ cdef inline Py_ssize_t _find_rule(Word* word, Rule* rules, Py_ssize_t count) noe
 
 cdef void _apply_step_2(Word* word) noexcept:
     """Shorten a derivational suffix in R1: ``rationalize``, ``rational`` plus ``ize``."""
-    cdef Py_ssize_t rule = _find_rule(word, _STEP_2, 25)
+    cdef Py_ssize_t rule = _find_rule(word, _STEP_2, sizeof(_STEP_2) // sizeof(Rule))
     cdef Py_ssize_t stem_end
     cdef Py_UCS4 before
     if rule < 0:
@@ -276,7 +276,7 @@ cdef void _apply_step_2(Word* word) noexcept:
 
 cdef void _apply_step_3(Word* word) noexcept:
     """Shorten or remove a second derivational suffix in R1, or ``ative`` in R2."""
-    cdef Py_ssize_t rule = _find_rule(word, _STEP_3, 9)
+    cdef Py_ssize_t rule = _find_rule(word, _STEP_3, sizeof(_STEP_3) // sizeof(Rule))
     cdef Py_ssize_t stem_end
     if rule < 0:
         return
@@ -287,7 +287,7 @@ cdef void _apply_step_3(Word* word) noexcept:
 
 cdef void _apply_step_4(Word* word) noexcept:
     """Remove a derivational suffix in R2; ``ion`` only after s or t."""
-    cdef Py_ssize_t rule = _find_rule(word, _STEP_4, 18)
+    cdef Py_ssize_t rule = _find_rule(word, _STEP_4, sizeof(_STEP_4) // sizeof(Rule))
     cdef Py_ssize_t stem_end
     if rule < 0:
         return

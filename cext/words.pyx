@@ -82,7 +82,7 @@ def find_words(str text not None) -> list:
 
 
 def find_term_words(str text not None) -> list:
-    """Return the words of a text for its question terms, in order.
+    """Return the words of a text that become its question terms, in order.
 
     These are the matches of ``[^\\W UNSPACED]+``, each pair of consecutive ``[UNSPACED]`` characters, and each
     ``[UNSPACED]`` character without such a neighbor.
@@ -161,11 +161,16 @@ cdef class WordSet:
         return False
 
 
+cdef inline uint64_t _extend_hash(uint64_t hash, Py_UCS4 c) noexcept:
+    """Return the hash of a word (FNV-1a), given the hash of the word without its last character ``c``."""
+    return (hash ^ <uint64_t> c) * 0x100000001B3ULL
+
+
 cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-    """Return the hash of a word, never 0 (FNV-1a)."""
+    """Return the hash of a word, never 0."""
     cdef uint64_t hash = 0xCBF29CE484222325ULL
     for position in range(start, end):
-        hash = (hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
+        hash = _extend_hash(hash, text[position])
     return (hash ^ hash >> 32) | 1
 
 
@@ -188,7 +193,7 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
         num_slots *= 2
     slots.assign(num_slots, -1)
     while position < size:
-        word.start, word.hash = position, 0xCBF29CE484222325ULL  # FNV-1a
+        word.start, word.hash = position, 0xCBF29CE484222325ULL
         word.has_underscore = word.is_technical = False
         while position < size:
             c = text[position]
@@ -196,11 +201,11 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
                 break
             if _is_unspaced(c):
                 if position == word.start:
-                    word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
+                    word.hash = _extend_hash(word.hash, c)
                     position += 1
                 break
             word.has_underscore |= c == u"_"
-            word.hash = (word.hash ^ <uint64_t> c) * 0x100000001B3ULL
+            word.hash = _extend_hash(word.hash, c)
             position += 1
         word.end = position
         if word.end == word.start:
@@ -215,7 +220,7 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
             and _is_word_character(text[position]) and _is_unspaced(text[word.start])
         ):
             word.end += 1
-            word.hash = (word.hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
+            word.hash = _extend_hash(word.hash, text[position])
             _count_word(text, word, words, slots)
     counts = {}
     for word in words:
@@ -241,7 +246,7 @@ cdef inline Py_ssize_t _count_technical_token(
     A token is technical if it has a prefix or suffix, or a mark other than a hyphen inside.
     """
     cdef Word token
-    cdef Py_ssize_t position, end = start, next_end
+    cdef Py_ssize_t end = start, next_end
     cdef Py_ssize_t token_start = _find_prefix_start(text, start)
     cdef bint is_marked = token_start < start
     cdef Py_UCS4 c
@@ -261,10 +266,8 @@ cdef inline Py_ssize_t _count_technical_token(
     next_end = _find_suffix_end(text, end)
     if not is_marked and next_end == end:
         return 0
-    token.start, token.end, token.hash = token_start, next_end, 0xCBF29CE484222325ULL
+    token.start, token.end, token.hash = token_start, next_end, _hash_word(text, token_start, next_end)
     token.is_technical, token.has_underscore = True, False
-    for position in range(token_start, next_end):
-        token.hash = (token.hash ^ <uint64_t> <Py_UCS4> text[position]) * 0x100000001B3ULL
     _count_word(text, token, words, slots)
     return end
 
@@ -459,7 +462,7 @@ cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noex
 
 
 cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of the option (``-O``, ``--all``) that starts at ``start``, or of its first mark if it is none.
+    """Return the end of the option (``-O``, ``--all``) that starts at ``start``, or of its first hyphen if it is no option.
 
     An option is a match of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``.
     """
@@ -471,7 +474,7 @@ cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
 
 
 cdef Py_ssize_t _find_code_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of the code in backticks that starts at ``start``, or of its first mark if it is not closed.
+    """Return the end of the code in backticks that starts at ``start``, or of its first backtick if it is not closed.
 
     Code has 1 to 100 characters on one line.
     """
