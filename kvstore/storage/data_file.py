@@ -191,7 +191,7 @@ class DataFile:
 
     # -- Verified pages
 
-    def find_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
+    def open_pages(self, transaction: lmdb.Transaction[memoryview], change: int) -> Pages | None:
         """Return a reader of the pages of commit ``change``, which ``transaction`` keeps valid; None without any table.
 
         Raises CorruptionError if a page that leads to the tables is damaged, and OvertakenError if later commits may
@@ -245,7 +245,7 @@ class DataFile:
         """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""
         change = transaction.id()
         try:
-            pages = self.find_pages(transaction, change)
+            pages = self.open_pages(transaction, change)
         except OvertakenError:
             return None
         return PageTransaction(transaction, pages, self._num_earlier_changes + change)
@@ -257,7 +257,7 @@ class DataFile:
 
         The list of free pages, which every write transaction reads, is verified once per opening of the file.
         """
-        pages = self.find_pages(transaction, transaction.id() - 1)
+        pages = self.open_pages(transaction, transaction.id() - 1)
         if pages is not None and not self._is_free_list_verified:
             try:
                 verify_free_list(pages)

@@ -305,7 +305,7 @@ class OpenFile:
                     opening_transaction = None if self.data.readonly else transaction
                     # The id of a write transaction is that of the commit it makes, one above the last.
                     last_change = transaction.id() if self.data.readonly else transaction.id() - 1
-                    names = self.data.list_table_names(self.data.find_pages(transaction, last_change))
+                    names = self.data.list_table_names(self.data.open_pages(transaction, last_change))
                     handles = {name: self.data.open_table(os.fsencode(name), opening_transaction) for name in names}
                     transaction.commit()
                     break

@@ -69,7 +69,7 @@ class WriteTransaction(LmdbView):
         #: False once the transaction is too large for the change buffer, and writes to the tables directly.
         self._is_buffering = True
         #: True once this transaction is large, and writes records beyond the last key of a table to the table itself.
-        self._writes_appended = False
+        self._appends_directly = False
         #: The last key of each table before this transaction wrote to the table itself.
         self._last_keys: dict[str, bytes] = {}
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
@@ -82,14 +82,14 @@ class WriteTransaction(LmdbView):
     @property
     def is_large(self) -> bool:
         """True if it has made more changes than fit into one segment of the change buffer."""
-        return not self._is_buffering or self._writes_appended
+        return not self._is_buffering or self._appends_directly
 
     def put(self, table: str, key: bytes, value: Bytes) -> None:
         """Store ``value`` under ``key``, replacing any old value; this invalidates every buffer returned before.
 
         Raises InputError for a key of 0 or more than 511 bytes and StoreFullError if there is no space.
         """
-        if self._is_buffering and self._buffered_tables[table] and not self._is_appended(table, key):
+        if self._is_buffering and self._buffered_tables[table] and not self._is_append(table, key):
             self._buffer_changes(table, {key: bytes(value)})
         else:
             self._write_record(table, key, value)
@@ -230,8 +230,8 @@ class WriteTransaction(LmdbView):
         for key in changes:
             if not 0 < len(key) <= MAX_KEY_BYTES:
                 raise make_key_error(f"table {table}")
-        if self._writes_appended:
-            changes = self._write_appended(table, changes)
+        if self._appends_directly:
+            changes = self._write_appends(table, changes)
             if not changes:
                 return
         buffer = self._get_buffer()
@@ -254,7 +254,7 @@ class WriteTransaction(LmdbView):
         except READ_ERRORS as error:
             raise self._abort_and_translate(error, f"table {table}") from error
         buffer.get_table(table).update(chains)
-        if self._own_bytes > MAX_SEGMENT_BYTES and not self._writes_appended:
+        if self._own_bytes > MAX_SEGMENT_BYTES and not self._appends_directly:
             self._begin_appending()
         if self._own_bytes > self._max_buffer_bytes:
             self.merge_buffer()
@@ -265,7 +265,7 @@ class WriteTransaction(LmdbView):
         A large transaction fills the buffer; records at the end of a table are not scattered, so buffering saves
         nothing.
         """
-        buffer, self._writes_appended, self._own_bytes = self._get_buffer(), True, 0
+        buffer, self._appends_directly, self._own_bytes = self._get_buffer(), True, 0
         for table, own_pieces in self._own_changes.items():
             last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)
             appended = [key for key in own_pieces if key > last_key and key not in committed]
@@ -280,7 +280,7 @@ class WriteTransaction(LmdbView):
             )
             self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own_pieces.items())
 
-    def _write_appended(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
+    def _write_appends(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
         """Write the changes beyond the last key of a table to the table itself; return the others, to be buffered."""
         last_key, buffered = self._find_last_key(table), self._get_buffer().get_table(table)
         appended = {key: value for key, value in changes.items() if key > last_key and key not in buffered}
@@ -289,12 +289,12 @@ class WriteTransaction(LmdbView):
         self._write_records(table, appended)
         return {key: value for key, value in changes.items() if key not in appended}
 
-    def _is_appended(self, table: str, key: bytes) -> bool:
+    def _is_append(self, table: str, key: bytes) -> bool:
         """True if a record is written to its table directly, because its key is beyond the table's last key.
 
         Only a large transaction does this, and not for a record with buffered changes.
         """
-        if not self._writes_appended or len(key) > MAX_KEY_BYTES:
+        if not self._appends_directly or len(key) > MAX_KEY_BYTES:
             return False
         return key > self._find_last_key(table) and key not in self._get_buffer().get_table(table)
 
