@@ -30,7 +30,7 @@ from kvstore.structures.indexes import generation_building
 from kvstore.structures.indexes.generations import Generation, GenerationIndex, GenerationRows, OutlineNode, WritingTask
 from kvstore.structures.indexes.index import BuildTools, FileIndex, IndexContent, IndexRecord, States
 from kvstore.structures.indexes.index_reading import bind_index
-from kvstore.structures.indexes.written_texts import get_written_text
+from kvstore.structures.indexes.written_texts import WrittenTexts
 from kvstore.structures.logical import LogicalNames
 from kvstore.structures.state import State
 from kvstore_shell import layout
@@ -62,7 +62,7 @@ class Groups:
         """Return the texts of a model about groups whose documents all exist."""
         found = {}
         for letter, documents, content in self.stored.values():
-            written = get_written_text(self._state.lmdb, content)
+            written = WrittenTexts(self._state.lmdb).get(content)
             if written is not None and self.present.keys() >= set(documents):
                 found[letter] = f"{written.value['title']} ({written.model})"
         return found

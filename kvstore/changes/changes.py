@@ -65,12 +65,12 @@ class _LinkingContext(ChangeContext):
 class _UnlinkedDocuments:
     """The first documents of a store, which are linked to the names in them only after the last one has arrived.
 
-    ``documents`` has their ids with the names of their languages, in portions of about :data:`_MAX_LINKED_CHUNKS`
-    chunks that are linked together. ``linker`` collects all other changes of links meanwhile.
+    ``portions`` have their ids with the names of their languages. The documents of a portion, with about
+    :data:`_MAX_LINKED_CHUNKS` chunks, are linked together. ``linker`` collects all other changes of links meanwhile.
     """
 
     linker: Linker
-    documents: list[dict[int, str | None]] = field(default_factory=list)
+    portions: list[dict[int, str | None]] = field(default_factory=list)
     #: The number of chunks in the last portion, and the number of portions at the last :meth:`detect_new_portion`.
     _portion_chunks: int = _MAX_LINKED_CHUNKS
     _num_portions_seen: int = 0
@@ -81,14 +81,14 @@ class _UnlinkedDocuments:
         If the portion has enough chunks already, another is begun.
         """
         if self._portion_chunks >= _MAX_LINKED_CHUNKS:
-            self.documents.append({})
+            self.portions.append({})
             self._portion_chunks = 0
-        self.documents[-1][document] = language
+        self.portions[-1][document] = language
         self._portion_chunks += num_chunks
 
     def detect_new_portion(self) -> bool:
         """Return True if :meth:`add` has begun a portion since the last call of this method."""
-        previous, self._num_portions_seen = self._num_portions_seen, len(self.documents)
+        previous, self._num_portions_seen = self._num_portions_seen, len(self.portions)
         return self._num_portions_seen > previous
 
 
@@ -233,7 +233,7 @@ class Changes:
         if unlinked is None:
             return
         self._update_structures(unlinked.linker)
-        portions = unlinked.documents
+        portions = unlinked.portions
         read_derived_parts = make_parts_reader(self.state)
         del unlinked  # frees the names
         for documents in portions:

@@ -128,7 +128,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
                 (key, *used_clauses.values()),
             )
 
-    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield comments for the dump about the user's vectors, the user's chunks and omitted parts of pages."""
         num_own_vectors = num_partial = num_own_chunks = 0
         for record in state.documents.scan():
@@ -168,7 +168,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         """Return "the triples of N documents", where N is ``number``, or "" for 0."""
         return f"the triples of {format_count(number, 'document')}" if number else ""
 
-    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield a comment for the dump if triples are stored, because no statement creates them."""
         num_documents = state.lmdb.count(tables.TRIPLES)
         if num_documents:
@@ -242,7 +242,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         for _, edge in self.scan(state):
             yield "INSERT EDGE ? UNDER ? IN TREE ?", (edge.child, edge.parent, edge.tree)
 
-    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield nothing: statements can express every edge."""
         return iter(())
 
@@ -327,7 +327,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                     statement = "ALIAS ? FOR ?" if alias.kind == ALIAS else "MERGE ENTITY ? INTO ?"
                     yield statement, (alias.name, alias.entity)
 
-    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield a comment for the dump for each alias or merge with a name that is not known now."""
         for _, alias in self.scan(state):
             if not self._is_expressible(state, alias):

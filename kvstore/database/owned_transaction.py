@@ -166,7 +166,7 @@ class BatchedChanges:
         new_value: Value | None = value if existing is None or not is_merged else fact.merge(existing, value)
         if isinstance(fact, DocumentFact):
             new_value = fact.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
-        if new_value == existing or not (new_value or existing):
+        if new_value == existing or not (new_value or existing):  # nothing to change, or to delete
             return False
         if new_value is not None:
             fact.check_consistency(new_value, partial(self.find_fact, fact))

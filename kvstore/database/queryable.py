@@ -333,7 +333,7 @@ class Queryable(ABC):
         from ..sql import dumping
 
         with self.state() as state:
-            return list(dumping.find_inexpressible(state))
+            return list(dumping.iter_dump_comments(state))
 
     def nearest_names(self, name: str, limit: int = 3) -> list[str]:
         """Return known names similar to ``name``, for error messages about an unknown name.

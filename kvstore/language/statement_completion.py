@@ -157,6 +157,7 @@ def _iter_strings(
     if words[-1] == "TREE":
         kind, candidates = "tree", [tree for tree in catalog.list_trees() if tree.startswith(prefix)]
     elif (words[0] in ("INGEST", "BACKUP", "EXPORT", "IMPORT") and len(words) <= 2) or words[-2:] == [")", "TO"]:
+        # The last is COPY (query) TO.
         kind, candidates = "path", catalog.list_paths(prefix)
     elif words[-1] == "DOCUMENT" and words[0] != "INSERT":
         kind, candidates = "document", catalog.list_document_keys(prefix, _MAX_COMPLETIONS)

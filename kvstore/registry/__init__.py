@@ -339,7 +339,7 @@ def get_written_fact(name: str) -> WrittenFact:
 
     Raises InputError that suggests the nearest name.
     """
-    return _lookup_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
+    return _look_up_name(name, get_written_facts(), "kind of texts to EXTRACT called", InputError)
 
 
 def list_store_tables() -> list[LmdbTable]:
@@ -403,7 +403,7 @@ def get_strategy(name: str) -> Strategy:
     plugin = STRATEGY_PLUGINS.get(name.lower())
     if plugin is not None:
         return plugin
-    return _lookup_name(
+    return _look_up_name(
         name, {strategy.name: strategy for strategy in list_strategies()}, "strategy", UnknownStrategyError
     )
 
@@ -415,7 +415,7 @@ def list_overview_strategies() -> list[str]:
 
 def get_index_kind(name: str) -> Index:
     """Return the kind of index with this name, ignoring case. Raises InputError that suggests the nearest name."""
-    return _lookup_name(name, INDEXES, "index of kind", InputError)
+    return _look_up_name(name, INDEXES, "index of kind", InputError)
 
 
 def get_description(name: str) -> Description:
@@ -424,10 +424,10 @@ def get_description(name: str) -> Description:
     Raises InputError that suggests the nearest name.
     """
     descriptions = {description.name: description for system in SYSTEMS.values() for description in system.descriptions}
-    return _lookup_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
+    return _look_up_name(name, descriptions, "kind of thing to DESCRIBE", InputError)
 
 
-def _lookup_name(name: str, values_by_name: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
+def _look_up_name(name: str, values_by_name: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
     """Return the value with a name, ignoring case.
 
     Raises ``error``, which says that there is no such ``kind`` and suggests the nearest name.

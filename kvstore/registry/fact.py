@@ -96,7 +96,7 @@ class Fact(ABC, Generic[Key, Value]):
         """Yield the statements that create the facts again, in an order in which they can run."""
         return iter(())
 
-    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield a comment for the dump, with its values, on content that :meth:`to_statements` cannot express."""
         num_facts = state.lmdb.count(self.tables[0])
         if num_facts:

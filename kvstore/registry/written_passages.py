@@ -269,7 +269,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         """Return, for example, "the units written for N documents", where N is ``number``, or "" for 0."""
         return f"the {self.name} written for {number:,} document{'' if number == 1 else 's'}" if number else ""
 
-    def find_inexpressible(self, state: State) -> Iterator[BoundStatement]:
+    def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
         """Yield a comment for the dump that counts the documents with texts of a model, which no statement creates."""
         num_documents = state.lmdb.count(self.tables[0])
         if num_documents:

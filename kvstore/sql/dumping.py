@@ -23,10 +23,10 @@ def dump_statements(state: State) -> Iterator[str]:
     yield "COMMIT;"
 
 
-def find_inexpressible(state: State) -> Iterator[str]:
-    """Yield a message for each fact that no statement can express."""
+def iter_dump_comments(state: State) -> Iterator[str]:
+    """Yield a comment for each fact that no statement can express."""
     for fact in facts.list_fact_kinds():
-        yield from map(_format_statement, fact.find_inexpressible(state))
+        yield from map(_format_statement, fact.iter_dump_comments(state))
 
 
 def _format_statement(statement: BoundStatement) -> str:

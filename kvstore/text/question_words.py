@@ -106,7 +106,7 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
         compile_lazily(_build_alternation(_flatten(asks), has_spaces)),
         compile_lazily(_build_alternation(_flatten(nouns), has_spaces)),
         kinds,
-        _build_forms(answers, has_spaces, bool(data["capitalizes_names"])),
+        _build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
         FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
     )
 
@@ -135,7 +135,7 @@ def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
     return rf"(?<!\w)(?:{alternatives})" if has_spaces else rf"(?:{alternatives})"
 
 
-def _build_forms(
+def _build_answer_patterns(
     answers: Mapping[str, list[str]], has_spaces: bool, capitalizes_names: bool
 ) -> dict[str, re.Pattern[str]]:
     """Return the patterns of answers by kind, given the phrases that answers in a language contain.
@@ -151,7 +151,7 @@ def _build_forms(
     gap = r"[ -]" if has_spaces else " ?"
     middle = r"(?:[ -][^\W\d]+\.?)?" if has_spaces else ""
     amount = rf"{number}{middle}{gap}"
-    forms = {
+    expressions = {
         "time": (
             rf"(?<!\d)(?:1\d|20)\d\d(?!\d)|(?<!\d)\d{{1,2}}[:.h]\d\d(?!\d)|{amount}(?:{units})|"
             + _build_alternation([*answers["months"], *answers["days"], *answers["times"]], has_spaces)
@@ -167,7 +167,7 @@ def _build_forms(
         "e-mail address": _MAIL_PATTERN,
         "web address": _ADDRESS_PATTERN,
     }
-    patterns = {kind: compile_lazily(pattern, re.IGNORECASE) for kind, pattern in forms.items()}
+    patterns = {kind: compile_lazily(pattern, re.IGNORECASE) for kind, pattern in expressions.items()}
     titles, places = answers.get("titles", []), answers.get("places", [])
     if capitalizes_names:
         patterns["person"] = patterns["place"] = compile_lazily(_CAPITALIZED)

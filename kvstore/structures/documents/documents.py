@@ -348,6 +348,7 @@ class Documents(tables.ViewReader):
         if text is None:
             key = records.encode_u64(document)
             text = decode_text(records.unseal(value, tables.TEXTS, key), key)
+            # A long text is not cached together with others.
             if len(self._text_cache) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
                 self._text_cache.clear()
             self._text_cache[document] = text

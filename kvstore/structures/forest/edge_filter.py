@@ -50,12 +50,12 @@ class Strength(NamedTuple):
     position: int
 
 
-def judge_edges(edges: Iterable[Edge], looped_edges: Sequence[Edge]) -> dict[Edge, int]:
+def judge_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[Edge, int]:
     """Return the verdict (ACCEPTED, REDUNDANT or CYCLIC) on every edge of a tree.
 
-    ``looped_edges`` are the edges on cycles, the strongest first.
+    ``cycle_edges`` are the edges on cycles, the strongest first.
     """
-    cyclic = set(looped_edges).difference(select_acyclic(looped_edges))
+    cyclic = set(cycle_edges).difference(select_acyclic(cycle_edges))
     verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
     for edge in find_redundant_edges(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
         verdicts[edge] = REDUNDANT

@@ -46,7 +46,7 @@ _GetNeighbors = Callable[[int], Iterable[int]]
 _MIN_WORK = 4096
 _WORK_PER_EDGE = 1
 #: The cost of breaking the cycles of a component per edge, in visited nodes.
-_WORK_PER_LOOPED_EDGE = 4
+_WORK_PER_CYCLE_EDGE = 4
 #: The maximum number of (table, node) pairs whose edges are cached.
 _MAX_CACHED_NODES = 1 << 16
 
@@ -139,13 +139,13 @@ class TransitiveReduction:
         """
         forest = self._forest
         for tree in sorted(self._deferred_trees):
-            verdicts, old_looped_edges = forest.read_tree_verdicts(tree)
-            looped_edges = find_cycle_edges(verdicts)
-            for edge in sorted(old_looped_edges - looped_edges):
+            verdicts, old_cycle_edges = forest.read_tree_verdicts(tree)
+            cycle_edges = find_cycle_edges(verdicts)
+            for edge in sorted(old_cycle_edges - cycle_edges):
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
-            for edge in sorted(looped_edges):
+            for edge in sorted(cycle_edges):
                 self._put_cycle_edge(*edge)
-            for edge, verdict in judge_edges(verdicts, forest.sort_by_strength(looped_edges)).items():
+            for edge, verdict in judge_edges(verdicts, forest.sort_by_strength(cycle_edges)).items():
                 if verdict != verdicts[edge]:
                     self._delete_verdict(*edge, verdicts[edge])
                     self._put_verdict(*edge, verdict)
@@ -213,14 +213,14 @@ class TransitiveReduction:
     def _break_cycles(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of a current or former component; the weakest edge of a cycle is refused."""
         forest = self._forest
-        self._work[self._tree] += _WORK_PER_LOOPED_EDGE * len(edges)
-        looped_edges = find_cycle_edges(edges)
+        self._work[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
+        cycle_edges = find_cycle_edges(edges)
         for edge in edges:
-            if edge not in looped_edges:
+            if edge not in cycle_edges:
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
             elif not forest.is_on_cycle(*edge):
                 self._put_cycle_edge(*edge)
-        cyclic = looped_edges.difference(select_acyclic(forest.sort_by_strength(looped_edges)))
+        cyclic = cycle_edges.difference(select_acyclic(forest.sort_by_strength(cycle_edges)))
         for edge in sorted(cyclic):
             verdict = forest.get_verdict(*edge)
             if verdict != CYCLIC:

@@ -95,7 +95,7 @@ class GenerationBuilder(IndexFiller):
         process is refreshing the index, LockTimeoutError, StoreFullError, EmbedderError.
         """
         with self._hold_lock(kind):
-            self._remove_unnamed_rows(kind)
+            self._remove_unused_rows(kind)
             with self._open_state() as state:
                 record = Indexes(state.lmdb).get(kind)
                 if record is None or (kind.is_usable(record) and record.state["change"] == state.counters.change):
@@ -107,8 +107,8 @@ class GenerationBuilder(IndexFiller):
             is_current = self._environment.write_with_growth(
                 partial(_switch_generation, kind, record, generation_number, generation)
             )
-            self._remove_unnamed_rows(kind)
-            self._remove_unnamed_texts(kind)
+            self._remove_unused_rows(kind)
+            self._remove_unused_texts(kind)
             return is_current
 
     def write_texts(
@@ -224,32 +224,32 @@ class GenerationBuilder(IndexFiller):
             if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
                 return
         with self._hold_lock(kind):
-            self._remove_unnamed_rows(kind)
-            self._remove_unnamed_texts(kind)
+            self._remove_unused_rows(kind)
+            self._remove_unused_texts(kind)
 
-    def _remove_unnamed_rows(self, kind: GenerationIndex[Any]) -> None:
-        """Remove the rows of all generations except the one that the record of the index names, in batches."""
+    def _remove_unused_rows(self, kind: GenerationIndex[Any]) -> None:
+        """Remove the rows of all generations except the one in use, in batches."""
         for table in kind.tables:
             while True:
                 with self._open_state() as state:
-                    ranges = _list_unnamed_ranges(kind, Indexes(state.lmdb).get(kind))
-                    unnamed_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
-                    keys = [bytes(key) for key in islice(unnamed_keys, _MAX_REMOVED_ROWS)]
+                    ranges = _list_unused_ranges(kind, Indexes(state.lmdb).get(kind))
+                    unused_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
+                    keys = [bytes(key) for key in islice(unused_keys, _MAX_REMOVED_ROWS)]
                 if not keys:
                     break
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
-    def _remove_unnamed_texts(self, kind: GenerationIndex[Any]) -> None:
+    def _remove_unused_texts(self, kind: GenerationIndex[Any]) -> None:
         """Remove texts that a language model wrote for this kind, except the texts of the generation in use."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):
                 return  # the first generation, which is not built yet, may name them
             stored_digests = list(WrittenTexts(state.lmdb).iter_digests_of_kind(kind.name))
-            named_digests = {task.digest for task in _list_writing_tasks(kind, state)} if stored_digests else set()
-            unnamed_digests = [digest for digest in stored_digests if digest not in named_digests]
-        if unnamed_digests:
-            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unnamed_digests))
+            used_digests = {task.digest for task in _list_writing_tasks(kind, state)} if stored_digests else set()
+            unused_digests = [digest for digest in stored_digests if digest not in used_digests]
+        if unused_digests:
+            self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unused_digests))
 
     @contextmanager
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
@@ -329,12 +329,12 @@ def _switch_generation(
     return True
 
 
-def _list_unnamed_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
-    """Return the key ranges of all generations except the one that the record of the index names."""
+def _list_unused_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
+    """Return the key ranges of all generations except the one in use, which the record of the index names."""
     if record is None or not record.state:
         return [(b"", None)]
-    named_generation = record.state["generation"]
-    return [(b"", records.encode_u32(named_generation)), (records.encode_u32(named_generation + 1), None)]
+    used_generation = record.state["generation"]
+    return [(b"", records.encode_u32(used_generation)), (records.encode_u32(used_generation + 1), None)]
 
 
 def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) -> bool:

@@ -109,11 +109,3 @@ def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[byt
         if (vector := cache[digest]) is not None:
             vectors[digest] = vector
     return vectors
-
-
-def get_written_text(view: View, digest: bytes) -> WrittenText | None:
-    """Return the text that a language model wrote from the sources with this digest, or None.
-
-    Raises CorruptionError if it is damaged.
-    """
-    return WrittenTexts(view).get(digest)

@@ -142,6 +142,7 @@ class HnswGraph:
                 near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
                 if len(near_codes[0]) == ef:  # otherwise a part of the graph is unreachable from the rest
                     return NearCodes(*near_codes, is_exhaustive=False)
+            # For many documents, comparing all codes with the flags of groups is cheaper than finding their ranges.
             if allowed is None or (
                 isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) > len(labels)
             ):

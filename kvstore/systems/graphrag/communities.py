@@ -23,7 +23,7 @@ from ...structures import tables
 from ...structures.clustering.affinity import IntArray
 from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
-from ...structures.indexes.written_texts import WrittenText, get_written_text, load_text_vectors
+from ...structures.indexes.written_texts import WrittenText, WrittenTexts, load_text_vectors
 from ...structures.names.entities import EntityRecord
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, Vector
@@ -240,7 +240,7 @@ class Communities(StoredCommunities):
         """
         if not self._has_written_texts:
             return None
-        text = get_written_text(self._state.lmdb, self.get(community).content)
+        text = WrittenTexts(self._state.lmdb).get(self.get(community).content)
         if text is None or not (self.has_spans(self.list_sources(community)) and self._has_named_members(community)):
             return None
         if missing_descriptions := set(text.value.get("descriptions", ())):

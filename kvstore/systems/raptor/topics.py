@@ -22,7 +22,7 @@ from ...structures import tables
 from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
 from ...structures.indexes.vector_index import find_nearest_chunks
-from ...structures.indexes.written_texts import WrittenText, get_written_text
+from ...structures.indexes.written_texts import WrittenText, WrittenTexts
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, Vector
 from ...text.blocks import format_summary_sentence
@@ -227,7 +227,7 @@ class Topics:
         """Return the text that a language model wrote about a topic; None if it is missing or a source was deleted."""
         if not self._state.lmdb.count(tables.WRITTEN) or not self.has_prompt_texts(topic):
             return None
-        return get_written_text(self._state.lmdb, self.get(topic).content)
+        return WrittenTexts(self._state.lmdb).get(self.get(topic).content)
 
     def has_prompt_texts(self, topic: int) -> bool:
         """True if all documents that a language model is shown parts of, to summarize a topic, still exist."""
@@ -254,7 +254,7 @@ class Topics:
             if topic.chunk_count > 1:
                 num_texts += 1
                 has_source = self._has_documents(topic.prompt_spans)
-                model_text = get_written_text(self._state.lmdb, topic.content) if has_source else None
+                model_text = WrittenTexts(self._state.lmdb).get(topic.content) if has_source else None
                 if model_text is not None:
                     counts_by_model[model_text.model] += 1
         if not counts_by_model:
