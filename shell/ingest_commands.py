@@ -103,6 +103,11 @@ def ingest(
     new_settings = parse_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("a path is empty; write . for the current folder", param_hint="PATH")
+    if not (store / "data.mdb").exists() and (problems := _find_missing_paths(paths, format_name)) is not None:
+        for problem in problems:
+            report_message(problem)
+        report_message(f"error: there is nothing to ingest, so no store was created at {store}")
+        return FAILED
     with (
         open_store_at(
             store, create=True, embedder=embedder, settings=new_settings, lock_timeout=lock_timeout
@@ -139,6 +144,22 @@ def ingest(
             for remark in report.remarks:
                 report_message(remark)
         return FAILED if report.failures else 0
+
+
+def _find_missing_paths(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
+    """Return a message for each path if none of them exists, or None."""
+    from kvstore.errors import ReaderError
+    from kvstore.ingest.sources import find_sources
+
+    problems = []
+    for path in paths:
+        try:
+            find_sources([path], format_name)
+        except ReaderError as error:
+            problems.append(str(error))
+        else:
+            return None
+    return problems
 
 
 def _format_counts(report: kvstore.IngestReport) -> str:

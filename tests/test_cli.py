@@ -153,6 +153,21 @@ def test_readonly_and_missing_stores(kv: Run, store: str) -> None:
     assert (status, "hashing" in error) == (1, True)
 
 
+def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
+    Path("notes.txt").write_text("No export.")
+    for command, reason in (
+        (["ingest", "new", "missing", "none*.txt"], "'missing': there is no such file or folder"),
+        (["shell", "new", "-c", "INGEST 'missing'"], "'missing': there is no such file or folder"),
+        (["shell", "new", "-c", "IMPORT FROM 'missing.jsonl'"], "missing.jsonl: cannot be read"),
+        (["shell", "new", "-c", "IMPORT FROM 'notes.txt'"], "notes.txt, line 1: not JSON"),
+    ):
+        status, out, error = kv(*command)
+        assert (status, out, reason in error) == (1, "", True), error
+        assert not Path("new").exists()
+    assert kv("ingest", "new", "missing", "notes.txt", "--embedder", "hashing")[0] == 1
+    assert kv("shell", "new", "-c", "SELECT key FROM documents")[1] == "key\nnotes.txt\n"
+
+
 MODES = {
     "tsv": "a\tb\n1\tx\\ty\n\t\n",
     "csv": "a,b\n1,x\ty\n,\n",

@@ -73,13 +73,24 @@ def import_file(session: Session, begin: Callable[[], Transaction], path: str | 
     Facts with the same key are replaced. The store keeps its settings; only vectors supplied by the user must match its
     dimension and chunks. Raises InputError for an unreadable file or line, and the errors of a commit.
     """
+    source = _parse_export_path(path)
+    return _Importer(session, begin, source).run()
+
+
+def check_export(path: str | os.PathLike[str]) -> None:
+    """Raise InputError unless ``path`` is a file that EXPORT wrote; reads only the first line."""
+    _ExportReader(_parse_export_path(path)).check()
+
+
+def _parse_export_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of an exported file. Raises InputError for the export of one table."""
     source = Path(path)
     if source.suffix.lower() in TABLE_SUFFIXES:
         raise InputError(
             f"{source}: the export of one table is for other programs and cannot be imported; name a file that EXPORT "
             "TO 'everything.jsonl' wrote"
         )
-    return _Importer(session, begin, source).run()
+    return source
 
 
 @dataclass(slots=True)
@@ -97,32 +108,19 @@ class _Batch:
         return self.chunks >= _BATCH_CHUNKS or self.lines >= _BATCH_LINES
 
 
-class _Importer:
-    """The import of one file: reads it line by line, and commits a batch whenever it is full."""
+class _ExportReader:
+    """An exported file that is read line by line."""
 
-    def __init__(self, session: Session, begin: Callable[[], Transaction], path: Path) -> None:
-        """Prepare to import the file at ``path``; ``begin`` begins a transaction for each batch."""
-        self._session = session
-        self._begin = begin
+    def __init__(self, path: Path) -> None:
+        """Prepare to read the file at ``path``."""
         self._path = path
-        self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
-        self._batch = _Batch()
         #: The number of the last line that is imported and committed.
         self._imported_line = 1
 
-    def run(self) -> ImportReport:
-        """Import all lines, and return the report."""
+    def check(self) -> None:
+        """Raise InputError unless the file can be read and begins with the header of an export."""
         with self._open() as file:
-            line_number = 1
             self._check_header(self._read_line(file, 1))
-            while line := self._read_line(file, line_number + 1):
-                line_number += 1
-                if line.strip():
-                    self._add_line(line_number, self._parse_line(line_number, line))
-                if self._batch.is_full:
-                    self._commit(line_number)
-            self._commit(line_number)
-        return make_report(ImportReport, self._counts)
 
     def _open(self) -> BinaryIO:
         """Open the file; raises InputError for a folder, and for a device or pipe, which might never end."""
@@ -166,6 +164,38 @@ class _Importer:
         if not isinstance(parsed, dict):
             raise self._make_error(line_number, "this line is not a JSON object")
         return parsed
+
+    def _make_error(self, line_number: int, reason: str) -> InputError:
+        """Return the error for a line, which also says which lines are imported already."""
+        last_line = self._imported_line
+        progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
+        return InputError(f"{self._path}, line {line_number}: {reason} ({progress})")
+
+
+class _Importer(_ExportReader):
+    """The import of one file: reads it line by line, and commits a batch whenever it is full."""
+
+    def __init__(self, session: Session, begin: Callable[[], Transaction], path: Path) -> None:
+        """Prepare to import the file at ``path``; ``begin`` begins a transaction for each batch."""
+        super().__init__(path)
+        self._session = session
+        self._begin = begin
+        self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
+        self._batch = _Batch()
+
+    def run(self) -> ImportReport:
+        """Import all lines, and return the report."""
+        with self._open() as file:
+            line_number = 1
+            self._check_header(self._read_line(file, 1))
+            while line := self._read_line(file, line_number + 1):
+                line_number += 1
+                if line.strip():
+                    self._add_line(line_number, self._parse_line(line_number, line))
+                if self._batch.is_full:
+                    self._commit(line_number)
+            self._commit(line_number)
+        return make_report(ImportReport, self._counts)
 
     def _add_line(self, line_number: int, line: dict[str, Any]) -> None:
         """Parse the fact of a line, and add it to the batch; raise InputError if it is invalid."""
@@ -239,9 +269,3 @@ class _Importer:
             yield
         except (InputError, DocumentNotFoundError) as error:
             raise self._make_error(line_number, str(error)) from None
-
-    def _make_error(self, line_number: int, reason: str) -> InputError:
-        """Return the error for a line, which also says which lines are imported already."""
-        last_line = self._imported_line
-        progress = f"lines 2 to {last_line} are imported" if last_line > 1 else "nothing is imported"
-        return InputError(f"{self._path}, line {line_number}: {reason} ({progress})")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..arguments import check_path
 from ..registry.sql_table import Parameters
 from ..sql import condition as conditions
 from ..sql.diagnosis import make_statement_error
@@ -69,8 +70,23 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
-    """True if a statement of a script can store something in an empty store. Raises the errors of :func:`parse`."""
-    return any(isinstance(parsed.statement, _FILLING_STATEMENTS) for parsed in parse(text, parameters))
+    """True if a statement of a script can store something in an empty store.
+
+    Raises the errors of :func:`parse`, and ReaderError or InputError if INGEST or IMPORT names nothing readable.
+    """
+    statements = [parsed.statement for parsed in parse(text, parameters)]
+    for statement in statements:
+        if isinstance(statement, s.Ingest):
+            from ..ingest.sources import find_sources
+
+            check_path("a path to ingest", statement.path)
+            find_sources([statement.path], statement.format)
+        elif isinstance(statement, s.Import):
+            from ..database.exchange import check_export
+
+            check_path("a path to import", statement.path)
+            check_export(statement.path)
+    return any(isinstance(statement, _FILLING_STATEMENTS) for statement in statements)
 
 
 def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Parameter]) -> ParsedStatement:
