@@ -129,14 +129,14 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
 
     array_names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
     graph = LayeredGraph(*(arrays[name] for name in array_names))
-    counts = np.full(len(layers), TOP, np.int64)
+    num_results = np.full(len(layers), TOP, np.int64)  # per layer
 
     def make_joint_search(linked: bool) -> LayerSearch:
         """Return a search of all layers in C-HNSW, which follows the links between layers if ``linked``."""
 
         def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
             """Search the graph, and convert its node ids to indexes within the layers."""
-            nodes, _, bounds, compared = graph.search(question, counts, ef, follow_links_down=linked)
+            nodes, _, bounds, compared = graph.search(question, num_results, ef, follow_links_down=linked)
             nodes_by_layer = [nodes[low:high] for low, high in pairwise(bounds)]
             return [part - first for part, first in zip(nodes_by_layer, arrays["layers"], strict=False)], compared
 
@@ -151,7 +151,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
 
     def search_joint_graph(question: Matrix, ef: int) -> None:
         """Search all layers of C-HNSW once, to be timed."""
-        graph.search(question, counts, ef)
+        graph.search(question, num_results, ef)
 
     def search_hnswlib_graphs(question: Matrix, ef: int) -> None:
         """Search every graph of hnswlib once, to be timed."""
@@ -196,7 +196,7 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
             "unlinked": unlinked,
         },
         "build_s": {"chnsw": round(build_seconds, 2), "hnswlib": round(hnswlib_build_seconds, 2)},
-        **measure_opening(arrays, questions, counts, scratch),
+        **measure_opening(arrays, questions, num_results, scratch),
     }
 
 
@@ -213,7 +213,10 @@ def find_exact_nearest(layer: Matrix, questions: Matrix) -> list[tuple[float, se
 def measure_at_ef(
     search: LayerSearch, questions: Matrix, nearest: list[list[tuple[float, set[int]]]], ef: int
 ) -> dict[str, Any]:
-    """Return the recall of the worst layer, of each layer, and the number of distances per question, at an ef."""
+    """Return the recall of the worst layer, of each layer, and the number of distances per question, at an ef.
+
+    ``nearest`` has the exact nearest nodes of each layer and question (:func:`find_exact_nearest`).
+    """
     num_hits, num_requested, total_distances = np.zeros(len(nearest)), np.zeros(len(nearest)), 0
     for index, question in enumerate(questions):
         nodes_by_layer, distances = search(question, ef)

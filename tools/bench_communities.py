@@ -141,7 +141,7 @@ CommunityDigests = dict[frozenset[str], bytes]
 
 
 def compute_communities(state: State, options: CommunityOptions) -> CommunityDigests:
-    """Return the communities of a state: the set of their members' names, with the digest of the report's inputs."""
+    """Return the digest of the inputs of each community's report, by the set of its members' names."""
     tree = build_communities(state, options)
     members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
@@ -200,7 +200,9 @@ def compute_modularity(edges: Edges, labels: Partition) -> float:
     return float(inside - ((degrees / (2 * total)) ** 2).sum())
 
 
-def _compute_centers(vectors: npt.NDArray[np.float64], labels: Partition) -> tuple[npt.NDArray[np.float64], Partition]:
+def _compute_centers(
+    vectors: npt.NDArray[np.float64], labels: Partition
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
     """Return the mean vector of each group, and the number of vectors in each group."""
     sizes = np.bincount(labels)
     centers = np.zeros((len(sizes), vectors.shape[1]))
@@ -221,7 +223,7 @@ def compute_calinski_harabasz(vectors: npt.NDArray[Any], labels: Partition) -> f
 
 
 def compute_similarity(vectors: npt.NDArray[Any], labels: Partition) -> float:
-    """Return the mean cosine of a vector (of unit length) with the centroid of its group."""
+    """Return the mean cosine of each unit vector with the centroid of its group."""
     vectors = vectors.astype(np.float64)
     centers, _ = _compute_centers(vectors, labels)
     centers /= np.linalg.norm(centers, axis=1)[:, None]

@@ -171,7 +171,7 @@ def open_and_build_context(path: Path, question: Sequence[str]) -> None:
 def measure_table(
     trees: dict[str, list[Pair]], entities: Sequence[int], folder: Path, turns: int
 ) -> list[dict[str, int | float]]:
-    """Return rows of tables 1 and 2: milliseconds per question of each method, for each number of entities."""
+    """Return rows of CFT-RAG's tables 1 and 2: milliseconds per question of each method, by number of entities."""
     roots = build_trees(trees)
     names = sorted({name for pairs in trees.values() for pair in pairs for name in pair})
     rng = random.Random(SEED)
@@ -234,9 +234,9 @@ def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[s
         name = "dog" if any(child == "dog" for child, _ in pairs) else pairs[-1][0]
         expand = partial(store.expand, name, direction="up", depth=20)
         result["expand_ms"] = statistics.median(1000 * measure_seconds(expand) for _ in range(11))
-        sentences = expand()
-        result["expand_reaches_entity"] = any(row.relative == "entity" for row in sentences)
-        result["expand_cut"] = sentences[-1].relative == "…"
+        relatives = expand()
+        result["expand_reaches_entity"] = any(row.relative == "entity" for row in relatives)
+        result["expand_cut"] = relatives[-1].relative == "…"  # the last row if EXPAND omits further relatives
         result |= measure_edges(store, pairs, tree)
     return result
 

@@ -57,7 +57,7 @@ def store_copy(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) 
     """Store the passages; in a copy other than 0, every word is altered, so that copies share no entities."""
 
     def alter_words(text: str) -> str:
-        """Append the number of the copy to every word."""
+        """Append ``q`` and the number of the copy to every word, numbers included."""
         return _WORD.sub(lambda match: f"{match.group()}q{copy}", text) if copy else text
 
     with store.transaction() as transaction:

@@ -128,8 +128,8 @@ class Run:
         figures["disk_ratio"] = _measure_size(folder) / corpus.compute_size()
         for row in rows:
             if row in ROWS:
-                changes = ROWS[row][1]
-                with _open_copy(folder) if changes else _open_in_place(folder) as row_folder:
+                _, changes_store = ROWS[row]
+                with _open_copy(folder) if changes_store else _open_in_place(folder) as row_folder:
                     figures |= self._measure_row(system, corpus, row, row_folder) or {}
             elif row == "open":
                 figures |= self._measure_opening(system, corpus, folder)

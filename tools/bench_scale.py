@@ -96,7 +96,7 @@ def main(
     deadline = time.time() + 60 * minutes if minutes is not None else float("inf")
     progress = Progress(work)
     settings = {"embedder": embedder, "language": "rules"}
-    # Sizes are measured one after the other, until one of them returns a step that it had no time for.
+    # A generator: sizes are measured one after the other, until one of them returns a step that it had no time for.
     unfinished_steps = (
         load_and_measure(progress, count, deadline, {"workers": workers, **settings}, kinds) for count in counts
     )

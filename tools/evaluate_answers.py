@@ -67,22 +67,22 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
-        everything_asked: list[AskedQuestion] = []
+        all_questions: list[AskedQuestion] = []
         for name in sets:
-            all_asked_questions: list[AskedQuestion] = []
+            set_questions: list[AskedQuestion] = []
             answer_sets = load_answer_sets(name, data, limit)
             for answer_set in answer_sets:
                 asked_questions = ask_set(answer_set, folder, rules)
                 rows.append({"set": answer_set.name, **compute_metrics(asked_questions)})
-                all_asked_questions += asked_questions
+                set_questions += asked_questions
                 details_rows += [
                     {"set": answer_set.name, **_build_details_row(question)} for question in asked_questions
                 ]
             if len(answer_sets) > 1:
-                rows.append({"set": name, **compute_metrics(all_asked_questions)})
-            everything_asked += all_asked_questions
+                rows.append({"set": name, **compute_metrics(set_questions)})
+            all_questions += set_questions
         if len(sets) > 1:
-            rows.append({"set": "all", **compute_metrics(everything_asked)})
+            rows.append({"set": "all", **compute_metrics(all_questions)})
     if details is not None:
         details.write_text(
             "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in details_rows), encoding="utf-8"

@@ -33,6 +33,7 @@ def main(folder: Path) -> None:
         for index, sentences in enumerate(iter_documents(path)):
             for word in (word for sentence in sentences for word in sentence.words):
                 lemma, form = word.lemma.lower(), word.form.lower()
+                # All words are counted, so that a base form that is usually a proper name can be recognized.
                 tag_counts[lemma]["PROPN" if word.pos == "PROPN" else "other"] += 1
                 if word.pos != "PROPN" and form.isalpha() and form.isascii():
                     documents_by_lemma[lemma].add((path.name, index))
@@ -42,7 +43,8 @@ def main(folder: Path) -> None:
     for lemma, documents in documents_by_lemma.items():
         if len(documents) >= _MIN_DOCUMENTS and tag_counts[lemma]["other"] >= tag_counts[lemma]["PROPN"]:
             for form in forms[lemma]:
-                forms_by_kind[max(kind_counts[form], key=lambda kind: (kind_counts[form][kind], kind))].add(form)
+                most_frequent_kind = max(kind_counts[form], key=lambda kind: (kind_counts[form][kind], kind))
+                forms_by_kind[most_frequent_kind].add(form)
     for kind in sorted(forms_by_kind):
         print(f"[{kind}]")
         print(textwrap.fill(" ".join(sorted(forms_by_kind[kind])), 120, break_on_hyphens=False))

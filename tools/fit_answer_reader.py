@@ -97,7 +97,8 @@ def collect_signals(name: str, data: Path, limit: int | None, folder: Path) -> l
 def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] | None:
     """Return the signals of the sentences that the answer reader reads for a question, and which are right.
 
-    Return None if the reader reads nothing.
+    ``missing`` marks sentences without the kind of text that the question asks for, such as an amount. Return None if
+    the reader reads nothing.
     """
     asker = store._make_asker()
     with asker._open_query(question.text, clauses={}) as (strategy, query):
@@ -108,10 +109,8 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
         rule_confidence = estimate_confidence(
             query, evidence.hits, evidence.context, lambda: reading.rule_scores.nearest
         ).value
-    texts = [
-        render_snippet(reading.passages[sentence.position[0]].snippets[sentence.position[1]])
-        for sentence in reading.readings
-    ]
+    positions = (sentence.position for sentence in reading.readings)
+    texts = [render_snippet(reading.passages[passage].snippets[snippet]) for passage, snippet in positions]
     rule_confidence = min(max(rule_confidence, 1e-6), 1 - 1e-6)  # its logit is finite
     return {
         "question": question.text,

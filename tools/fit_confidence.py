@@ -342,7 +342,8 @@ def _fit_weights(questions: Sequence[QuestionFeatures], features: Numbers, is_se
     The weight of the constant is last.
     """
     is_own = np.array([question.is_own for question in questions], float)
-    # Among unanswerable questions, those on the topics of the store weigh as much as those on other topics.
+    # A question weighs 1 / the size of its group, so that large sets of questions do not dominate. Among unanswerable
+    # questions, those on the topics of the store weigh as much as those on other topics.
     groups = [
         (question.store, question.is_own, question.question_set == question.set, question.questions)
         for question in questions

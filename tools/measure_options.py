@@ -86,7 +86,10 @@ def measure_strategy(
 
 
 def list_values(option: Option | Choice) -> list[float | str]:
-    """Return the values of an option to compare with its default, which is not among them."""
+    """Return values to compare with the default of an option: all other choices of a choice or a switch.
+
+    For a number, these are half and twice the default and the minimum; for the default 0, fractions of the maximum.
+    """
     if isinstance(option, Choice):
         return [choice for choice in option.choices if choice != option.default]
     default, low, high = option.default, option.low, option.high

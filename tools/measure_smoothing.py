@@ -76,6 +76,7 @@ def main() -> None:
         layers = [name, name.replace("query", "key"), name.replace("query", "value")]
         matrix_maxima = np.max([np.abs(tensors[f"{layer}.weight"]).max(axis=0) for layer in layers], axis=0)
         activations = np.maximum(maxima[name], _MIN_ACTIVATION_SHARE * maxima[name].max())
+        # The square root of the ratio divides the outliers evenly between the activations and the weights.
         log_factors = np.log2(activations / matrix_maxima) / 2
         exponents.append(np.rint(log_factors - np.median(log_factors)).astype(np.int8))
     SMOOTHING_FILE.parent.mkdir(exist_ok=True)

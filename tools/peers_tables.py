@@ -109,23 +109,20 @@ Figures = Mapping[str, float | None]
 
 
 def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of a run that the tables need; raises ValueError if a figure of kvstore is missing."""
-    required_by_figure = {figure: row.required_figure for row in ROWS for figure in row.figures}
-    sizes = {
-        count: {
-            system: {
-                figure: figures_by_system[system][figure]
-                for figure, required_figure in required_by_figure.items()
-                if figures_by_system[system].get(figure) is not None
-                and figures_by_system[system].get(required_figure or figure) is not None
+    """Return the figures of a run that the tables need; raises ValueError if a figure of kvstore is missing.
+
+    A figure is left out if the system lacks it, or lacks the figure that its row requires.
+    """
+    pairs = [(figure, row.required_figure or figure) for row in ROWS for figure in row.figures]
+    sizes: dict[str, dict[str, Figures]] = {}
+    for count, figures_by_system in sorted(run["sizes"].items(), key=lambda item: int(item[0])):
+        sizes[count] = {}
+        for system in filter(figures_by_system.__contains__, SYSTEMS):
+            figures = {name: value for name, value in figures_by_system[system].items() if value is not None}
+            sizes[count][system] = {
+                figure: figures[figure] for figure, required in pairs if figure in figures and required in figures
             }
-            for system in SYSTEMS
-            if system in figures_by_system
-        }
-        for count, figures_by_system in sorted(run["sizes"].items(), key=lambda item: int(item[0]))
-    }
-    for count, figures_by_system in sizes.items():
-        if missing := [figure for figure in required_by_figure if figure not in figures_by_system.get("kvstore", {})]:
+        if missing := [figure for figure, _ in pairs if figure not in sizes[count].get("kvstore", {})]:
             raise ValueError(f"kvstore has no {', '.join(missing)} at {count} passages; measure all rows but growth")
     versions = {system: run["versions"][system] for system in SYSTEMS if system in run["versions"]}
     return {"sizes": sizes, "versions": versions, "measured_on": run["measured_on"]}

@@ -137,20 +137,20 @@ class _QuantizedGraph(QuantizedBertGraph):
 
         ``name`` is never "key" or "value": these layers have the input of "query", and use its scales.
         """
-        statistics = self._statistics[name]
+        input_maxima = self._statistics[name].maxima
+        if name.endswith("attention.output.dense"):
+            return np.ones(len(input_maxima))  # its inputs are means of values and have no extreme channels
         prefix, _, layer = name.rpartition(".")
         layer_names = (
             [f"{prefix}.{layer_name}" for layer_name in ("query", "key", "value")] if layer == "query" else [name]
         )
-        if name.endswith("attention.output.dense"):
-            return np.ones(len(statistics.maxima))  # its inputs are means of values and have no extreme channels
         matrix_maxima = np.max(
             [np.abs(self._weights[f"{layer_name}.weight"]).max(axis=0) for layer_name in layer_names], axis=0
         )
-        maxima = np.maximum(statistics.maxima, _MIN_ACTIVATION_SHARE * statistics.maxima.max())
-        scales = maxima**_SMOOTHING / matrix_maxima.astype(np.float64) ** (1 - _SMOOTHING)
+        input_maxima = np.maximum(input_maxima, _MIN_ACTIVATION_SHARE * input_maxima.max())
+        scales = input_maxima**_SMOOTHING / matrix_maxima.astype(np.float64) ** (1 - _SMOOTHING)
         scales /= np.exp(np.log(scales).mean())
-        return scales.astype(np.float32).astype(np.float64)
+        return scales.astype(np.float32).astype(np.float64)  # the precision of the file
 
     def _add_cast(self, name: str, result: str) -> str:
         """Add a conversion to float32, and return the name of its result."""

@@ -181,7 +181,7 @@ def make_batches(examples: Sequence[Example], max_words: int, generator: random.
     """
     batches: list[list[Example]] = []
     for start in range(0, len(examples), BUCKET):
-        num_words = max_words
+        num_words = max_words  # the first example begins a new batch
         for example in sorted(examples[start : start + BUCKET], key=lambda example: len(example.predicted)):
             if num_words >= max_words:
                 batches.append([])

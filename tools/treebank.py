@@ -46,13 +46,13 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         sentences: list[Sentence] = []
         sentence = Sentence()
-        last_joined_index, space_after_joined = 0, True
+        last_unspaced_index, space_after_unspaced = 0, True
         for line_number, line in enumerate(lines, 1):
             line = line.rstrip("\n")
             if not line:
                 if sentence.words:
                     sentences.append(sentence)
-                sentence, last_joined_index = Sentence(), 0
+                sentence, last_unspaced_index = Sentence(), 0
             elif line.startswith("# newdoc"):
                 if sentences:
                     yield sentences
@@ -64,17 +64,17 @@ def iter_documents(path: Path) -> Iterator[list[Sentence]]:
                 if len(columns) != 10:
                     raise ValueError(f"{path}, line {line_number}: {len(columns)} columns, not the 10 of CoNLL-U")
                 space_after = "SpaceAfter=No" not in columns[9].split("|")
-                if "." in columns[0]:
+                if "." in columns[0]:  # an empty node, which is not in the text
                     continue
-                if "-" in columns[0]:
-                    last_joined_index, space_after_joined = int(columns[0].partition("-")[2]), space_after
+                if "-" in columns[0]:  # the range of a multiword token
+                    last_unspaced_index, space_after_unspaced = int(columns[0].partition("-")[2]), space_after
                     continue
                 index = int(columns[0])
-                # Words written together ("don't") have no space between them; their first line says if a space follows.
-                if index < last_joined_index:
+                # The words of such a token ("don't") have no space between them; its line says if a space follows.
+                if index < last_unspaced_index:
                     space_after = False
-                elif index == last_joined_index:
-                    space_after = space_after_joined
+                elif index == last_unspaced_index:
+                    space_after = space_after_unspaced
                 sentence.words.append(_parse_word(columns, space_after))
         if sentences:
             yield sentences

@@ -32,7 +32,7 @@ _MAX_NGRAM_WORDS = 4
 TokenVectors = Callable[[str], Matrix]
 
 
-def compute_answer_measures(answer: str, expected: str, vectors: TokenVectors) -> dict[str, float]:
+def compute_answer_measures(answer: str, expected: str, embed_tokens: TokenVectors) -> dict[str, float]:
     """Return all measures of one answer by name; citations in it are removed first."""
     text = _CITATION.sub("", answer)
     answer_words, expected_words = split_words(text), split_words(expected)
@@ -46,7 +46,9 @@ def compute_answer_measures(answer: str, expected: str, vectors: TokenVectors) -
         "f1": _compute_overlap(
             _count_ngrams(_remove_articles(answer_words), 1), _count_ngrams(_remove_articles(expected_words), 1)
         ),
-        "bertscore": compute_bert_score(vectors(text), vectors(expected)) if answer_words and expected_words else 0.0,
+        "bertscore": compute_bert_score(embed_tokens(text), embed_tokens(expected))
+        if answer_words and expected_words
+        else 0.0,
     }
 
 
@@ -108,14 +110,14 @@ def compute_answer_outcomes(
     not abstain; and ``confidence``. An abstention contains and cites nothing.
     """
     measured_questions = [question for question in questions.questions if question.answer or question.spans]
-    vectors = make_token_embedder(store)
+    embed_tokens = make_token_embedder(store)
     texts = Texts(store)
     outcomes = []
     for num_answers, question in enumerate(measured_questions, 1):
         started = time.perf_counter()
         answer = store.ask(question.text, using=strategy, model=model, as_segments=as_segments)
         elapsed = 1000 * (time.perf_counter() - started)
-        measures = compute_answer_measures(answer.text, question.answer, vectors) if question.answer else {}
+        measures = compute_answer_measures(answer.text, question.answer, embed_tokens) if question.answer else {}
         measures["false_citations"] = float(bool(answer.dropped))
         text_without_citations = _CITATION.sub("", answer.text)
         measures["words"] = float(len(text_without_citations.split()))
@@ -130,7 +132,7 @@ def compute_answer_outcomes(
             ]
             measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited_spans)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
-        outcomes.append(Outcome(measures, elapsed, elapsed, answer.evidence.pool))
+        outcomes.append(Outcome(measures, elapsed, bare_milliseconds=elapsed, pool=answer.evidence.pool))
         log(f"{questions.name}: {num_answers} of {len(measured_questions)} answers")
     return outcomes
 

@@ -117,7 +117,10 @@ def compute_answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]
 def _retrieve_words(
     store: kvstore.Store, system: str, question: OverviewQuestion, limit: int, in_document: bool
 ) -> str:
-    """Return the first ``limit`` words that a system retrieves, from the question's document or from all."""
+    """Return the first ``limit`` words that a system retrieves, from the question's document or from all.
+
+    The system "beginning" takes the first words of the documents.
+    """
     keys = [question.document] if in_document else store.keys()
     if system == "beginning":
         return " ".join(_truncate_words(_get_text(store, key), limit // len(keys)) for key in keys)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Peer, Results
+from .peer import Peer, Results, to_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ class Chroma(Peer):
         """Replace the document with the same key."""
         self.collection.update(
             ids=[document.key],
-            embeddings=[_to_array(vector)],
+            embeddings=[to_array(vector)],
             documents=[_join_text(document)],
             metadatas=[_make_metadata(document)],
         )
@@ -81,7 +81,7 @@ class Chroma(Peer):
     def _search(self, vector: bytes, top: int, **clauses: Any) -> Results:
         """Query the collection with a vector; ``clauses`` are further arguments of Chroma, such as ``where``."""
         result = self.collection.query(
-            query_embeddings=[_to_array(vector)], n_results=top, include=["documents", "distances"], **clauses
+            query_embeddings=[to_array(vector)], n_results=top, include=["documents", "distances"], **clauses
         )
         return list(zip(result["ids"][0], result["documents"][0], strict=True))
 
@@ -94,10 +94,3 @@ def _join_text(document: Document) -> str:
 def _make_metadata(document: Document) -> dict[str, int]:
     """Return the fields that filters use."""
     return {"shelf": document.shelf, "drawer": document.drawer}
-
-
-def _to_array(vector: bytes) -> Any:
-    """Return a vector as an array of float32."""
-    import numpy as np
-
-    return np.frombuffer(vector, np.float32)

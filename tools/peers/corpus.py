@@ -122,10 +122,14 @@ class Corpus:
         return [Question(text, array("f", row).tobytes()) for text, row in zip(texts, rows, strict=True)]
 
     def make_replacements(self, count: int) -> Batch:
-        """Return altered texts and vectors of ``count`` documents, evenly spaced, with the same keys and fields."""
+        """Return altered texts and vectors of ``count`` documents, evenly spaced, with the same keys and fields.
+
+        A smaller corpus has a replacement for every document.
+        """
         import numpy as np
 
         documents, vectors = self.read_documents(), self.read_vectors()
+        count = min(count, self.count)
         indexes = [index * self.count // count for index in range(count)]
         words = _list_words(documents[:6000])  # enough to draw from
         replacements = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Peer, Results
+from .peer import Peer, Results, to_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -74,7 +74,7 @@ class Kvstore(Peer):
             document.text,
             title=document.title,
             meta={"shelf": document.shelf, "drawer": document.drawer},
-            vectors=self._to_array(vector),
+            vectors=to_array(vector),
         )
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -93,19 +93,12 @@ class Kvstore(Peer):
             """Return the search function of one strategy."""
             return lambda question, vector, top: [
                 (hit.document, hit.text)
-                for hit in self.store.retrieve(question, using=name, vector=self._to_array(vector), top=top).hits
+                for hit in self.store.retrieve(question, using=name, vector=to_array(vector), top=top).hits
             ]
 
         return {name: make_query(name) for name in ("graph", "hipporag", "bridge", "cft")}
 
     def _search(self, question: str, vector: bytes, top: int, **clauses: Any) -> Results:
         """Search with a vector and further clauses. kvstore rejects an empty question, so "?" replaces it."""
-        hits = self.store.search(question or "?", vector=self._to_array(vector), top=top, **clauses)
+        hits = self.store.search(question or "?", vector=to_array(vector), top=top, **clauses)
         return [(hit.document, hit.text) for hit in hits]
-
-    @staticmethod
-    def _to_array(vector: bytes) -> Any:
-        """Return a vector as an array of float32."""
-        import numpy as np
-
-        return np.frombuffer(vector, np.float32)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import Peer, Results
+from .peer import Peer, Results, to_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ class LanceDB(Peer):
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents for a question and its vector, best first."""
-        query = self.table.search(query_type="hybrid").vector(_to_array(vector)).text(question).distance_type("cosine")
+        query = self.table.search(query_type="hybrid").vector(to_array(vector)).text(question).distance_type("cosine")
         return _read_results(query.select(_COLUMNS).limit(top))
 
     def replace(self, document: Document, vector: bytes) -> None:
@@ -69,7 +69,7 @@ class LanceDB(Peer):
         from .corpus import Batch
 
         schema = _make_schema(pa)
-        row = pa.Table.from_batches([_to_record_batch(pa, schema, Batch([document], _to_array(vector).reshape(1, -1)))])
+        row = pa.Table.from_batches([_to_record_batch(pa, schema, Batch([document], to_array(vector).reshape(1, -1)))])
         self.table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all().execute(row)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -82,7 +82,7 @@ class LanceDB(Peer):
 
     def _query_nearest(self, vector: bytes, top: int) -> Any:
         """Return an unfinished query for the ``top`` nearest rows by cosine."""
-        return self.table.search(_to_array(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
+        return self.table.search(to_array(vector)).distance_type("cosine").select([*_COLUMNS, "_distance"]).limit(top)
 
 
 def _make_schema(pa: Any) -> Any:
@@ -117,10 +117,3 @@ def _read_results(query: Any) -> Results:
     """Run a query, and return its keys and texts."""
     rows = query.to_arrow()
     return list(zip(rows["key"].to_pylist(), rows["text"].to_pylist(), strict=True))
-
-
-def _to_array(vector: bytes) -> Any:
-    """Return a vector as an array."""
-    import numpy as np
-
-    return np.frombuffer(vector, np.float32)

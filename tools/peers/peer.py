@@ -7,7 +7,7 @@ the results. A module that is imported before the clock starts must be light, so
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -82,3 +82,10 @@ class Peer(ABC):
     def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
         """Return the search functions of further query methods of this system, by name."""
         return {}
+
+
+def to_array(vector: bytes) -> Any:
+    """Return a vector as an array of float32."""
+    import numpy as np
+
+    return np.frombuffer(vector, np.float32)

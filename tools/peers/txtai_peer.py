@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .peer import Peer, Results
+from .peer import Peer, Results, to_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +64,7 @@ class Txtai(Peer):
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
-        _VECTORS["?"] = _to_array(vector)
+        _VECTORS["?"] = to_array(vector)
         rows = self.embeddings.search(
             f"SELECT id, text FROM txtai WHERE similar(:question, 1.0) AND {field} = :value",
             top,
@@ -84,7 +84,7 @@ class Txtai(Peer):
         """Replace the document with the same key."""
         from .corpus import Batch
 
-        self.embeddings.upsert(_iter_rows([Batch([document], [_to_array(vector)])]))
+        self.embeddings.upsert(_iter_rows([Batch([document], [to_array(vector)])]))
         self.embeddings.save(self.folder)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -104,7 +104,7 @@ class Txtai(Peer):
 
         txtai computes vectors by a function of the text, so the vector is stored where that function finds it.
         """
-        _VECTORS[question] = _to_array(vector)
+        _VECTORS[question] = to_array(vector)
         return [(row["id"], row["text"]) for row in self.embeddings.search(question, top, weights=weights)]
 
 
@@ -120,10 +120,3 @@ def _iter_rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], 
                 _VECTORS.pop(text, None)
         for document, text in zip(documents, texts, strict=True):
             yield document.key, {"text": text, "shelf": document.shelf, "drawer": document.drawer}, None
-
-
-def _to_array(vector: bytes) -> Any:
-    """Return a vector as an array."""
-    import numpy as np
-
-    return np.frombuffer(vector, np.float32)

@@ -161,7 +161,10 @@ class Batches(torch.utils.data.Dataset[Batch]):
             num_added += 1
 
     def _add_groups(self, draft: _Draft, rng: random.Random) -> None:
-        """Add groups of windows for one question each, of which only the first answers it."""
+        """Add groups of windows, each for one question, of which only the first answers the question.
+
+        The last NUM_MADE questions are made by rule; most of them are paired with a changed question.
+        """
         while len(draft.groups) < NUM_GROUPS + NUM_MADE:
             row: Row | None = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
             assert row is not None
@@ -195,7 +198,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
             length = int(lengths[ordinals].max())
             tensors = (tensor[ordinals, :length] for tensor in (inputs.ids, inputs.mask, inputs.types))
             parts.append(Part(ordinals, *tensors, spans[ordinals]))
-        groups = torch.full((len(draft.groups), max(map(len, draft.groups))), -1)
+        groups = torch.full((len(draft.groups), max(map(len, draft.groups))), -1)  # -1 fills short rows
         for index, ordinals in enumerate(draft.groups):
             groups[index, : len(ordinals)] = torch.tensor(ordinals)
         labels = torch.tensor([float(example.answered) for example in draft.examples])

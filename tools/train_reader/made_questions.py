@@ -70,7 +70,7 @@ def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple
 
     None means that the question would be unclear without its passage.
     """
-    groups = match.groups()
+    groups = match.groups()  # groups[0] is group 1 of the pattern
     if kind in ("definition", "state", "modal"):
         subject = groups[0]
         words = subject.lower().split()

@@ -75,10 +75,10 @@ class Measurement:
     def measure(self, compute: Compute) -> dict[str, float]:
         """Return the figures of a reader, given the function that computes its outputs.
 
-        `window_auc` and `exact_match` are of single windows. Behind a store: `auc` is the area under the ROC curve of
-        the scores of best windows, for questions with an answer against those without; `refused` is the share of the
-        latter that are refused if 90 % of the former are answered, and `first` the share of the former whose best
-        window holds the answer.
+        `window_auc` and `exact_match` are measured on single windows. The others choose the best window of all
+        articles, as a store does: `auc` is the area under the ROC curve of the scores of best windows, for questions
+        with an answer against those without; `refused` is the share of the latter that are refused if 90 % of the
+        former are answered, and `first` the share of the former whose best window holds the answer.
         """
         scores = np.zeros(len(self._windows))
         matches = []

@@ -21,8 +21,9 @@ MAX_QUESTION_CHARACTERS = 300
 MAX_SENTENCES = 3
 WINDOW_SIZES = (0.55, 0.27, 0.18)  # shares of windows with 1, 2 and 3 sentences
 MAX_SPAN_CHARACTERS = 120  # a longer answer is a sentence, not a span
+_SIMILAR_SENTENCE_LIMIT = 0.9  # a near miss with a random number from here on has any sentence of its passage
 _HARD_NEGATIVE_SHARE = 0.6  # of the unanswered examples: their sentences resemble the question
-_MAX_SENTENCE_SHARE = 0.8  # more of its sentence marks the sentence
+_MAX_SENTENCE_SHARE = 0.8  # a larger part of a sentence is not a span either
 HELD_OUT_SHARE = 0.15
 SQUAD2_SOURCES = ("squad2_dev_half", "squad2_dev_other", "squad2_more")
 SQUAD2_SPAN_SOURCES = ("squad2_dev_half", "squad2_more")  # squad2_dev_other has sentences instead of spans
@@ -237,7 +238,7 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
                     for index in indexes:
                         scores[index] += rarity
             answers = {row.passage[start:end].lower() for start, end in row.answers}
-            has_known_answers = all(is_span(row, answer) for answer in row.answers)
+            has_known_answers = all(is_short_answer(row, answer) for answer in row.answers)
             blocked: set[int] = set()
             for answer in row.answers:
                 first, last = find_sentences(row, answer)
@@ -255,9 +256,9 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
 
 
 def build_similar_example(row: Row, rng: random.Random) -> Example | None:
-    """Return a window around a sentence that resembles the question without answering it; None if the row has none.
+    """Return an example with a window around a sentence that resembles the question without answering it.
 
-    Similar sentences make such windows hard to distinguish from answers.
+    Such a window is hard to distinguish from one with an answer. Return None if the row has no such sentence.
     """
     if not row.ranked:
         return None
@@ -296,7 +297,7 @@ def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[E
 
 
 def build_answered_example(row: Row, rng: random.Random) -> Example | None:
-    """Return a window that holds an answer; None if the answers extend over too many sentences."""
+    """Return an example whose window holds a random answer; None if the answer extends over too many sentences."""
     first, last = find_sentences(row, rng.choice(row.answers))
     if first < 0 or last - first >= MAX_SENTENCES:
         return None
@@ -304,14 +305,16 @@ def build_answered_example(row: Row, rng: random.Random) -> Example | None:
     spans = [
         (start - window_start, end - window_start)
         for start, end in row.answers
-        if window_start <= start and end <= window_end and is_span(row, (start, end))
+        if window_start <= start and end <= window_end and is_short_answer(row, (start, end))
     ]
     return Example(row.question, row.passage[window_start:window_end], answered=True, spans=sorted(set(spans)))
 
 
-def is_span(row: Row, answer: Span) -> bool:
-    """True if an answer is some words of a sentence, neither long nor most of the sentence."""
-    # Other answers only identify the sentence that answers.
+def is_short_answer(row: Row, answer: Span) -> bool:
+    """True if an answer is a phrase, which the network can learn to extract: neither long nor most of its sentence.
+
+    Any other answer only says which sentence answers the question.
+    """
     start, end = answer
     if end - start > MAX_SPAN_CHARACTERS:
         return False
@@ -320,9 +323,9 @@ def is_span(row: Row, answer: Span) -> bool:
 
 
 def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float = 0.75) -> tuple[Example, Span]:
-    """Return a window for a question that its passage does not answer, and the window's characters.
+    """Return an example for a question that its passage does not answer, and the span of its window in the passage.
 
-    The window holds the plausible span if the row has one, else a sentence that resembles the question.
+    The window usually holds a plausible but wrong answer, or else a sentence that resembles the question.
     """
     draw = rng.random()
     first = last = -1
@@ -330,7 +333,7 @@ def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float
         first, last = find_sentences(row, rng.choice(row.plausible))
     if first < 0 or last - first >= MAX_SENTENCES:
         ordinals = list(range(len(row.sentences)))
-        if draw < 0.9:
+        if draw < _SIMILAR_SENTENCE_LIMIT:
             ordinals = rank_by_overlap(row, ordinals)[:2]
         first = last = rng.choice(ordinals)
     window_start, window_end = extend_window(row, first, last, rng)
@@ -341,7 +344,7 @@ def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float
 
 
 def build_unanswered_example(row: Row, rng: random.Random) -> Example | None:
-    """Return an example with a window of the passage without the answer; None if no sentence is left."""
+    """Return an example whose window is in the passage but holds no answer; None if every sentence holds one."""
     blocked: set[int] = set()
     for answer in row.answers:
         first, last = find_sentences(row, answer)

@@ -111,6 +111,7 @@ class Training:
         model = self._build(settings).train()
         average.load_state_dict(model.state_dict())
         model.words.weight.requires_grad_(settings.trains_words)
+        # Teachers are trained before the reader, so no step is needed to load them.
         loaded_teachers = [(self.train(teacher, num_steps=0, teachers=[]), teacher.left_out) for teacher in teachers]
         optimizer = self._build_optimizer(model)
         loader = torch.utils.data.DataLoader(
@@ -178,7 +179,7 @@ class Training:
     ) -> torch.Tensor:
         """Return the loss of a batch, mixed with the distance from the teachers' judgment if there are teachers."""
         logits, teacher_probabilities, span_losses, teacher_span_losses = [], [], [], []
-        num_spans = sum(int((part.spans[:, 0] >= 0).sum()) for part in batch.parts) or 1
+        num_spans = sum(int((part.spans[:, 0] >= 0).sum()) for part in batch.parts) or 1  # a divisor
         for part in batch.parts:
             inputs = [tensor.to(self._device) for tensor in (part.ids, part.mask, part.types)]
             with self._open_autocast():
