@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import sub
@@ -252,17 +253,25 @@ def change_container(
 
     ``old_container`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
     """
-    if old_container is None or bytes(old_container[:1]) not in (_RUNS_FORM, _BITS_FORM):
-        old_offsets = [] if old_container is None else unpack_container(old_container, table, key).tolist()
-        remaining = {*old_offsets} - removed | added
-        return pack_container(remaining) if remaining else None
-    # One integer, because Python changes and counts a few of its bits much faster than numpy does.
-    bits = _unpack_bits(old_container, table, key)
-    for offset in removed:
-        bits &= ~(1 << offset)
-    for offset in added:
-        bits |= 1 << offset
-    return _pack_bits(bits) if bits else None
+    form = b"" if old_container is None else bytes(old_container[:1])
+    if old_container is not None and form == _RUNS_FORM:
+        boundaries = _unpack_boundaries(old_container, table, key)
+        for is_added, offsets in ((False, removed), (True, added)):
+            for offset in offsets:
+                if _is_in_run(boundaries, offset) != is_added:
+                    _toggle_offset(boundaries, offset)
+        return _pack_boundaries(boundaries) if boundaries else None
+    if old_container is not None and form == _BITS_FORM:
+        # One integer, because Python changes and counts a few of its bits much faster than numpy does.
+        bits = _unpack_bits(old_container, table, key)
+        for offset in removed:
+            bits &= ~(1 << offset)
+        for offset in added:
+            bits |= 1 << offset
+        return _pack_bits(bits) if bits else None
+    old_offsets = [] if old_container is None else unpack_container(old_container, table, key).tolist()
+    remaining = {*old_offsets} - removed | added
+    return pack_container(remaining) if remaining else None
 
 
 def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: int, table: str) -> DocumentMask:
@@ -307,20 +316,53 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
 
 
 def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
-    """Return the offsets in a container of runs or bits as the set bits of an integer.
+    """Return the offsets in a container of bits as the set bits of an integer.
+
+    Raises CorruptionError if the container is damaged or empty.
+    """
+    bits = int.from_bytes(records.unseal(container, table, key)[1:], "little")
+    if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
+        raise _make_corruption_error(table, key)
+    return bits
+
+
+def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[int]:
+    """Return the boundaries of the runs in a container, ascending: the first offset of each, and the one after its end.
 
     Raises CorruptionError if the container is damaged or empty.
     """
     body = records.unseal(container, table, key)
-    bits = 0
-    if body[0] == _BITS:
-        bits = int.from_bytes(body[1:], "little")
-    elif len(body) % 4 == 1:
-        for first, last in struct.iter_unpack("<2H", body[1:]):
-            bits |= (2 << last) - (1 << first)  # the bits from first to last
-    if not 0 < bits < 1 << DOCUMENTS_PER_CONTAINER:
+    boundaries = list(struct.unpack(f"<{len(body) // 2}H", body[1:])) if len(body) % 4 == 1 else []
+    boundaries[1::2] = [last + 1 for last in boundaries[1::2]]
+    if not boundaries or boundaries[-1] > DOCUMENTS_PER_CONTAINER:
         raise _make_corruption_error(table, key)
-    return bits
+    return boundaries
+
+
+def _pack_boundaries(boundaries: list[int]) -> bytes:
+    """Encode a set of offsets, the boundaries of its runs, as a container with a checksum, in the smallest form."""
+    starts, ends = boundaries[::2], boundaries[1::2]
+    list_bytes, run_bytes = 2 * (sum(ends) - sum(starts)), 4 * len(starts)
+    if run_bytes >= min(list_bytes, _BITMAP_BYTES):
+        return _pack_bits(sum((1 << end) - (1 << start) for start, end in zip(starts, ends, strict=True)))
+    runs = boundaries.copy()
+    runs[1::2] = [end - 1 for end in ends]
+    return records.seal(struct.pack(f"<B{len(runs)}H", _RUNS, *runs))
+
+
+def _is_in_run(boundaries: list[int], offset: int) -> bool:
+    """True if a set of offsets, the boundaries of its runs, contains an offset."""
+    return bisect_right(boundaries, offset) % 2 == 1
+
+
+def _toggle_offset(boundaries: list[int], offset: int) -> None:
+    """Add an offset to a set, the boundaries of its runs, or remove it. Both change the boundaries on its two sides."""
+    for boundary in (offset, offset + 1):
+        position = bisect_left(boundaries, boundary)
+        if boundaries[position : position + 1] == [boundary]:
+            del boundaries[position]
+        else:
+            boundaries.insert(position, boundary)
 
 
 def _make_corruption_error(table: str, key: bytes) -> CorruptionError:
