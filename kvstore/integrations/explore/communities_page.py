@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import EntityNotFoundError, InputError
 from ..store_facts import fetch_named_rows, list_built_indexes
-from .list_page import RowList, build_level_list
+from .list_page import RowList, build_index_page
 from .page import ExplorerPage, PageContent, PageRequest
 
 _COLUMNS = "community, level, parent, title, entities, passages, documents, stale, text"
@@ -12,7 +12,7 @@ _COLUMNS = "community, level, parent, title, entities, passages, documents, stal
 
 def build_list(request: PageRequest) -> PageContent:
     """Return the communities that contain ``q`` in their title or text; ``level`` selects a level."""
-    return build_level_list(request, "communities", _COLUMNS, "level, entities DESC, community")
+    return build_index_page(request, "communities", _COLUMNS, "level, entities DESC, community")
 
 
 def build_community(request: PageRequest) -> PageContent:

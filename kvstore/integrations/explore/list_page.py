@@ -69,10 +69,11 @@ class RowList:
         return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}
 
 
-def build_level_list(request: PageRequest, index: str, columns: str, order: str) -> PageContent:
-    """Return a page of the rows of an index, filtered by ``q`` in title or text and by ``level`` of the request.
+def build_index_page(request: PageRequest, index: str, columns: str, order: str) -> PageContent:
+    """Return a page of the rows of an index, filtered by the request's ``q`` (in title or text) and ``level``.
 
-    ``columns`` and ``order`` are SQL. If the index is not built, the content has no rows, but the number of documents.
+    ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. If the index is not built, the content has
+    only ``is_built`` False and the number of documents.
     """
     if index not in list_built_indexes(request.store):
         return {"index": index, "is_built": False, "documents": len(request.store)}

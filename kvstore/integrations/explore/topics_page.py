@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import EntityNotFoundError
 from ..store_facts import fetch_named_rows, list_built_indexes
-from .list_page import RowList, build_level_list
+from .list_page import RowList, build_index_page
 from .page import ExplorerPage, PageContent, PageRequest
 
 _COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
@@ -14,7 +14,7 @@ _COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
 
 def build_list(request: PageRequest) -> PageContent:
     """Return the topics that contain ``q`` in their title or text, the largest first; ``level`` selects a level."""
-    return build_level_list(request, "topics", _COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
+    return build_index_page(request, "topics", _COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
 
 
 def build_topic(request: PageRequest) -> PageContent:
