@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,3 +118,35 @@ def test_the_walk_from_names_weighs_less_in_other_languages(tmp_path: Path, stem
             detail = next(step.detail for step in evidence.steps if step.name == "weigh walk")
             weights.append(float(detail.partition(":")[0]))
         assert weights[0] > 0 and weights[1] == pytest.approx(factor * weights[0], rel=0.02)
+
+
+@pytest.mark.parametrize("language", ["en", "rules"])
+def test_names_with_separate_accents_are_those_with_composed_letters(tmp_path: Path, language: str) -> None:
+    texts = [
+        "# Zürich\n\nMs. Zoë Brontë founded the firm in Zürich. José Ibáñez of São Paulo works with Ångström Labs.\n\n"
+        "- São Tomé\n  - Élan Vital\n",
+        "# Société Générale\n\nHélène Béranger dirige le musée de Besançon, que Gérard d'Étampes a fondé en 1097.",
+        "# ガイド\n\n『ガンダム』と「ドラえもん」は有名です。",
+    ]
+    questions = ["Who founded the firm in Zürich?", "Where is Élan Vanité?", "Qui dirige le musée de Besançon ?"]
+    results = []
+    for form in ("NFC", "NFD"):
+        settings = {"language": language, "stemmer": "multilingual"}
+        with kvstore.open(tmp_path / f"{language} {form}", embedder="hashing", settings=settings) as store:
+            for number, text in enumerate(texts):
+                store.put(str(number), unicodedata.normalize(form, text))
+                document = store.get(str(number))
+                assert document is not None
+                assert document.text == unicodedata.normalize(form, text)
+            answers = [store.ask(unicodedata.normalize(form, question)) for question in questions]
+            names = store.names()
+            results.append(
+                (
+                    names,
+                    [[place.document for place in store.lookup(name)] for name in names],
+                    store.execute("SELECT child, parent, tree FROM edges ORDER BY child, parent, tree").fetchall(),
+                    [(answer.outcome, unicodedata.normalize("NFC", answer.text)) for answer in answers],
+                )
+            )
+    assert results[0] == results[1]
+    assert {"Zoë Brontë", "São Paulo", "Hélène Béranger", "ガンダム"} <= set(results[0][0])

@@ -19,6 +19,7 @@ from ..registry import get_index_kind, get_strategy, list_overview_strategies
 from ..retrieval.query import Query, Strategy, check_options, split_options
 from ..settings import RANGES
 from ..structures.vectors.vectors import normalize_rows
+from ..text.normalize import compose
 
 if TYPE_CHECKING:
     from ..retrieval.evidence import Evidence
@@ -69,6 +70,7 @@ def prepare_query(
     if not isinstance(question, str):
         strategy = _fuse_questions(strategy, question, vector)
         question = " ".join(question)
+    question = compose(question)
     check_options(strategy, options or {}, as_segments=bool(as_segments))
     own_options, fill, reranker_option = split_options(options)
     if reranker is not None and reranker_option not in (None, reranker):
@@ -132,7 +134,7 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
     if vector is not None:
         raise InputError("a vector replaces that of one question; give one question, or no vector")
     strategies = getattr(strategy, "strategies", (strategy,))
-    return FusedStrategy(strategies, tuple(questions)) if len(questions) > 1 else strategy
+    return FusedStrategy(strategies, tuple(map(compose, questions))) if len(questions) > 1 else strategy
 
 
 def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:

@@ -41,7 +41,7 @@ from ..text.names import (
     find_marked_names,
     is_name_key,
 )
-from ..text.normalize import to_entity_key
+from ..text.normalize import compose, to_entity_key
 from ..text.sentences import split_sentences
 from ..text.stated_names import MAX_ENTITY_KEY_BYTES, check_tree_name
 from ..text.words import count_chunk_terms, get_document_stemmer
@@ -463,7 +463,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
     for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", is_english)
     units = [
-        (text[unit.start : unit.end], unit.kind, is_english)
+        (compose(text[unit.start : unit.end]), unit.kind, is_english)
         for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
         for unit in chunk.units
     ]

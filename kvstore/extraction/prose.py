@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ..models.language import LanguagePipeline, Parse
 from ..text.blocks import is_mail_header, replace_sound_annotations, to_plain_text, unwrap_links
 from ..text.names import Name, to_singular
+from ..text.normalize import compose
 from ..text.patterns import compile_lazily
 from .chunking import Chunk, Unit
 from .noun_phrases import NounPhrases, Term
@@ -155,7 +156,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
             if is_mail_header(text, unit.start, unit.end):
                 continue
             piece = _MARKER_PATTERN.sub("", text[unit.start : unit.end], count=1)
-            piece = to_plain_text(replace_sound_annotations(unwrap_links(piece)))
+            piece = compose(to_plain_text(replace_sound_annotations(unwrap_links(piece))))
             if _is_prose(piece):
                 chunk_prose.add(piece, unit, "\n" in text[end : unit.start])
         end = unit.end

@@ -26,7 +26,7 @@ from ..structures.forest.forest import DATA_KINDS, RELATIONS_TREE
 from ..text.blocks import Block
 from ..text.name_words import GENERIC_HEADINGS
 from ..text.names import get_title_forms, is_informative_heading
-from ..text.normalize import to_entity_key
+from ..text.normalize import compose, to_entity_key
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 
@@ -129,7 +129,7 @@ def _get_heading_name(title: str, is_english: bool) -> str | None:
 
 def _get_item_name(title: str) -> str | None:
     """Return the name that a list item states before its explanation, or None."""
-    term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", title)).strip(" .,:")
+    term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", compose(title))).strip(" .,:")
     return term if _is_name(term) else None
 
 

@@ -57,6 +57,11 @@ SEMITIC_RANGE = ("\u0590", "\u06ff")
 _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 
+def compose(text: str) -> str:
+    """Return a text with composed letters (NFC), because a combining mark alone is not a character of a word."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def fold_without_offsets(text: str) -> str:
     """Return a text in normal form (NFKC, case folding, no accents) with its white space unchanged.
 
