@@ -20,6 +20,7 @@ import click
 
 import kvstore
 from kvstore import process
+from kvstore.errors import StatementError
 
 from . import command_completion as completing
 from .command_options import (
@@ -27,6 +28,7 @@ from .command_options import (
     INTERRUPTED,
     MODE,
     STORE,
+    blame_options,
     explain_missing_store,
     open_store_at,
     report_message,
@@ -161,7 +163,9 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     from kvstore.integrations.store_tools import StoreTools
 
     with open_store_at(store, create=write, readonly=not write) as opened_store:
-        serve(StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where))
+        with blame_options(StatementError):
+            tools = StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where)
+        serve(tools)
         return 0
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 import kvstore
+from kvstore.errors import EmbedderError, InputError, KvstoreError, LanguageError, SettingsMismatchError
 from kvstore.settings import FixedSettings
 
 from . import command_completion as completing
@@ -22,6 +23,25 @@ from .render import MODES
 #: Exit statuses.
 FAILED = 1
 INTERRUPTED = 130
+
+
+class OptionError(click.ClickException):
+    """An error that the value of an option caused. The exit status is 2, as for click's own usage errors."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:
+        """Write the message on standard error."""
+        report_message(f"error: {self.message}")
+
+
+@contextmanager
+def blame_options(*error_types: type[KvstoreError]) -> Iterator[None]:
+    """Replace InputError and errors of these types, raised in the context by the value of an option, by OptionError."""
+    try:
+        yield
+    except (InputError, *error_types) as error:
+        raise OptionError(str(error)) from error
 
 
 class StorePath(click.Path):
@@ -179,7 +199,12 @@ def open_store_at(
 
     The error for a missing store says which commands create one.
     """
-    with nullcontext() if create else explain_missing_store(path):
+    has_options = embedder is not None or settings
+    option_errors = (EmbedderError, LanguageError, SettingsMismatchError)
+    with (
+        nullcontext() if create else explain_missing_store(path),
+        blame_options(*option_errors) if has_options else nullcontext(),
+    ):
         return kvstore.open(
             path,
             create=create,

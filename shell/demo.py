@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import kvstore
 from kvstore import sample
 from kvstore.language import format_literal
 
 from . import render
+from .command_options import open_store_at
 
 #: The width of the tour's output if it does not go to a terminal.
 _DEFAULT_WIDTH = 120
@@ -40,7 +40,7 @@ class _Tour:
 
     def run(self, *, keep_store: bool) -> int:
         """Create the store, run the tour, and return the exit status."""
-        with kvstore.open(self._path, embedder=self._embedder) as store:
+        with open_store_at(self._path, create=True, embedder=self._embedder) as store:
             self._store = store
             self._ingest()
             self._show_names()

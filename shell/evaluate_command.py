@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import command_completion as completing
-from .command_options import FAILED, MODE, STORE, open_store_at, report_message, validate_folder
+from .command_options import FAILED, MODE, STORE, blame_options, open_store_at, report_message, validate_folder
 
 if TYPE_CHECKING:
     from kvstore.evaluation import EvaluationReport
@@ -114,6 +114,9 @@ def evaluate(
         raise click.UsageError("--json and --mode contradict each other; omit one")
     progress = ProgressLine(sys.stderr)
     with open_store_at(store, readonly=True) as opened_store:
+        with blame_options():
+            for strategy in strategies:
+                opened_store.describe_strategy(strategy)
         report = evaluation.evaluate_store(
             opened_store,
             None if questions_file is None else evaluation.read_questions(questions_file),

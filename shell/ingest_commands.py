@@ -23,6 +23,7 @@ from .command_options import (
     READER_OPTIONS,
     STORE,
     add_settings_options,
+    blame_options,
     open_store_at,
     parse_settings,
     report_message,
@@ -94,15 +95,20 @@ def ingest(
     """Ingest files, folders and glob patterns into STORE.
 
     The command creates STORE if STORE does not exist."""
+    from kvstore.ingest.engines import check_engine
+    from kvstore.ingest.ingest_interface import list_ingest_patterns
     from kvstore.language import format_count
 
     from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
 
-    reader_options = dict(split_assignment(option, "-o") for option in options)
+    reader_options = _parse_reader_options(options)
     new_settings = parse_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("a path is empty; write . for the current folder", param_hint="PATH")
+    with blame_options():
+        check_engine(engine)
+        list_ingest_patterns(include)
     if not (store / "data.mdb").exists() and (problems := _find_missing_paths(paths, format_name)) is not None:
         for problem in problems:
             report_message(problem)
@@ -144,6 +150,16 @@ def ingest(
             for remark in report.remarks:
                 report_message(remark)
         return FAILED if report.failures else 0
+
+
+def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
+    """Return the options of the reader by name. Raises OptionError for an unknown name or an invalid value."""
+    from kvstore.readers import ReadOptions
+
+    reader_options = dict(split_assignment(option, "-o") for option in options)
+    with blame_options():
+        ReadOptions.parse(reader_options)
+    return reader_options
 
 
 def _find_missing_paths(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
@@ -229,7 +245,7 @@ def watch(
     for folder in folders:
         if not folder.is_dir():
             raise click.BadParameter(f"{folder} is not a folder; name an existing one", param_hint="FOLDER")
-    reader_options = dict(split_assignment(option, "-o") for option in options)
+    reader_options = _parse_reader_options(options)
     new_settings = parse_settings(settings, language, stemmer)
     reported_failures: set[str] = set()
 

@@ -16,6 +16,7 @@ import click
 
 import kvstore
 from kvstore.arguments import is_text
+from kvstore.errors import StatementError
 
 from . import command_completion as completing
 from .command_options import (
@@ -26,6 +27,7 @@ from .command_options import (
     STORE,
     StorePath,
     add_settings_options,
+    blame_options,
     open_store_at,
     parse_parameters,
     parse_settings,
@@ -261,7 +263,11 @@ def ask(
     }
     with open_store_at(store, readonly=True) as opened_store:
         # The errors of count show the condition as the user typed it.
-        if where is not None and not opened_store.count(where, parameter_values):
+        with blame_options(StatementError):
+            for strategy in () if using is None else using.split(","):
+                opened_store.describe_strategy(strategy.strip())
+            has_documents = where is None or opened_store.count(where, parameter_values)
+        if not has_documents:
             report_message("warning: no document satisfies the condition of --where")
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = "ASK :_QUESTION" + "".join(

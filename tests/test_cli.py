@@ -150,7 +150,7 @@ def test_readonly_and_missing_stores(kv: Run, store: str) -> None:
         assert not Path("none").exists()
     assert kv("shell", "new", "--embedder", "hashing", "-c", "CHECK")[0] == 0
     status, _, error = kv("shell", "new", "--embedder", "all-MiniLM-L6-v2", "-c", "CHECK")
-    assert (status, "hashing" in error) == (1, True)
+    assert (status, "hashing" in error) == (2, True)
 
 
 def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
@@ -281,6 +281,14 @@ def test_units_are_ingested(kv: Run, tmp_path: Path) -> None:
         ["ingest", "s"],
         ["ingest", "s", "x", "-o", "nonsense"],
         ["ingest", "s", "x", "--as", "nonsense"],
+        ["ingest", "s", ".", "-o", "nonsense=1"],
+        ["ingest", "s", ".", "-o", "encoding=nonsense"],
+        ["ingest", "s", ".", "--engine", "nonsense"],
+        ["ingest", "s", ".", "--include", ""],
+        ["ingest", "s", ".", "--embedder", "nonsense"],
+        ["ingest", "s", ".", "--language", "nonsense"],
+        ["watch", "s", ".", "-o", "nonsense=1"],
+        ["demo", "--embedder", "nonsense"],
         ["ask", "s", "q", "--top", "0"],
         ["ask", "s", "q", "--top", str(10**76)],
         ["ask", "s", "q", "--depth", str(10**76)],
@@ -391,9 +399,9 @@ def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
             "line 1, column 11: USING is not part of a condition\n  key = 'a' USING lexical\n            ^\n",
         ),
     ):
-        assert kv("ask", store, "Who?", "--where", condition) == (1, "", f"error: {wrong}")
+        assert kv("ask", store, "Who?", "--where", condition) == (2, "", f"error: {wrong}")
         if ":name" not in condition and find_spec("mcp") is not None:
-            assert kv("mcp", store, "--where", condition) == (1, "", f"error: {wrong}")
+            assert kv("mcp", store, "--where", condition) == (2, "", f"error: {wrong}")
 
 
 def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
@@ -479,11 +487,11 @@ def test_a_store_is_made_with_settings_of_the_command_line(kv: Run, folder: Path
         query = "SELECT value FROM settings WHERE name IN ('chunk_tokens', 'language', 'stemmer') ORDER BY name"
         assert kv("shell", store, "-c", query)[1] == "value\n200\nrules\ngerman\n"
     status, _, error = kv("ingest", "s", "docs", "--setting", "chunk_tokens=100")
-    assert status == 1
+    assert status == 2
     assert "was created with chunk_tokens = 200, not 100" in error
     for wrong in ("chunk_tokens=many", "chunk_tokens=1", "chunks=7", "stemmer=klingon"):
         status, _, error = kv("ingest", "u", "docs", "--setting", wrong)
-        assert status == 1
+        assert status == 2
         assert wrong.partition("=")[0] in error
     assert kv("ingest", "u", "docs", "--setting", "chunk_tokens")[0] == 2
     assert not Path("u").exists()
@@ -497,8 +505,8 @@ def test_ask_of_some_documents_within_a_limit_as_json(kv: Run, folder: Path) -> 
     assert answer["citations"][0]["source"] == str(folder.resolve() / "sub" / "two.txt")
     (answer,) = json.loads(kv("ask", "s", question, "--within", "8", "--json")[1])
     assert len({citation["document"] for citation in answer["citations"]}) == 1
-    assert kv("ask", "s", question, "--where", "key = 'x'; DELETE FROM documents WHERE 1")[0] == 1
-    assert kv("ask", "s", question, "--where", "nonsense = 1")[0] == 1
+    assert kv("ask", "s", question, "--where", "key = 'x'; DELETE FROM documents WHERE 1")[0] == 2
+    assert kv("ask", "s", question, "--where", "nonsense = 1")[0] == 2
     assert kv("ask", "s", question, "--json", "--mode", "tsv")[0] == 2
     assert kv("ask", "s", question, "--within", "0")[0] == 2
 
@@ -640,8 +648,11 @@ def test_ask(kv: Run, store: str) -> None:
     status, out, _ = kv("ask", store, "Where does Maria Jensen work?", "--using", "bridge", "--depth", "0")
     assert status == 0 and "Acme Corporation" in out and "  [1] " in out  # prose, also in a pipe
     status, out, error = kv("ask", store, "x", "--using", "brige")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert "did you mean bridge?" in error
+    assert kv("ask", store, "x", "--using", "lexical, bridge")[0] == 0
+    assert kv("ask", store, "x", "--using", "lexical, brige")[0] == 2
+    assert kv("evaluate", store, "--strategy", "brige")[0] == 2
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STATUS = (
     ("0", "success"),
     ("1", "a statement, a file or a check failed; kvstore completed the other statements, files or checks"),
-    ("2", "the command was invalid; nothing was done"),
+    ("2", "the command or the value of an option was invalid; nothing was done"),
     ("130", "Ctrl-C interrupted the command; committed changes are kept"),
 )
 ENVIRONMENT = (
