@@ -38,9 +38,10 @@ class OptionError(click.ClickException):
 @contextmanager
 def blame_options(*error_types: type[KvstoreError]) -> Iterator[None]:
     """Replace InputError and errors of these types, raised in the context by the value of an option, by OptionError."""
+    caught_types: tuple[type[KvstoreError], ...] = (InputError, *error_types)
     try:
         yield
-    except (InputError, *error_types) as error:
+    except caught_types as error:
         raise OptionError(str(error)) from error
 
 
