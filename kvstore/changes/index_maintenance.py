@@ -164,7 +164,7 @@ def _mark_dropping(kind: MaintainedIndex, view: WriteTransaction) -> None:
     """Record that an index is being dropped, so that its parts are no longer maintained."""
     record = Indexes(view).get(kind)
     if record is not None:
-        IndexWriter(view).put(replace(record, created=False, state={"dropping": True}))
+        IndexWriter(view).put(replace(record, is_created=False, state={"dropping": True}))
 
 
 def _finish_drop(kind: MaintainedIndex, view: WriteTransaction) -> None:

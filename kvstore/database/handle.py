@@ -60,7 +60,7 @@ class Handle(Queryable):
         self._last_transaction: weakref.ref[Transaction] | None = None
         #: The transaction that BEGIN opened in each thread. When a thread ends, its transaction is rolled back.
         self._open_transactions = threading.local()
-        self._closing = False
+        self._is_closing = False
         with store.lock:
             store.environment.require_open()
             store.handles.add(self)
@@ -130,7 +130,7 @@ class Handle(Queryable):
         """
         if self.closed:
             return
-        self._closing = True
+        self._is_closing = True
         try:
             for session in list(self._child_sessions):
                 session.close()
@@ -138,7 +138,7 @@ class Handle(Queryable):
             self._session.store.remove_handle(self)
             self._session.closed = True
         finally:
-            self._closing = False
+            self._is_closing = False
 
     def _roll_back(self) -> None:
         """Roll back the open transaction, if any; raise TransactionError if a thread is executing a method of it."""
@@ -186,7 +186,7 @@ class Handle(Queryable):
             self._session.store.load_models()
         transaction = Transaction(self._session, self._session.lock_timeout if timeout is None else timeout)
         self._last_transaction = weakref.ref(transaction)
-        if self._closing:
+        if self._is_closing:
             transaction.rollback()
             raise ClosedError(f"{self.path}: the store is being closed; open it again")
         return transaction

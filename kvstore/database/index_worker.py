@@ -81,12 +81,12 @@ class IndexManager:
             """Store the record of the index and of its companions."""
             require_maintained(view)
             existing = Indexes(view).get(index)
-            if existing is not None and existing.created:
+            if existing is not None and existing.is_created:
                 raise InputError(
                     f"index {index.name} already exists; REFRESH brings it up to date, DROP INDEX removes it"
                 )
             # Keep the record of a default index, so that its file can be reused if it is built the same way.
-            record = replace(existing or IndexRecord(index), options=valid_options, created=True)
+            record = replace(existing or IndexRecord(index), options=valid_options, is_created=True)
             IndexWriter(view).put(index.start_record(record, view))
             for companion in _list_companions(index):
                 IndexWriter(view).put(companion.start_record(IndexRecord(companion), view))

@@ -271,9 +271,9 @@ def in_owner_thread(
 class OwnedTransaction(Queryable):
     """A write transaction and its end; :class:`~kvstore.database.transaction.Transaction` adds the changes."""
 
-    _open = False
+    _is_open = False
     #: True if the user ended the transaction, by commit or rollback.
-    _ended = False
+    _has_ended = False
 
     def __init__(self, session: Session, timeout: float | None) -> None:
         """Begin a write transaction in this thread, waiting at most ``timeout`` seconds for another writer."""
@@ -289,12 +289,12 @@ class OwnedTransaction(Queryable):
         except BaseException:
             self._write_transaction.abort()
             raise
-        self._open = True
+        self._is_open = True
 
     @property
     def open(self) -> bool:
         """True if the transaction can still be used."""
-        return self._open
+        return self._is_open
 
     @contextmanager
     def state(self) -> Iterator[State]:
@@ -322,7 +322,7 @@ class OwnedTransaction(Queryable):
         >>> store.keys("milk"), transaction.open
         (['milk'], False)
         """
-        self._ended = True
+        self._has_ended = True
         try:
             try:
                 self._apply()
@@ -337,7 +337,7 @@ class OwnedTransaction(Queryable):
         except BaseException:
             self._close()
             raise
-        self._open = False
+        self._is_open = False
         was_large = self._write_transaction.is_large
         if was_large:
             # A load touches pages throughout the file; without this, resident memory would grow with the file.
@@ -380,8 +380,8 @@ class OwnedTransaction(Queryable):
         """
         self._require_thread()
         with self._method_lock:
-            self._ended = True
-            if self._open:
+            self._has_ended = True
+            if self._is_open:
                 self._close()
 
     def __enter__(self) -> Self:
@@ -393,7 +393,7 @@ class OwnedTransaction(Queryable):
         """Commit, or roll back after an error."""
         if kind is not None:
             self.rollback()
-        elif not self._ended:  # if an error or closing the store ended it, commit raises that
+        elif not self._has_ended:  # if an error or closing the store ended it, commit raises that
             self.commit()
 
     def _apply(self, *, more_follow: bool = False) -> None:
@@ -415,13 +415,13 @@ class OwnedTransaction(Queryable):
 
     def _close(self) -> None:
         """End the transaction without a commit: roll it back, and close its state."""
-        self._open = False
+        self._is_open = False
         self._changes.close()
         self._write_transaction.abort()
 
     def _require_open(self) -> None:
         """Raise ClosedError if the transaction has ended."""
-        if not self._open:
+        if not self._is_open:
             raise ClosedError(self._closed_message)
 
     def _require_thread(self) -> None:
@@ -435,7 +435,7 @@ class OwnedTransaction(Queryable):
 
     def _get_other_owner(self) -> str | None:
         """Return the name of the owner thread, or None if this is that thread or the transaction has ended."""
-        return self._thread.name if self._open and self._thread is not threading.current_thread() else None
+        return self._thread.name if self._is_open and self._thread is not threading.current_thread() else None
 
     def _end_with_store(self, timeout: float) -> None:
         """Roll back, from any thread, because the store is being closed.
@@ -448,7 +448,7 @@ class OwnedTransaction(Queryable):
                 "transaction, so the store cannot be closed; close it after that"
             )
         try:
-            if self._open:
+            if self._is_open:
                 self._closed_message = "the store was closed, which rolled this transaction back; open the store again"
                 self._close()
         finally:
@@ -456,5 +456,5 @@ class OwnedTransaction(Queryable):
 
     def __del__(self) -> None:
         # No reference is left, so no thread is executing a method.
-        if self._open:
+        if self._is_open:
             self._close()

@@ -95,7 +95,7 @@ def _find_partial_token(typed_text: str) -> tuple[int, Token | None]:
     if (
         last_token is None
         or last_token.kind in ("space", "semicolon", "operator", "number")
-        or (last_token.kind == "string" and last_token.closed)
+        or (last_token.kind == "string" and last_token.is_closed)
     ):
         return statement_start, None
     return statement_start, last_token

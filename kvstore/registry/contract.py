@@ -225,7 +225,7 @@ class MaintainedIndex(Index):
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
         """Return the record for a repaired store, or None if the index was not created."""
         # All documents are put again, with their parts.
-        return replace(record, state={}) if record.created else None
+        return replace(record, state={}) if record.is_created else None
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         """Return the status of an index that is maintained in every commit: exact, being built, or being dropped."""

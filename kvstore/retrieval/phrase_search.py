@@ -35,7 +35,7 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
     [2]
     """
     quotations = (segment_words(match[1] or match[2]) for match in _QUOTED_PATTERN.finditer(question))
-    patterns = (tuple(WordPattern(word, exact=True) for word in words) for words in quotations)
+    patterns = (tuple(WordPattern(word, is_exact=True) for word in words) for words in quotations)
     return list(dict.fromkeys(Phrase(words) for words in patterns if len(words) > 1))
 
 

@@ -39,7 +39,7 @@ def check_token(text: str, token: Token) -> None:
     """Raise StatementError for a token that is invalid everywhere."""
     if token.kind == "bad":
         raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement")
-    if not token.closed:
+    if not token.is_closed:
         opening = "/*" if token.kind == "comment" else token.text[0]
         raise make_statement_error(text, token.start, f"the {opening} opened here is never closed")
 

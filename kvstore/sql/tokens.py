@@ -43,7 +43,7 @@ class Token:
     end: int
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True unless the token is a string, a quoted name or a block comment without an end."""
         if self.kind == "string":
             return self.text.count("'") % 2 == 0
@@ -77,7 +77,7 @@ def split_statements(text: str) -> Iterator[list[Token]]:
             if statement:
                 yield statement
             statement = []
-        elif token.kind not in ("space", "comment") or not token.closed:
+        elif token.kind not in ("space", "comment") or not token.is_closed:
             statement.append(token)
     if statement:
         yield statement
@@ -89,15 +89,15 @@ def is_complete(text: str) -> bool:
     >>> is_complete("LOOKUP 'a;'"), is_complete("LOOKUP 'a'; -- done")
     (False, True)
     """
-    complete = True
+    is_closed = True
     for token in iter_tokens(text):
-        if not token.closed:
+        if not token.is_closed:
             return False
         if token.kind == "semicolon":
-            complete = True
+            is_closed = True
         elif token.kind not in ("space", "comment"):
-            complete = False
-    return complete
+            is_closed = False
+    return is_closed
 
 
 def unquote(text: str) -> str:

@@ -219,10 +219,10 @@ class DataFile:
         """
         try:
             with self.environment.begin() as latest:
-                overtaken = latest.id() != change
+                is_overtaken = latest.id() != change
         except lmdb.Error:  # the caller begins again, and gets the same error if it lasts
-            overtaken = True
-        if overtaken:
+            is_overtaken = True
+        if is_overtaken:
             raise OvertakenError
 
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:

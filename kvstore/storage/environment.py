@@ -130,11 +130,11 @@ class Environment(OpenFile):
         lock = WriterLock(directory / WRITER_FILE)
         # The writer lock is needed to open the tables for writing, and keeps others from opening an incomplete file.
         # While another process writes, the file is opened read-only, and reopened once this process needs to write.
-        locked = False
+        is_locked = False
         if not readonly:
             try:
                 lock.acquire(lock_timeout if is_missing else 0)
-                locked = True
+                is_locked = True
             except LockTimeoutError:
                 if is_missing:
                     raise
@@ -144,7 +144,7 @@ class Environment(OpenFile):
                     directory,
                     lock,
                     readonly=readonly,
-                    opens_readonly=not locked,
+                    opens_readonly=not is_locked,
                     durability="none" if scratch else durability,
                     map_size=size,
                     max_bytes=max_bytes,
@@ -152,35 +152,35 @@ class Environment(OpenFile):
                     buffered=buffered,
                 )
             except BaseException:
-                if is_missing and locked:
+                if is_missing and is_locked:
                     remove_unfinished(directory)
                 raise
             _environments.add(environment)
             try:
-                environment._begin_use(new=is_missing, locked=locked)
+                environment._begin_use(is_new=is_missing, is_locked=is_locked)
             except BaseException:
                 environment.close()
                 raise
             return environment
         finally:
-            if locked:
+            if is_locked:
                 lock.release()
 
-    def _begin_use(self, *, new: bool, locked: bool) -> None:
+    def _begin_use(self, *, is_new: bool, is_locked: bool) -> None:
         """Verify the length of the file and open its tables.
 
-        The directory entries of a ``new`` file are flushed. If this process holds the writer lock (``locked``), files
+        The directory entries of a new file are flushed. If this process holds the writer lock (``is_locked``), files
         that killed processes left behind are removed.
         """
-        if new:
+        if is_new:
             flush(self.path)
             flush(self.path.resolve().parent)
         data = self.data
         if data.is_short():
-            with contextlib.nullcontext() if locked else self._exclude_writers():
+            with contextlib.nullcontext() if is_locked else self._exclude_writers():
                 data.verify_length()
         self.open_tables()
-        if locked:
+        if is_locked:
             data.remove_leftover_files()
             remove_leftovers(self.path)
 

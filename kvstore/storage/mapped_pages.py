@@ -101,14 +101,14 @@ def _find_no_table(table: str) -> None:
 class WrittenTable:
     """A table in a write transaction."""
 
-    __slots__ = ("changed", "handle", "tree")
+    __slots__ = ("handle", "is_changed", "tree")
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
         self.handle = handle
         #: The committed B+ tree of the table; None if this transaction created the table.
         self.tree = tree
         #: True if the transaction may have written to the table, so that ``tree`` may be out of date.
-        self.changed = tree is None
+        self.is_changed = tree is None
 
 
 class VerifiedTransaction:
@@ -152,14 +152,14 @@ class VerifiedTransaction:
         """Return the value of a key, or None."""
         # LMDB reads a changed table, because only LMDB knows the changed pages.
         if db.tree is not None:
-            if not db.changed and 0 < len(key) <= MAX_KEY_BYTES:
+            if not db.is_changed and 0 < len(key) <= MAX_KEY_BYTES:
                 return db.tree.get(key)
             db.tree.verify_path(key)
         return self.lmdb.get(key, db=db.handle)
 
     def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
         """Return a cursor over a table."""
-        if db.tree is not None and not db.changed:
+        if db.tree is not None and not db.is_changed:
             return db.tree.cursor()
         return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)
 
@@ -170,7 +170,7 @@ class VerifiedTransaction:
 
     def scan_prefixes(self, prefixes: Sequence[bytes], *, db: WrittenTable) -> list[list[Record]]:
         """Return for each prefix the records with keys that begin with it, in key order."""
-        if db.tree is not None and not db.changed:
+        if db.tree is not None and not db.is_changed:
             return db.tree.scan_prefixes(list(prefixes))
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         with self.cursor(db) as cursor:
@@ -191,14 +191,14 @@ class VerifiedTransaction:
 
     def put(self, key: bytes, value: bytes | bytearray | memoryview, *, db: WrittenTable) -> bool:
         """Store a value."""
-        db.changed = True
+        db.is_changed = True
         if db.tree is not None:
             db.tree.verify_path(key)
         return self.lmdb.put(key, value, db=db.handle)
 
     def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], db: WrittenTable) -> None:
         """Store many values, in key order."""
-        db.changed = True
+        db.is_changed = True
         if db.tree is not None:
             db.tree.verify_paths(records)
         with self.lmdb.cursor(db=db.handle) as cursor:
@@ -206,14 +206,14 @@ class VerifiedTransaction:
 
     def delete(self, key: bytes, *, db: WrittenTable) -> bool:
         """Remove a key; return False if it is missing."""
-        db.changed = True
+        db.is_changed = True
         if db.tree is not None:
             db.tree.verify_path(key, siblings=True)  # LMDB may merge a page with a sibling after a deletion
         return self.lmdb.delete(key, db=db.handle)
 
     def clear(self, db: WrittenTable) -> None:
         """Remove every record of a table."""
-        db.changed = True
+        db.is_changed = True
         if db.tree is not None:
             db.tree.verify()
         self.lmdb.drop(db.handle, delete=False)

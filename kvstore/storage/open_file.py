@@ -255,7 +255,7 @@ class OpenFile:
 
         Returns the transaction, and the table handles that it can use: those opened before it began.
         """
-        readers_cleared = reopened = False
+        has_cleared_readers = has_reopened = False
         while True:
             try:
                 # Every question begins one, so this is :meth:`TransactionGate.enter` and :meth:`require_open` in line.
@@ -273,19 +273,19 @@ class OpenFile:
             except lmdb.PanicError as error:
                 # A meta page could not be written, and LMDB begins nothing more; the last commit is complete on the
                 # disk.
-                if reopened:
+                if has_reopened:
                     raise translate_error(error, str(self.path)) from error
                 self._reopen()
-                reopened = True
+                has_reopened = True
             except lmdb.ReadersFullError as error:
-                if readers_cleared:
+                if has_cleared_readers:
                     raise TransactionError(
                         f"{self.path}: {MAX_READERS} snapshots are open in all processes together, which is the "
                         "maximum; close some"
                     ) from error
                 with self.hold_open() as data:
                     data.environment.reader_check()
-                readers_cleared = True
+                has_cleared_readers = True
             except lmdb.Error as error:
                 raise translate_error(error, str(self.path)) from error
 

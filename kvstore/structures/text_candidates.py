@@ -38,7 +38,7 @@ def iter_patterns(query: Phrase | Proximity) -> Iterator[WordPattern]:
 def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
     """Return the ids of the chunks that may contain a word, or a word with the pattern's prefix, ascending."""
     stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
-    if not pattern.prefix:
+    if not pattern.is_prefix:
         terms = {stem(pattern.word) for stem in stemmers}  # a stemmer for each language of the store
         return union_sorted([state.postings.get(term).chunks for term in terms])
     shorter_stems = {term for stem in stemmers for term in _list_shorter_stems(pattern.word, stem)}
@@ -53,8 +53,8 @@ def find_chunks_with_word(state: State, pattern: WordPattern) -> Ids:
 def find_chunks_with_all(state: State, query: Phrase | Proximity) -> Ids:
     """Return the ids of the chunks that may contain all words of a phrase, or of phrases near each other, ascending."""
     patterns = set(iter_patterns(query))
-    whole_words = [pattern.word for pattern in patterns if not pattern.prefix]
-    chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.prefix)
+    whole_words = [pattern.word for pattern in patterns if not pattern.is_prefix]
+    chunk_arrays: Iterable[Ids] = (find_chunks_with_word(state, pattern) for pattern in patterns if pattern.is_prefix)
     if whole_words:
         stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
         term_sets = {frozenset(map(stem, whole_words)) for stem in stemmers}

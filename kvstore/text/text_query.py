@@ -40,13 +40,13 @@ _TOKEN_PATTERN = compile_lazily(r'(?P<string>"(?:[^"]|"")*"?)|(?P<mark>[()+*,])|
 class WordPattern:
     """A pattern that matches words.
 
-    It matches words that equal ``word`` (``exact``), that begin with it (``prefix``), or that have the same stem
+    It matches words that equal ``word`` (``is_exact``), that begin with it (``is_prefix``), or that have the same stem
     (neither).
     """
 
     word: str
-    exact: bool = False
-    prefix: bool = False
+    is_exact: bool = False
+    is_prefix: bool = False
 
 
 @frozen_dataclass
@@ -128,9 +128,9 @@ def parse_text_query(text: str) -> TextQuery:
     """Parse a full-text query. Raises InputError for an invalid query.
 
     >>> parse_text_query('leave NOT "sick leave"')
-    NotQuery(included=Phrase(words=(WordPattern(word='leave', exact=False, prefix=False),)), \
-excluded=Phrase(words=(WordPattern(word='sick', exact=True, prefix=False), \
-WordPattern(word='leave', exact=True, prefix=False))))
+    NotQuery(included=Phrase(words=(WordPattern(word='leave', is_exact=False, is_prefix=False),)), \
+excluded=Phrase(words=(WordPattern(word='sick', is_exact=True, is_prefix=False), \
+WordPattern(word='leave', is_exact=True, is_prefix=False))))
     """
     parser = _Parser(text)
     query = parser.parse_or()
@@ -228,7 +228,7 @@ class _Parser:
         """Parse a phrase: words, possibly joined by ``+``."""
         words = self._parse_words()
         while self._accept("+"):
-            if words[-1].prefix:
+            if words[-1].is_prefix:
                 self._index -= 1
                 raise self._make_error("`+` cannot follow `*`; only the last word of a phrase can be a prefix")
             words += self._parse_words()
@@ -354,9 +354,9 @@ class _Words:
 
     def _find_matches(self, pattern: WordPattern) -> list[int]:
         """Return the positions of the words that match a pattern, ascending."""
-        if pattern.prefix:
+        if pattern.is_prefix:
             return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
-        if pattern.exact:
+        if pattern.is_exact:
             return _find_positions(self._written, pattern.word)
         if self._stemmed is None:
             self._stemmed = list(map(self._stem, self._written))

@@ -175,14 +175,14 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
 class IndexRecord:
     """The record of an index: ``options`` are the options that the user set, ``tokens`` the tokens of trusted files.
 
-    ``created`` is false if the index exists only because its kind is automatic. ``epoch`` grows when chunks or entities
-    are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores its state.
+    ``is_created`` is false if the index exists only because its kind is automatic. ``epoch`` grows when chunks or
+    entities are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores its state.
     """
 
     kind: Index
     options: Mapping[str, float | str] = field(default_factory=dict)
     tokens: tuple[bytes, ...] = ()
-    created: bool = True
+    is_created: bool = True
     epoch: int = 0
     state: Mapping[str, Any] = field(default_factory=dict)
 
@@ -248,7 +248,7 @@ class Indexes(tables.ViewReader):
         key = kind.name.encode()
         value = self._view.get(tables.INDEXES, key)
         if value is None:
-            return IndexRecord(kind, created=False) if kind.automatic else None
+            return IndexRecord(kind, is_created=False) if kind.automatic else None
         stored_record = records.unpack(value, tables.INDEXES, key)
         if stored_record is None:
             return None
@@ -261,7 +261,7 @@ class IndexWriter(tables.ViewWriter, Indexes):
 
     def put(self, record: IndexRecord) -> None:
         """Store the record of an index."""
-        fields: list[object] = [dict(record.options), list(record.tokens), record.created, record.epoch]
+        fields: list[object] = [dict(record.options), list(record.tokens), record.is_created, record.epoch]
         if record.state:
             fields.append(dict(record.state))
         self._write_view.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
