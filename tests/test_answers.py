@@ -152,6 +152,9 @@ def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:
     assert answer.text.startswith("The documents do not say this. No document names Grindavik or Iceland.")
     assert {citation.document for citation in answer.citations} == {hit.document for hit in answer.evidence.hits}
     assert answer.outcome == "nearest"
+    excluded = store.ask("How long does Maria Jensen grant leave?", where="key = 'hours'")
+    assert excluded.text == "The documents do not say this. The condition selects no documents."
+    assert (excluded.outcome, excluded.citations) == ("nothing", [])
     known = store.ask("How long does parental leave last?")
     assert not known.abstained and known.confidence > 0.5 and not known.remarks
 

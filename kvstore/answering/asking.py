@@ -153,7 +153,7 @@ class Asker:
                 reading = None  # rules choose the sentences
                 max_words = _MAX_CHAIN_WORDS if max_words is None else max_words
             if confidence.value < self._session.least_confidence:
-                refusal = _build_refusal(evidence, scored_passages, reading, confidence)
+                refusal = _build_refusal(query, evidence, scored_passages, reading, confidence)
                 abstained = Answer(
                     refusal.text,
                     refusal.citations,
@@ -466,12 +466,25 @@ def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
 
 
 def _build_refusal(
-    evidence: Evidence, scored_passages: ScoredPassages, reading: PassageReading | None, confidence: Confidence
+    query: Query,
+    evidence: Evidence,
+    scored_passages: ScoredPassages,
+    reading: PassageReading | None,
+    confidence: Confidence,
 ) -> ExtractedAnswer:
     """Return a text that says that the documents do not answer the question, followed by the nearest sentences."""
     from .answer_reader.read_answer import list_nearest as list_nearest_read
-    from .extractive import MAX_NEAREST, build_refusal, build_refusal_from_hits, list_nearest
+    from .extractive import (
+        MAX_NEAREST,
+        NO_ANSWER,
+        ExtractedAnswer,
+        build_refusal,
+        build_refusal_from_hits,
+        list_nearest,
+    )
 
+    if query.allowed is not None and not len(query.allowed.documents):
+        return ExtractedAnswer(f"{NO_ANSWER} The condition selects no documents.", [])
     if any(hit.kind in ("summary", "report") for hit in evidence.hits):
         return build_refusal_from_hits(evidence.hits, confidence.unknown, confidence.formless)
     if reading is None:
@@ -498,7 +511,7 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
             extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)
-        content = extracted or _build_refusal(evidence, scored_passages, None, confidence)
+        content = extracted or _build_refusal(prepared.query, evidence, scored_passages, None, confidence)
         reason = "no language model is configured" if problem is None else "the language model did not answer"
         chooser = "rules" if prepared.reading is None else "the answer reader"
         step.detail, step.count = f"extractive, chosen by {chooser}: {reason}", len(content.citations)
