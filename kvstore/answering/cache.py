@@ -34,7 +34,7 @@ class AnswerCache:
         self._folder = folder or _get_default_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:
-        """Return the model's cached answer to this prompt; None if it is missing, expired or damaged."""
+        """Return the cached answer of the model with this identity to a prompt; None if missing, expired or damaged."""
         path = self._build_path(identity, messages)
         try:
             if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:

@@ -378,7 +378,7 @@ class _QuestionTerms(NamedTuple):
 
     @classmethod
     def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
-        """Parse the question of a query in a language (None: English), and compute its rarities in the store."""
+        """Parse the question of a query in a language (None: English), and compute the rarities of its terms."""
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS
@@ -391,9 +391,10 @@ class _QuestionTerms(NamedTuple):
                 counts[term] = _count_chunks_with_variants(state, variants.get(term, [term]))
             return compute_term_rarity(chunks, counts[term])
 
+        # The question without the words that ask, such as "how long".
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
-        if not isinstance(stem, Segmenter):
+        if not isinstance(stem, Segmenter):  # which yields words instead of bigrams
             consecutive_terms = _drop_crossing_bigrams(
                 consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
             )
@@ -408,6 +409,7 @@ class _QuestionTerms(NamedTuple):
             for name in find_question_names(question, language)
         }
         names = {name: math.fsum(map(get_rarity, terms)) for name, terms in question_names.items()}
+        # ``counts`` has all terms now.
         unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
         missing = _compute_rarity_fraction(rarities, {term for term in rarities if not counts[term]})
         return cls(rarities, pairs, names, max_rarity=math.log(chunks), missing=missing, unknown=unknown, stem=stem)

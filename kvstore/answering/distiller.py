@@ -138,6 +138,7 @@ class ModelDistiller:
         with self.trace.step("rate passages") as step:
             while len(ratings) < len(passages):
                 fitting = self._select_fitting(question, passages[len(ratings) :], _RATINGS_TASK, in_order=True)
+                # If nothing fits, the next passage is too long for any prompt.
                 ratings += self._request_ratings(question, fitting) if fitting else [0]
             step.detail = f"{self._model.model.name}: {len(passages)} passages"
             step.count = sum(1 for rating in ratings if rating)

@@ -264,18 +264,20 @@ class ExtractedAnswer(NamedTuple):
     parts: tuple[AnswerPart, ...] = ()
 
 
-def extract_answer(evidence: Evidence, scored: ScoredPassages, max_words: int | None) -> ExtractedAnswer | None:
+def extract_answer(
+    evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
+) -> ExtractedAnswer | None:
     """Return an answer of the runs with the best scores, or None if the passages have no sentence to quote.
 
     ``max_words`` limits the words of the answer (None: ``MAX_WORDS``). A line about relations follows the runs if the
     evidence has one.
     """
-    passages, scores = scored.passages, scored.snippet_scores.scores
+    passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
         runs = _select_group_runs(evidence, passages, scores)
     else:
         runs = select_runs(passages, scores, MAX_WORDS if max_words is None else max_words)
-    text, citations = render_runs(passages, runs, scored.scorer)
+    text, citations = render_runs(passages, runs, scored_passages.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
     return ExtractedAnswer("\n\n".join(paragraphs), citations) if paragraphs else None
 
@@ -317,9 +319,9 @@ def _select_group_runs(
     return runs
 
 
-def list_nearest(scored: ScoredPassages) -> list[Run]:
+def list_nearest(scored_passages: ScoredPassages) -> list[Run]:
     """Return the ``MAX_NEAREST`` snippets with the best scores as runs of one snippet, best first."""
-    scores = scored.snippet_scores.scores
+    scores = scored_passages.snippet_scores.scores
     positions = sorted(scores, key=lambda position: (-scores[position], position))[:MAX_NEAREST]
     return [Run(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
 

@@ -245,7 +245,7 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
     """True if a line is the title of what is below it, as in a contract: a few words without punctuation at their end.
 
     It is the first line of a paragraph, above an entry of a list, or it has a number, is not wrapped, and is above an
-    entry or a line that begins with a capital.
+    entry or a line that begins with a capital. ``entries`` are the indexes of the lines that begin an entry.
     """
     if index + 1 == len(lines) or (index and index not in entries):
         return False

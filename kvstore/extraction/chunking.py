@@ -92,7 +92,7 @@ def find_sentence_language(state: State, document: int) -> str | None:
 def chunk_text(
     text: str, blocks: Sequence[Block], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections and chunks of a text, both in text order.
+    """Return the sections and chunks of a text that consists of ``blocks``, both in text order.
 
     ``chunk_tokens`` is the chunk size. ``language`` decides where sentences end (None: the rules for English).
     """

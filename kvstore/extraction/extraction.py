@@ -480,7 +480,9 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
         for start, end in split_mail_fields(unit, 0, len(unit)):
             yield from extract_mail_names(unit[start:end], is_english)
     if mail_heads:
-        text_units = [item for item in text_units if (item[0], item[2]) not in mail_heads]
+        text_units = [
+            (unit, kind, is_english) for unit, kind, is_english in text_units if (unit, is_english) not in mail_heads
+        ]
     prose = [(unit, kind) for unit, kind, is_english in text_units if is_english]
     sentence_names = SentenceNames(unit for unit, _ in prose)
     for index, (unit, kind) in enumerate(prose):

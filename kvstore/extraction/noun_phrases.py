@@ -72,7 +72,10 @@ class NounPhrases:
         self._coordinated_nouns: dict[int, tuple[int, ...]] = {}
 
     def get_name(self, index: int) -> str | None:
-        """Return the name of the phrase around the noun at ``index``, in the singular; None if it names nothing."""
+        """Return the name of the phrase around the noun at ``index``; a common noun at its end becomes singular.
+
+        Returns None if the phrase names nothing, or is a part of a longer word or name.
+        """
         word = self._words[index]
         if not word.is_nominal or self._is_negated(index):
             return None
@@ -395,5 +398,5 @@ def _to_singular_form(word: Word, form: str) -> str:
         return form
     singular_form = to_singular(form)
     if singular_form is None and word.lemma[:2] == word.text[:2].lower() and not word.text.lower().endswith("s"):
-        return word.lemma  # mice, children
+        return word.lemma  # mice, children: an irregular plural begins like its singular
     return singular_form or form

@@ -96,7 +96,10 @@ class RelationFilter:
         )
 
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
-        """True if a relation of two nouns, stated with this confidence, is informative outside the sentence."""
+        """True if a relation is informative outside the sentence that states it with this confidence.
+
+        ``child`` and ``parent`` are the indexes of its two nouns.
+        """
         if not self._is_complete:
             return False
         child_level, parent_level = self._find_level(child), self._find_level(parent)
@@ -113,7 +116,7 @@ class RelationFilter:
         if kind == IS_A:
             return self._is_class(parent) and self._is_instance(child, parent, child_level, confidence)
         if kind == OF:
-            if confidence < _MIN_FORM_CONFIDENCE:
+            if confidence < _MIN_FORM_CONFIDENCE:  # only named, as in "X of Y" and "Y's X"
                 is_ownable = self._phrases.is_noun_compound(child) and self._words[child].lemma not in _NON_CLASS_NOUNS
                 return parent_level == _PROPER and is_ownable and not self._is_superlative(child)
             return parent_level == child_level == _PROPER and not self._is_indefinite_name(parent)
@@ -309,7 +312,10 @@ class RelationFilter:
         )
 
     def _find_level(self, index: int) -> int | None:
-        """Return how specific a noun phrase is: ``_EVERYDAY``, ``_TERM`` or ``_PROPER``; None if it is not a name."""
+        """Return how specific a noun phrase is: ``_EVERYDAY``, ``_TERM`` or ``_PROPER``.
+
+        Returns None if it is not a name, or if its meaning depends on the context.
+        """
         word = self._words[index]
         first, last = self._phrases.find_phrase_bounds(index)
         kind = get_everyday_kind(word.text)

@@ -20,9 +20,10 @@ class Hierarchy:
     """A builder of sentences about the nodes of the forest of one state."""
 
     def __init__(self, state: State, max_relatives: int) -> None:
-        """Build sentences that each name at most ``max_relatives`` ancestors and as many descendants."""
+        """Prepare sentences that each name at most ``max_relatives`` ancestors and as many descendants."""
         self._state = state
         self._max_relatives = max_relatives
+        #: A cache of the state, which also builds the sentences.
         self._decoded_nodes = state.get_decoded_nodes(max_relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
@@ -38,7 +39,7 @@ class Hierarchy:
         return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Return the name of a node and of its tree, all its parents, and its first children, sorted by name."""
+        """Return the names of a node and of its tree, all its parent nodes and its first children, sorted by name."""
         forest = self._state.forest
         tree, entity = forest.get_node(node)
         name = self._state.entities.get(entity).name

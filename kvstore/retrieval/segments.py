@@ -258,7 +258,7 @@ class _SegmentBuilder:
         return count_text_tokens(self._state.documents.read_text_slice(document, start, end))
 
     def _select_fitting(self, chunks: list[ChunkRecord], best_index: int, tokens_left: int) -> list[ChunkRecord]:
-        """Return adjacent chunks, including the best, that together have at most ``tokens_left`` tokens.
+        """Return adjacent chunks that include ``best_index`` and together have at most ``tokens_left`` tokens.
 
         The chunks are extended on the side of the better-ranked neighbor first. Returns an empty list if the best chunk
         does not fit.

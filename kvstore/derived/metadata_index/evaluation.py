@@ -444,7 +444,10 @@ class Evaluation:
 def _combine_bounds(
     combine: Callable[[DocumentMask, DocumentMask], DocumentMask], first: Bounds, second: Bounds
 ) -> Bounds:
-    """Return the certain and possible matches of two parts joined by AND or OR; one set if both are exact."""
+    """Return the certain and possible matches of two parts joined by ``combine``, AND or OR of two masks.
+
+    The result is exact if both parts are.
+    """
     certain = combine(first.certain, second.certain)
     is_exact = first.is_exact and second.is_exact
     return Bounds(certain, certain if is_exact else combine(first.possible, second.possible))

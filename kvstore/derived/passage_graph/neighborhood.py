@@ -78,7 +78,7 @@ class NameDegrees(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        """Read the degrees of all entities at once, and return one :class:`.edges.Degrees` per group."""
+        """Return the degrees of each group of entities, counted over the allowed documents; reads all at once."""
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))

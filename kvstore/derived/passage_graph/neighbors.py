@@ -208,7 +208,7 @@ def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entiti
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
     targets = display_entities.targets
     for index, entity in enumerate(entities.tolist()):
-        if entity in targets:
+        if entity in targets:  # other entities are merged into it
             merged_entities = np.array(sorted(display_entities.list_merged_entities(entity)), np.uint32)
             counts[index] = len(_list_chunks(graph, merged_entities))
     return counts

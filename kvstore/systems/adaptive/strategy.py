@@ -163,7 +163,7 @@ def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], li
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """Return the names at which the walk starts: the names in at least one chunk, but not in too many.
 
-    A name that the question compares with another can be in any number of chunks.
+    A name that the question compares with another can be in any number of chunks. ``spreads`` has these numbers.
     """
     compared = decompose(query.question, names).compared_keys
     # A name in more of n chunks has less than this fraction of the information of a name in one chunk, log n.
@@ -238,7 +238,8 @@ def _compute_walk_factors(
 ) -> _WalkFactors:
     """Compute the quantities that determine the weight of the walk for a question.
 
-    ``names`` are its known names, and ``spreads`` the number of chunks about each.
+    ``names`` are its known names, ``spreads`` the number of chunks about each, and ``parts`` the names and the
+    remainder of the question. ``hybrid`` is the result of hybrid search.
     """
     stem = query.stem
     informative = get_informative_terms(query.question, stem)

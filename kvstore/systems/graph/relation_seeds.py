@@ -24,7 +24,7 @@ def match_relations(
     stem: Callable[[str], str],
     limit: int | None = _MAX_STARTS,
 ) -> list[tuple[tuple[str, str], float]]:
-    """Return the ``limit`` triples that best match the question, best first, each as (its two names, its score).
+    """Return the ``limit`` of ``relations`` (triples) that match the question best, each as (its two names, its score).
 
     Triples of the same names are one match, with the score of the best. The score is the sum of the rarities (IDF) of
     the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples without a term of

@@ -98,6 +98,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
     new_codes, new_weights = _find_new_edges(edge_codes, vectors, max_neighbors, min_cosine)
     all_codes, all_weights = np.concatenate((edge_codes, new_codes)), np.concatenate((weights, new_weights))
     order = np.argsort(all_codes)
+    # The weight of an edge is positive, even if the cosine is not.
     return Edges(all_codes[order] // count, all_codes[order] % count, np.maximum(all_weights[order], 1))
 
 

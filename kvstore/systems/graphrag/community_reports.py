@@ -234,14 +234,15 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 
 
 def _match_sentences(
-    relations: Iterable[tuple[int, tuple[int, int]]], candidates: Sequence[_Candidate], assertions: _Assertions
+    relations: Iterable[tuple[int, tuple[int, int]]], sentences: Sequence[_Candidate], assertions: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
     """Yield each relation (weight, nodes) whose nodes some sentence names, with the best such sentence.
 
-    Prefers a sentence that asserts the relation over one that merely names both nodes, and then the shortest.
+    Prefers a sentence that asserts the relation (by ``assertions``) to one that only names both nodes, and then the
+    shortest.
     """
     sentences_by_node: dict[int, list[_Candidate]] = {}
-    for sentence in candidates:
+    for sentence in sentences:
         if _MIN_FINDING_WORDS <= sentence.words.length <= _MAX_FINDING_WORDS:
             for node in sentence.nodes:
                 sentences_by_node.setdefault(node, []).append(sentence)
@@ -350,7 +351,7 @@ class _ChunkReader:
             for node, mention_start, mention_end in mentions:
                 if start <= mention_start < end:
                     node_ranges.setdefault(node, []).append((mention_start, mention_end))
-            # A named node counts as a word, which no text contains.
+            # Each named node counts as one more word. Words of texts do not begin with NUL.
             words = words._replace(words=[*words.words, *(f"\0{node}" for node in node_ranges)])
             span = StoredSpan(record.document, chunk, record.start + start, record.start + end)
             yield _Candidate(span, (chunk_index, start), words, node_ranges)

@@ -306,7 +306,8 @@ def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequenc
 def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_tokens: int) -> ReportContent:
     """Return a report of at most ``max_tokens`` tokens, whose sentences cover most of what the chunks say.
 
-    Sentences of the nearest chunk, if that comes first, get at most half of the tokens.
+    Sentences of the nearest chunk, if that comes first, get at most half of the tokens. ``head`` has the key, title and
+    level of the report.
     """
     sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)

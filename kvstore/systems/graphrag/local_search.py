@@ -322,14 +322,14 @@ def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int])
 def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]:
     """Return the rarity of entities: the fewer chunks mention one, the higher.
 
-    Chunks that mention an entity in lower case only count only if there are no others.
+    Chunks that mention an entity only in lower case count only if there are no others.
     """
     chunk_counts = np.maximum(1, np.where(degrees.informative, degrees.informative, degrees.total))
     return np.asarray(np.log(1 + query.reading.counters.chunks / chunk_counts), np.float64)
 
 
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """Return the sum of the weights of the entities that each chunk mentions, and the indexes of these entities."""
+    """Return, for each chunk in ``rows``, the sum of the weights of the entities it mentions, and their indexes."""
     scores: dict[int, float] = {}
     entities_by_chunk: dict[int, list[int]] = {}
     for index, weight in enumerate(weights.tolist()):

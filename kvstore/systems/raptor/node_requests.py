@@ -353,7 +353,9 @@ class _NodeReader:
             path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
-            hits[node.id] = _build_summary_hit(node.cosine, text, path, heading, document.title, spans)
+            hits[node.id] = _build_summary_hit(
+                node.cosine, text, path, heading=heading, title=document.title, spans=spans
+            )
         return hits
 
     def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
@@ -366,7 +368,7 @@ class _NodeReader:
                 related = " on related content" if topics.is_in_related_tree(topic) else ""
                 path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
-                hits[node.id] = _build_summary_hit(node.cosine, text, path, "", title, spans)
+                hits[node.id] = _build_summary_hit(node.cosine, text, path, heading="", title=title, spans=spans)
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:

@@ -164,6 +164,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         """
         parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.
+        # The documents have chunks, and therefore a root.
         heap = [(-record.chunk_count, index, record.root or 0) for index, record in enumerate(self.documents)]
         heapq.heapify(heap)
         num_parts = len(heap)

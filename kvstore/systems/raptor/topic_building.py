@@ -113,7 +113,8 @@ class _TopicLevel:
     ) -> None:
         """Group chunks by ``labels``, those of the level, and relate its topics to those of the next levels.
 
-        ``finer_labels`` and ``coarser_labels`` are None at the finest and the coarsest level.
+        ``first`` is the id of its first topic. ``finer_labels`` and ``coarser_labels`` are None at the finest and the
+        coarsest level.
         """
         self.first, self.labels = first, labels
         self.chunk_indexes = _Groups.from_labels(labels)
@@ -253,10 +254,10 @@ class RelatedTree:
 
 
 def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Iterator[Partition]:
-    """Yield partitions of unit vectors into groups, finest first, by the method ``affinity`` or ``gmm``.
+    """Yield at most ``levels`` partitions of unit vectors, finest first, by the method ``affinity`` or ``gmm``.
 
-    ``affinity`` releases the vectors as soon as it no longer needs them. Raises InputError if the package for ``gmm``
-    is missing.
+    A finest group has at most ``size`` vectors if possible. ``affinity`` releases the vectors as soon as it no longer
+    needs them. Raises InputError if the package for ``gmm`` is missing.
     """
     if method == "gmm":
         return iter(fit_partitions(vectors, size, levels).partitions)
