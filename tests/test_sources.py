@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -223,3 +224,11 @@ def test_the_sources_of_pages_are_skipped_if_the_pages_exist(tmp_path: Path) -> 
     assert sources.skipped == Counter({"sources of pages": 2})
     assert len(find_sources([tmp_path / "_sources"])) == 3
     assert len(find_sources([tmp_path], include=["*.txt"])) == 3
+
+
+def test_a_path_in_a_folder_without_permission_is_not_called_missing(tree: Path) -> None:
+    with (
+        mock.patch("pathlib.Path.stat", side_effect=PermissionError(13, "Permission denied")),
+        pytest.raises(ReaderError, match=r"cannot be accessed \(Permission denied\); check the permissions"),
+    ):
+        find_sources([tree / "closed" / "notes"])

@@ -257,6 +257,25 @@ def test_opening_a_path_that_is_not_a_store(tmp_path: Path) -> None:
     assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["data.mdb"], "nothing of ours is left there"
 
 
+def test_a_path_that_cannot_be_accessed(tmp_path: Path) -> None:
+    """A link to itself stands for every path that the system refuses, such as one in a folder without permission."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with kvstore.open(tmp_path / "s", embedder="hashing") as store:
+        store.put("tea", TEA)
+        for refused in (
+            lambda: kvstore.open(loop),
+            lambda: kvstore.open(loop / "s", readonly=True),
+            lambda: kvstore.migrate(loop),
+            lambda: store.backup(loop / "copy"),
+            lambda: store.export(loop / "all.jsonl"),
+            lambda: store.execute(f"COPY (SELECT 1 AS one) TO '{loop / 'one.csv'}'"),
+            lambda: store.execute(f"EXPORT TO '{loop / 'chunks.parquet'}' TABLE chunks"),
+        ):
+            with pytest.raises(errors.InputError, match="cannot be accessed .*; check the path"):
+                refused()
+
+
 def test_a_readonly_store_refuses_changes(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
         store.put("tea", TEA)

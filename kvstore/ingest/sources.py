@@ -183,7 +183,7 @@ class _FileSearch:
         else:
             num_fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None)
             if num_fixed is None:
-                raise ReaderError(f"{requested!r}: there is no such file or folder (from {Path.cwd()}); check the path")
+                raise ReaderError(f"{requested!r}: {_explain_missing(path)}")
             self._add_matches(Path(*path.parts[:num_fixed]), "/".join(path.parts[num_fixed:]), requested)
 
     def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
@@ -360,6 +360,17 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
 def _get_location(path: Path) -> str:
     """Return the absolute path of a file as text, with the links in its folders resolved."""
     return _escape_path(os.path.join(os.path.realpath(path.parent), path.name))
+
+
+def _explain_missing(path: Path) -> str:
+    """Return why there is no file or folder at a path, and what to do."""
+    try:
+        path.stat()
+    except PermissionError as error:
+        return f"cannot be accessed ({error.strerror}); check the permissions of its folders"
+    except (OSError, ValueError):  # a null character is a ValueError
+        pass
+    return f"there is no such file or folder (from {Path.cwd()}); check the path"
 
 
 def _escape_path(path: str) -> str:

@@ -38,9 +38,10 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
     Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing,
     NotAStoreError if there is something else, CorruptionError if the data file was truncated to nothing, and the errors
-    of :func:`require_utf8_path`.
+    of :func:`require_utf8_path` and :func:`require_accessible`.
     """
     require_utf8_path(path)
+    require_accessible(path / DATA_FILE)
     if not path.exists():
         if not create:
             raise StoreNotFoundError(
@@ -85,11 +86,24 @@ def require_utf8_path(path: Path) -> None:
         raise InputError(f"{str(path)!r}: the path of a store must be valid UTF-8; rename it")
 
 
+def require_accessible(path: Path) -> None:
+    """Raise InputError if the system refuses to look up ``path``; the path may be missing."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be accessed ({error.strerror}); check the path, and the permissions of its folders"
+        ) from error
+
+
 def require_free_path(target: Path) -> None:
-    """Raise InputError if ``target`` exists, even as a dangling link, or has no parent directory.
+    """Raise InputError if ``target`` exists, even as a dangling link, cannot be accessed or has no parent directory.
 
     A copy or an export replaces nothing.
     """
+    require_accessible(target)
     if target.exists() or target.is_symlink():
         raise InputError(f"{target}: exists already; name a path that does not exist")
     if not target.parent.is_dir():
