@@ -250,3 +250,31 @@ def test_threads_share_a_store(store: kvstore.Store) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize("point", ["before the format", "before the settings"])
+def test_a_reader_waits_while_another_process_creates_the_store(tmp_path: Path, point: str) -> None:
+    code = f"""
+import kvstore, kvstore_migrations
+migrate = kvstore_migrations.migrate
+def migrate_slowly(environment):
+    if {point == "before the settings"}:
+        migrate(environment)
+    print("creating", flush=True)
+    sys.stdin.readline()
+    if {point == "before the format"}:
+        migrate(environment)
+kvstore_migrations.migrate = migrate_slowly
+with kvstore.open(path, embedder="hashing:32", settings={{"language": "rules"}}) as store:
+    store.put("tea", "Tea is made from leaves.")
+"""
+    with python(code, tmp_path / "store") as creator:
+        assert read_line(creator) == "creating"
+        with pytest.raises(errors.NotAStoreError, match="still creating it, .* try again later"):
+            kvstore.open(tmp_path / "store", readonly=True, lock_timeout=0.2)
+        timer = threading.Timer(0.5, send_line, [creator])
+        timer.start()
+        with kvstore.open(tmp_path / "store", readonly=True, lock_timeout=30) as store:
+            timer.join()
+            creator.wait(timeout=60)
+            assert store.keys() == ["tea"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
@@ -29,8 +30,8 @@ from ..registry.structure_versions import explain_migration, explain_read_only, 
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView, check_lock_timeout
-from ..storage.location import DATA_FILE
-from ..storage.locks import get_file_identity
+from ..storage.location import DATA_FILE, require_accessible
+from ..storage.locks import MAX_PAUSE, get_file_identity
 from ..structures import tables
 from ..text.segmenters import SEGMENTERS
 from .store import Store
@@ -100,6 +101,7 @@ def open_store(
         creation_settings["embedder"] = open_embedder(embedder).name if isinstance(embedder, str) else embedder.name
         if own_embedder is not None:
             creation_settings["weights"] = get_weights(own_embedder)
+    require_accessible(Path(path, DATA_FILE))
     with _get_path_lock(path):
         identity = get_file_identity(Path(path, DATA_FILE))
         for candidate in list(_open_stores):
@@ -256,23 +258,35 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
 def _load_or_create_settings(
     environment: Environment, build_settings: Callable[[], FixedSettings], *, create: bool
 ) -> tuple[FixedSettings, bool]:
-    """Return the settings of the store, and True if this call created them in a new store."""
-    with environment.snapshot() as snapshot:
-        fixed = _read_settings(snapshot)
-        has_format = snapshot.get(tables.META, _FORMAT) is not None
-        if _is_rebuild_pending(snapshot):
-            raise StoreFormatError(
-                f"{environment.path}: its migration was interrupted; finish it with: kvstore migrate {environment.path}"
+    """Return the settings of the store, and True if this call created them in a new store.
+
+    If it may not create them, it waits until the lock timeout for another process that is creating the store.
+    """
+    deadline = time.monotonic() + environment.lock_timeout
+    while True:
+        with environment.snapshot() as snapshot:
+            fixed = _read_settings(snapshot)
+            has_format = snapshot.get(tables.META, _FORMAT) is not None
+            if _is_rebuild_pending(snapshot):
+                raise StoreFormatError(
+                    f"{environment.path}: its migration was interrupted; finish it with: "
+                    f"kvstore migrate {environment.path}"
+                )
+            is_foreign = bool(snapshot.get_table_statistics()) and not has_format
+        if fixed is not None:
+            return fixed, False
+        if is_foreign:
+            raise NotAStoreError(
+                f"{environment.path} is an LMDB environment, but not a kvstore store; name another path"
             )
-        is_foreign = bool(snapshot.get_table_statistics()) and not has_format
-    if fixed is not None:
-        return fixed, False
-    if is_foreign:
-        raise NotAStoreError(f"{environment.path} is an LMDB environment, but not a kvstore store; name another path")
-    if not create:
-        raise NotAStoreError(
-            f"{environment.path} is a store whose creation was interrupted; create it again (create=True), or delete it"
-        )
+        if create:
+            break
+        if time.monotonic() >= deadline:
+            raise NotAStoreError(
+                f"{environment.path}: the store is incomplete, because another process is still creating it, or its "
+                "creation was interrupted; try again later, or create it again with kvstore.open() or kvstore ingest"
+            )
+        time.sleep(MAX_PAUSE)
     build_settings()  # reports invalid settings before anything is written
     with environment.hold_lmdb() as raw:
         kvstore_migrations.migrate(raw)
