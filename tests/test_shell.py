@@ -692,13 +692,13 @@ def test_a_resize_is_followed(terminal: Callable[..., pexpect.spawn[str]]) -> No
     child = terminal()
     query = "SELECT 'one two three four' AS a, 'five six seven eight' AS b;\r"
     child.send(query)
-    see(child, r"one two three four +\S* ?five six seven eight")
+    see(child, r"one two three four\s+\S*\s*five six seven eight")
     see(child, "kvstore>")
     child.setwinsize(40, 22)
     for _ in range(5):
         time.sleep(0.5)
         child.send("\x1b[A\r")
-        narrow = see(child, "a = one two three", r"four +\S* ?five six seven eight") == 0
+        narrow = see(child, "a = one two three", r"four\s+\S*\s*five six seven eight") == 0
         see(child, "kvstore>")
         if narrow:
             break
@@ -754,7 +754,7 @@ def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> 
     child = terminal()
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS nr FROM n LIMIT"
     child.send(f"{numbers} 60;\r")
-    see(child, "paged: *60")
+    see(child, r"paged:\s*60")
     see(child, "kvstore>")
     child.send(".pager head -5\r")
     see(child, "pager head -5")
@@ -764,7 +764,7 @@ def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> 
     child.send(".pager off\r")
     see(child, "pager off")
     child.send(f"{numbers} 60;\r")
-    see(child, "\n *60")
+    see(child, r"\n\s*60")
     see(child, "kvstore>")
 
 
