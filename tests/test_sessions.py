@@ -231,6 +231,15 @@ def test_a_request_for_many_reads_one_state(store: kvstore.Store) -> None:
         store.count("no such")
 
 
+def test_keys_of_metadata_become_texts_unless_two_become_the_same(store: kvstore.Store) -> None:
+    store.put("tea", "Tea.", meta={1: "a", None: "b", "nested": {2.5: "c"}})
+    tea = store.get("tea")
+    assert tea is not None and tea.meta == {"1": "a", "null": "b", "nested": {"2.5": "c"}}
+    for meta in ({1: "a", "1": "b"}, {"nested": [{True: "a", "true": "b"}]}):
+        with pytest.raises(errors.InputError, match="'tea'.* two of its keys are the text '(1|true)' in JSON"):
+            store.put("tea", "Tea.", meta=meta)
+
+
 def test_dates_in_metadata_are_iso_text(store: kvstore.Store) -> None:
     when = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
     store.put("tea", "Tea is made from leaves.", meta={"at": when, "on": when.date(), "years": [when.date()]})

@@ -185,7 +185,21 @@ def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Convert metadata to JSON values, so that an export contains all of it. Raises TypeError or ValueError."""
     if all(type(name) is str and name.isascii() and _is_json_value(value) for name, value in meta.items()):
         return dict(meta)  # the common case
-    values: dict[str, Any] = json.loads(_METADATA_ENCODER.encode(dict(meta)), parse_constant=_CONSTANTS.__getitem__)
+    values: dict[str, Any] = json.loads(
+        _METADATA_ENCODER.encode(dict(meta)),
+        parse_constant=_CONSTANTS.__getitem__,
+        object_pairs_hook=_build_object,
+    )
+    return values
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dictionary of pairs. Raises ValueError if two keys, such as 1 and "1", have become the same text."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two of its keys are the text {repeated!r} in JSON; rename one")
     return values
 
 
