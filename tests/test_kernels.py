@@ -10,6 +10,8 @@ import contextlib
 import os
 import random
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +35,16 @@ from kvstore_cext.vector_rows import gather_rows
 from kvstore_cext.word_scores import WordScores, select_chunks_with_postings
 from kvstore_cext.words import WordSet, count_terms, count_tokens, find_term_words, find_words, list_name_pieces
 
+#: Imports the module of names with a kernel that was built from earlier sources.
+STALE_KERNEL = """
+from kvstore_cext import capital_runs
+
+def raise_key_error(*values):
+    raise KeyError("calendar_short")
+
+capital_runs.RunRules = raise_key_error
+import kvstore.text.names
+"""
 ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
 
 #: What a wrong call may raise.
@@ -65,6 +77,13 @@ def seal(payload: bytes) -> bytes:
 def push(**changed: Any) -> ForwardPush:
     given = {"seeds": u64(1), "masses": f64(1), "sizes": f64(1), "restart": 0.5, "epsilon": 0.1, **changed}
     return ForwardPush(*given.values())
+
+
+def test_the_error_for_a_stale_kernel_says_how_to_build_it() -> None:
+    done = subprocess.run([sys.executable, "-c", STALE_KERNEL], capture_output=True, text=True)
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("ImportError: the kernel capital_runs was built from other sources")
+    assert "python setup.py build_ext --inplace" in message
 
 
 @pytest.mark.parametrize(

@@ -241,30 +241,36 @@ def to_singular(form: str) -> str | None:
 OPENING_MARKS = frozenset(":|([")
 
 
-_RULES = RunRules(
-    {
-        "function": FUNCTION_WORDS,
-        "particles": PARTICLES,
-        "particle_pairs": PARTICLE_PAIRS,
-        "organization_words": ORGANIZATION_WORDS,
-        "numbered_words": NUMBERED_WORDS,
-        "calendar": CALENDAR_WORDS,
-        "calendar_abbreviations": CALENDAR_ABBREVIATIONS,
-        "titles_and_units": TITLES_AND_UNITS,
-        "demonyms": PEOPLE_ADJECTIVES,
-        "numerals": NUMERALS,
-        "parts_of_text": frozenset(GENERIC_HEADINGS),
-        "broken_hyphens": _BROKEN_HYPHENS,
-        "opening_marks": OPENING_MARKS,
-        "saints": SAINTS,
-        "dotted_words": DOTTED_WORDS,
-    },
-    {"demonyms": PEOPLE_ENDINGS, "adjectives": NAME_ADJECTIVE_ENDINGS, "fields": FIELD_ENDINGS},
-    _MAX_RUN_WORDS,
-    get_everyday_kind,
-    _DIGEST_PATTERN.fullmatch,
-    _CONTRACTION_PATTERN.search,
-)
+try:
+    _RULES = RunRules(
+        {
+            "function": FUNCTION_WORDS,
+            "particles": PARTICLES,
+            "particle_pairs": PARTICLE_PAIRS,
+            "organization_words": ORGANIZATION_WORDS,
+            "numbered_words": NUMBERED_WORDS,
+            "calendar": CALENDAR_WORDS,
+            "calendar_abbreviations": CALENDAR_ABBREVIATIONS,
+            "titles_and_units": TITLES_AND_UNITS,
+            "demonyms": PEOPLE_ADJECTIVES,
+            "numerals": NUMERALS,
+            "parts_of_text": frozenset(GENERIC_HEADINGS),
+            "broken_hyphens": _BROKEN_HYPHENS,
+            "opening_marks": OPENING_MARKS,
+            "saints": SAINTS,
+            "dotted_words": DOTTED_WORDS,
+        },
+        {"demonyms": PEOPLE_ENDINGS, "adjectives": NAME_ADJECTIVE_ENDINGS, "fields": FIELD_ENDINGS},
+        _MAX_RUN_WORDS,
+        get_everyday_kind,
+        _DIGEST_PATTERN.fullmatch,
+        _CONTRACTION_PATTERN.search,
+    )
+except (KeyError, TypeError) as error:
+    raise ImportError(
+        f"the kernel capital_runs was built from other sources ({error!r}); build the kernels again with "
+        "`python setup.py build_ext --inplace`, or install kvstore again"
+    ) from error
 
 
 class SentenceNames:
