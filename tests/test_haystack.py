@@ -168,11 +168,17 @@ def test_texts_without_words_are_skipped(document_store: KvstoreDocumentStore) -
         {"field": "meta.wet", "operator": "like", "value": "x"},
         {"operator": "XOR", "conditions": []},
         {"field": "meta.wet", "operator": "==", "value": {"a": object()}},
+        {"field": "content", "operator": "!=", "value": "one"},
+        {"operator": "AND", "conditions": [5]},
+        5,
     ],
 )
-def test_invalid_filters_are_refused(document_store: KvstoreDocumentStore, filters: dict[str, Any]) -> None:
-    with pytest.raises(FilterError):
-        document_store.filter_documents(filters)
+def test_invalid_filters_are_refused(document_store: KvstoreDocumentStore, filters: Any) -> None:
+    document_store.write_documents([Document(content="one")])
+    for use in (document_store.filter_documents, document_store.delete_by_filter):
+        with pytest.raises(FilterError):
+            use(filters)
+    assert document_store.count_documents() == 1
 
 
 def test_duplicates_within_a_list(document_store: KvstoreDocumentStore) -> None:

@@ -17,6 +17,8 @@ FilterMapping = dict[str, Any]
 _ORDER_OPERATORS = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 _LIST_OPERATORS = {"in": "$in", "not in": "$nin"}
 _OPERATORS = {"==": "$eq", "!=": "$ne", **_ORDER_OPERATORS, **_LIST_OPERATORS}
+#: The attributes of a document that a condition cannot compare; in Haystack, these names are no metadata fields.
+_OTHER_ATTRIBUTES = ("content", "blob", "score", "embedding", "sparse_embedding")
 #: The condition that no document satisfies.
 _NEVER: FilterMapping = {"$key": {"$in": []}}
 
@@ -28,6 +30,8 @@ def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
 
 def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
     """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid."""
+    if not isinstance(filters, Mapping):
+        raise FilterError(f"a filter is a dictionary, not {filters!r}")
     is_comparison = "field" in filters
     for name in ("operator", "value") if is_comparison else ("operator", "conditions"):
         if name not in filters:
@@ -54,6 +58,8 @@ def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
         if value is None:
             return _NEVER
         value = _check_order_operand(operator, value)
+    if field in _OTHER_ATTRIBUTES:
+        raise FilterError(f"a filter compares the id and metadata of documents, not {field!r}; use id or meta.NAME")
     condition: FilterMapping = {_OPERATORS[operator]: value}
     names = ["$key"] if field == "id" else field.removeprefix("meta.").split(".")
     for name in reversed(names):
