@@ -348,6 +348,19 @@ def test_marginal_relevance_reads_stored_vectors(store: kvstore.Store) -> None:
     assert vectors.max_marginal_relevance_search("When?", k=0) == []
 
 
+@pytest.mark.parametrize("question", ["", "?!", "🎉"])
+def test_a_question_without_words_has_no_nearest_document(tmp_path: Path, question: str) -> None:
+    with KvstoreVectorStore(tmp_path / "store", "hashing", settings=RULES) as vectors:
+        vectors.add_texts(["Tea is made from leaves."])
+        for search in (
+            vectors.similarity_search,
+            vectors.similarity_search_with_score,
+            vectors.similarity_search_with_relevance_scores,
+            vectors.max_marginal_relevance_search,
+        ):
+            assert search(question, k=1) == []
+
+
 def test_filters_are_dictionaries_or_sql(store: kvstore.Store) -> None:
     vectors = KvstoreVectorStore.from_texts(
         ["Tea.", "Milk.", "Oil."],

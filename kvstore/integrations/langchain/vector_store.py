@@ -138,7 +138,9 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         """
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
-            return self._search_nearest(self.embeddings.embed_query(query), k, filter)
+            vector = self.embeddings.embed_query(query)
+            # The embedder returns zeros for a question that it knows no word of, so no document is near.
+            return self._search_nearest(vector, k, filter) if any(vector) else []
         with self.store.snapshot() as state:
             hits = state.search(query, using=using, top=k, where=filter) if k > 0 else []
             return self._build_scored_documents(state, hits)
@@ -164,6 +166,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         ``lambda_mult`` is 1 for similarity alone and 0 for diversity alone; see :mod:`..marginal_relevance`.
         """
         vector = self.embeddings.embed_query(query)
+        if not any(vector):
+            return []
         return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter, **kwargs)
 
     def max_marginal_relevance_search_by_vector(
