@@ -296,6 +296,39 @@ def test_a_child_process_drops_the_transaction_of_its_parent(store: kvstore.Stor
     assert store.keys() == ["tea"]
 
 
+def test_a_child_process_opens_a_store_that_a_thread_of_its_parent_was_reading(store: kvstore.Store) -> None:
+    store.put("tea", TEXT)
+    reading, stop = threading.Event(), threading.Event()
+
+    def read(environment: Any) -> None:
+        with environment.begin() as transaction:  # as during a query: the frame holds LMDB's own objects
+            reading.set()
+            stop.wait(60)
+            assert transaction.stat()["entries"]
+
+    thread = threading.Thread(target=read, args=[store._session.environment.data.environment])
+    thread.start()
+    reading.wait(60)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with kvstore.open(store.path) as own:
+                own.put("milk", "Milk is white.")
+                grandchild = os.fork()
+                if grandchild == 0:
+                    with kvstore.open(store.path) as its_own:
+                        os._exit(0 if its_own.keys() == ["milk", "tea"] else 1)
+                status = os.waitpid(grandchild, 0)[1] and 1
+        finally:
+            os._exit(status)
+    status = os.waitpid(child, 0)[1]
+    stop.set()
+    thread.join()
+    assert status == 0
+    assert store.keys() == ["milk", "tea"]
+
+
 # Models
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import mmap
 import os
 import stat
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lmdb
 
@@ -485,3 +486,22 @@ def get_data_file_size(directory: Path) -> int:
         return (directory / DATA_FILE).stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _ignore_inherited_environments() -> None:
+    """Let a forked child open the files that its parent has open.
+
+    LMDB's binding refuses to open a file twice in one process, and forgets a file when its environment is freed. If
+    another thread of the parent used an environment during the fork, the child has a copy that is never freed, because
+    the child does not have that thread. With the process id in the identities of files, that copy does not count.
+    """
+    try:
+        identities: Any = importlib.import_module("lmdb._envid")
+        get_keys = identities.env_keys
+    except (ImportError, AttributeError):  # another version of the binding; the child gets an error from it
+        return
+    process = os.getpid()
+    identities.env_keys = lambda path, subdir: tuple((*key, process) for key in get_keys(path, subdir))
+
+
+os.register_at_fork(after_in_child=_ignore_inherited_environments)
