@@ -150,11 +150,8 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, 
     """
     cdef vector[uint64_t] old, new
     cdef vector[uint8_t] out
-    cdef Py_buffer buffer
-    cdef Py_ssize_t size
-    cdef size_t removed, added, removals_below, additions_below, part, parts, begin, end, position
+    cdef size_t removed, added, removals_below, additions_below
     cdef bytes key
-    cdef const uint8_t* number
     counts = []
     remaining = {}
     undersized = {}
@@ -166,17 +163,7 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, 
         removals_below = additions_below = 0
         if block is not None:
             key, value = block
-            if len(key) != 12:
-                raise ValueError(f"key {key.hex()}: not the key of a block")
-            number = <const uint8_t*> PyBytes_AS_STRING(key) + 4
-            PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
-            try:
-                size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
-                if size < 0:
-                    raise ValueError(f"key {key.hex()}: the block fails its checksum")
-                _read_numbers(_read_big_endian(number), <const uint8_t*> buffer.buf, size, old)
-            finally:
-                PyBuffer_Release(&buffer)
+            _read_block(key, value, old)
             removals_below, additions_below = _count_below(removals, old[0]), _count_below(additions, old[0])
             if removals_below == <size_t> len(removals) and additions_below == <size_t> len(additions):
                 removals_below = additions_below = 0  # the first block of a list takes the numbers below it
@@ -189,18 +176,48 @@ def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, 
             continue
         if key is not None and (new.empty() or key != _encode_key(owner, new[0])):
             written[key] = None
-        parts = (new.size() + max_numbers - 1) // max_numbers
-        end = 0
-        for part in range(parts):
-            begin, end = end, (part + 1) * new.size() // parts
-            out.clear()
-            for position in range(begin + 1, end):
-                _write_leb128(out, new[position] - new[position - 1])
-            _seal(out)
-            written[_encode_key(owner, new[begin])] = _to_bytes(out)
+        _write_blocks(owner, new, max_numbers, out, written)
         if 0 < new.size() < min_numbers <= new.size() + removed - added:
             undersized[owner] = _encode_key(owner, new[0]), new.size()
     return counts, remaining, undersized
+
+
+cdef int _read_block(bytes key, value, vector[uint64_t]& numbers) except -1:
+    """Append the numbers of a stored block to ``numbers``. Raises ValueError if the block is damaged."""
+    cdef Py_buffer buffer
+    cdef Py_ssize_t size
+    if len(key) != 12:
+        raise ValueError(f"key {key.hex()}: not the key of a block")
+    PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
+    try:
+        size = _get_payload_size(<const uint8_t*> buffer.buf, buffer.len)
+        if size < 0:
+            raise ValueError(f"key {key.hex()}: the block fails its checksum")
+        _read_numbers(
+            _read_big_endian(<const uint8_t*> PyBytes_AS_STRING(key) + 4), <const uint8_t*> buffer.buf, size, numbers
+        )
+    finally:
+        PyBuffer_Release(&buffer)
+    return 0
+
+
+cdef int _write_blocks(
+    owner, const vector[uint64_t]& numbers, size_t max_numbers, vector[uint8_t]& out, dict written
+) except -1:
+    """Add the numbers of an owner to ``written``, as blocks of about the same size with at most ``max_numbers``.
+
+    ``out`` is working memory.
+    """
+    cdef size_t num_blocks = (numbers.size() + max_numbers - 1) // max_numbers
+    cdef size_t block, begin, end = 0, position
+    for block in range(num_blocks):
+        begin, end = end, (block + 1) * numbers.size() // num_blocks
+        out.clear()
+        for position in range(begin + 1, end):
+            _write_leb128(out, numbers[position] - numbers[position - 1])
+        _seal(out)
+        written[_encode_key(owner, numbers[begin])] = _to_bytes(out)
+    return 0
 
 
 cdef size_t _count_below(numbers, uint64_t limit) except? 0:

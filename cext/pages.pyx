@@ -619,21 +619,21 @@ cdef class Records:
 
     cdef Cursor _cursor
     cdef int _step
-    cdef bint _begun
+    cdef bint _has_begun
 
     def __init__(self, Cursor cursor not None, int step):
         """Begin at the cursor's record; ``step`` is 1 to go forward, -1 to go backward."""
         self._cursor = cursor
         self._step = step
-        self._begun = False
+        self._has_begun = False
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if not self._cursor._is_placed or (self._begun and not self._cursor._move(self._step)):
+        if not self._cursor._is_placed or (self._has_begun and not self._cursor._move(self._step)):
             raise StopIteration
-        self._begun = True
+        self._has_begun = True
         return self._cursor.key(), self._cursor.value()
 
 

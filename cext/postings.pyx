@@ -126,6 +126,35 @@ cdef bytes _make_key(bytes prefix, uint64_t number, bytes suffix):
     return prefix + packed[:8] + suffix
 
 
+cdef int _change_postings(
+    const vector[Posting]& old,
+    const vector[uint64_t]& removals,
+    size_t first_removal,
+    const vector[Posting]& additions,
+    vector[Posting]& new,
+) except -1:
+    """Set ``new`` to ``old`` without the chunks in ``removals`` from ``first_removal`` on, followed by ``additions``.
+
+    Raises ValueError if an added chunk does not follow all others.
+    """
+    cdef size_t index, position = 0
+    new.clear()
+    for index in range(first_removal, removals.size()):
+        while position < old.size() and old[position].chunk < removals[index]:
+            new.push_back(old[position])
+            position += 1
+        if position < old.size() and old[position].chunk == removals[index]:
+            position += 1
+    while position < old.size():
+        new.push_back(old[position])
+        position += 1
+    for index in range(additions.size()):
+        if new.size() and additions[index].chunk <= new.back().chunk:
+            raise ValueError("an added chunk is before an existing one")
+        new.push_back(additions[index])
+    return 0
+
+
 cdef struct TermCount:
     # The postings of the term's last block before the change; the changes of the numbers of postings and blocks.
     uint64_t last
@@ -259,15 +288,12 @@ cdef class PostingChanges:
         """
         cdef Py_buffer buffer
         cdef bytes key = None
-        cdef uint64_t chunk
-        cdef size_t position = 0, index, begin, end, remaining_removals = 0
+        cdef size_t begin, end, remaining_removals = 0
         cdef Py_ssize_t size = -1
         cdef bint unchanged = False
         cdef vector[uint64_t]* removals = &self._removed_chunks[slot]
-        cdef vector[Posting]* additions = &self._added_postings[slot]
         sort(removals.begin(), removals.end())
         old.clear()
-        new.clear()
         if block is not None:
             key, value = block
             PyObject_GetBuffer(value, &buffer, PyBUF_SIMPLE)
@@ -288,20 +314,7 @@ cdef class PostingChanges:
             if not self._counts[slot].is_known:
                 self._counts[slot].is_known = True
                 self._counts[slot].last = old.size()
-            for index in range(remaining_removals, removals.size()):
-                chunk = removals[0][index]
-                while position < old.size() and old[position].chunk < chunk:
-                    new.push_back(old[position])
-                    position += 1
-                if position < old.size() and old[position].chunk == chunk:
-                    position += 1
-            while position < old.size():
-                new.push_back(old[position])
-                position += 1
-            for position in range(additions.size()):
-                if new.size() and additions[0][position].chunk <= new.back().chunk:
-                    raise ValueError("an added chunk is before an existing one")
-                new.push_back(additions[0][position])
+            _change_postings(old, removals[0], remaining_removals, self._added_postings[slot], new)
             self._counts[slot].postings += <int64_t> new.size() - <int64_t> old.size()
             self._counts[slot].blocks += (new.size() + self._max_postings - 1) // self._max_postings - (key is not None)
             if key is not None and (not new.size() or new[0].chunk != old[0].chunk):
