@@ -31,6 +31,7 @@ from ..extraction.validation import ValidDocument, unpack_chunks, validate
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import (
+    StoredDerivation,
     build_embedding_texts,
     derive_parts,
     has_context,
@@ -297,36 +298,49 @@ def complete_pending(
         pending.new_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new_documents
     ):
         pending.documents[document.extracted.key] = document
-    pending.parts = {}
+    changed_facts = {key: facts for key, facts in facts_by_key.items() if key not in pending.documents}
+    pending.parts = _derive_changed_parts(state, derivations, changed_facts, embed, find_vectors)
+
+
+def _derive_changed_parts(
+    state: State,
+    derivations: Sequence[StoredDerivation],
+    changed_facts: Mapping[str, Mapping[str, Any]],
+    embed: Callable[[Sequence[str]], Matrix],
+    find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None,
+) -> dict[str, dict[str, tuple[Any, Matrix]]]:
+    """Return the parts of stored documents that depend on changed facts, with their vectors: by key and derivation.
+
+    ``changed_facts`` are the new values by document key and kind of fact, None for a deleted fact. ``find_vectors`` is
+    that of :func:`complete_pending`.
+    """
     part_labels: list[tuple[str, str, Any]] = []
     missing_texts: list[dict[str, Sequence[str]]] = []
     known_vectors: dict[tuple[str, str], Matrix] = {}
-    for key, changed_facts in facts_by_key.items():
-        record = None if key in pending.documents else state.documents.find_by_key(key)
+    for key, document_facts in changed_facts.items():
+        record = state.documents.find_by_key(key)
         if record is None:
             continue
         for stored_derivation in derivations:
-            if changed_facts.keys().isdisjoint(stored_derivation.derivation.facts) or not stored_derivation.has_part(
-                record.id
-            ):
+            fact_names = stored_derivation.derivation.facts
+            if document_facts.keys().isdisjoint(fact_names) or not stored_derivation.has_part(record.id):
                 continue
-            previous_text = read_chunked_text(state, record, stored_derivation.derivation.facts)
+            previous_text = read_chunked_text(state, record, fact_names)
             current_facts = {
-                name: value for name, value in {**previous_text.facts, **changed_facts}.items() if value is not None
+                name: value for name, value in {**previous_text.facts, **document_facts}.items() if value is not None
             }
             document_text = replace(previous_text, facts=current_facts)
             part = stored_derivation.derive_part(document_text, state.settings)
             texts = stored_derivation.list_texts(part, document_text, state.settings)
-            known_vectors.update(
-                read_derived_vectors(state, record, set(texts))
-                | (find_vectors(key, set(texts)) if find_vectors else {})
-            )
+            known_vectors.update(read_derived_vectors(state, record, set(texts)))
+            known_vectors.update(find_vectors(key, set(texts)) if find_vectors else {})
             part_labels.append((key, stored_derivation.label, part))
             missing_texts.append({stored_derivation.label: texts})
-    for (key, label, part), vectors in zip(
-        part_labels, collect_vectors(missing_texts, embed, known_vectors), strict=True
-    ):
-        pending.parts.setdefault(key, {})[label] = (part, vectors[label])
+    parts: dict[str, dict[str, tuple[Any, Matrix]]] = {}
+    vectors_by_part = collect_vectors(missing_texts, embed, known_vectors)
+    for (key, label, part), vectors in zip(part_labels, vectors_by_part, strict=True):
+        parts.setdefault(key, {})[label] = (part, vectors[label])
+    return parts
 
 
 def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:

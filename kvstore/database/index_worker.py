@@ -233,7 +233,7 @@ class IndexManager:
         """
         if kind.automatic:
             self.stop()  # the refresh does the background thread's work
-            self._stopped.clear()
+            self._stopped.clear()  # it may be started again
         return self._find_builder(kind).refresh(kind, progress)
 
     def _find_builder(self, kind: Index) -> IndexFiller:

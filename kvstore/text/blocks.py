@@ -183,11 +183,11 @@ def _split_markdown(text: str) -> list[BlockPart]:
             parts[:] = [BlockPart("code", 0, line_end, continues=True)]
             kind = ""
             continue
-        if line_end < line_start:
+        if line_end < line_start:  # a blank line
             close_part()
             continue
         is_indented = line.startswith(_CODE_INDENTS)
-        if kind == "code":
+        if kind == "code":  # without a fence
             if is_indented:
                 end = line_end
                 continue
@@ -197,7 +197,7 @@ def _split_markdown(text: str) -> list[BlockPart]:
             kind, start, end, level, continues = "code", line_start, line_end, 0, False
             continue
         underline = _UNDERLINE_PATTERN.match(line) if kind == "prose" else None
-        if underline is not None and "\n" not in text[start:end]:
+        if underline is not None and "\n" not in text[start:end]:  # it makes the line above it a heading
             kind, end, level, depth = "heading", line_end, 1 if underline["mark"][0] == "=" else 2, 0
             close_part()
             continue

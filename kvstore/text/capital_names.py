@@ -216,10 +216,10 @@ class CapitalNames:
         common noun, and has a preposition before it or is part of a name elsewhere in the document.
         """
         words = self._words
-        if run.keys[-1] in words.forms and len(run.forms) > 1:
+        if run.keys[-1] in words.forms and len(run.forms) > 1:  # a company: "Rieger GmbH"
             return run
         is_titled = False
-        while len(run.forms) > 1 and not run.keys[0].endswith(words.heads):
+        while len(run.forms) > 1 and not run.keys[0].endswith(words.heads):  # "Hotel Adler" keeps its first word
             is_title = self._is_title(run.keys[0])
             is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
             if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2))):
@@ -230,7 +230,7 @@ class CapitalNames:
             return None
         if len(nouns) > 1:
             return run if self._is_german_name_of_several_words(run, nouns) else None
-        (key,), form = nouns, run.forms[0]
+        (key,), form = nouns, run.forms[0]  # a single noun
         is_compound = form.count("-") > 1 and key.endswith(words.compound_endings)
         is_marked = form.isupper() or key.endswith(words.street_endings) or is_compound
         if (is_titled or is_marked) and len(form) >= _MIN_LETTERS:

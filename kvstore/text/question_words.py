@@ -50,6 +50,7 @@ class QuestionVocabulary(NamedTuple):
         'time'
         """
         question = _to_lower_same_length(question)
+        # A noun is more exact than an interrogative: "Which telephone number" does not ask for a number.
         match = self.noun.search(question) or self.asking.search(question)
         return None if match is None else self.kinds[match.group()]
 

@@ -74,6 +74,7 @@ class DocumentRecord:
 
     def chunk_ids(self) -> Iterator[int]:
         """Yield the ids of the document's chunks, in order of the text."""
+        # Each group has GROUP_SIZE ids, of which it may leave the last ones unused.
         for group, size in enumerate(self.groups, self.first_group):
             yield from range(GROUP_SIZE * group, GROUP_SIZE * group + size)
 
