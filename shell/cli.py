@@ -26,8 +26,8 @@ from . import command_completion as completing
 from .command_options import (
     FAILED,
     INTERRUPTED,
-    MODE,
     STORE,
+    add_mode_options,
     blame_options,
     explain_missing_store,
     open_store_at,
@@ -123,7 +123,7 @@ def demo(store: Path | None, embedder: str | None) -> int:
 
 
 @cli.command()
-@MODE
+@add_mode_options
 def plugins(mode: str | None) -> int:
     """List the plug-ins of installed packages.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,26 @@ STORE = click.argument("store", type=StorePath(path_type=Path), shell_complete=c
 MODE = click.option(
     "--mode", type=click.Choice(MODES), help="Format of results (default: table on a terminal, else tsv)."
 )
+JSON = click.option("--json", "as_json", is_flag=True, help="Same as --mode json.")
+
+
+def add_mode_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options ``--mode`` and ``--json`` to a command, which takes one argument ``mode``."""
+
+    @wraps(command)
+    def run(*args: Any, as_json: bool, mode: str | None, **options: Any) -> int:
+        """Run the command with the mode of both options."""
+        return command(*args, mode=merge_modes(as_json, mode), **options)
+
+    return JSON(MODE(run))
+
+
+def merge_modes(as_json: bool, mode: str | None) -> str | None:
+    """Return the mode that ``--json`` and ``--mode`` select. Raises UsageError if they contradict each other."""
+    if as_json and mode not in (None, "json"):
+        raise click.UsageError("--json and --mode contradict each other; omit one")
+    return "json" if as_json else mode
+
 
 #: Seconds to wait for another writer.
 _DEFAULT_LOCK_TIMEOUT = 5.0

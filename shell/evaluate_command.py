@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from . import command_completion as completing
-from .command_options import FAILED, MODE, STORE, blame_options, open_store_at, report_message, validate_folder
+from .command_options import (
+    FAILED,
+    MODE,
+    STORE,
+    blame_options,
+    merge_modes,
+    open_store_at,
+    report_message,
+    validate_folder,
+)
 
 if TYPE_CHECKING:
     from kvstore.evaluation import EvaluationReport
@@ -110,8 +119,7 @@ def evaluate(
 
     from .progress import ProgressLine
 
-    if as_json and mode not in (None, "json"):
-        raise click.UsageError("--json and --mode contradict each other; omit one")
+    merge_modes(as_json, mode)
     progress = ProgressLine(sys.stderr)
     with open_store_at(store, readonly=True) as opened_store:
         with blame_options():

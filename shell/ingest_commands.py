@@ -1,11 +1,14 @@
 """The commands that ingest files: ``ingest`` and ``watch``.
 
-In: files and folders. Out: a store with their documents; progress and problems on standard error.
+In: files and folders. Out: a store with their documents; progress and problems on standard error; with ``--json`` a
+report on standard output.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import click
@@ -74,6 +77,7 @@ from .command_options import (
     help="Maximum memory of a worker (default: half of the machine's memory, divided by the number of workers).",
 )
 @READER_OPTIONS
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 def ingest(
     store: Path,
     paths: tuple[str, ...],
@@ -91,6 +95,7 @@ def ingest(
     time_limit: float,
     memory_limit: float | None,
     options: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Ingest files, folders and glob patterns into STORE.
 
@@ -141,6 +146,8 @@ def ingest(
             )
             return INTERRUPTED
         progress_line.close()
+        if as_json:
+            print(_format_report(report))
         for problem in report.problems:
             report_message(problem)
         if not quiet:
@@ -176,6 +183,14 @@ def _find_missing_paths(paths: tuple[str, ...], format_name: str | None) -> list
         else:
             return None
     return problems
+
+
+def _format_report(report: kvstore.IngestReport) -> str:
+    """Return a report as one JSON object; its members are the fields of IngestReport."""
+    members = {field.name: getattr(report, field.name) for field in fields(report)}
+    members["seconds"] = round(report.seconds, 3)
+    members["failures"] = [asdict(failure) for failure in report.failures]
+    return json.dumps(members, ensure_ascii=False)
 
 
 def _format_counts(report: kvstore.IngestReport) -> str:

@@ -21,13 +21,15 @@ from kvstore.errors import StatementError
 from . import command_completion as completing
 from .command_options import (
     FAILED,
+    JSON,
     LOCK_TIMEOUT,
-    MODE,
     PARAMETERS,
     STORE,
     StorePath,
+    add_mode_options,
     add_settings_options,
     blame_options,
+    merge_modes,
     open_store_at,
     parse_parameters,
     parse_settings,
@@ -66,7 +68,7 @@ def _list_strategies() -> list[str]:
     help="Run the statements in this file and exit (repeatable); - is standard input.",
 )
 @PARAMETERS
-@MODE
+@add_mode_options
 @click.option("--readonly", is_flag=True, help="Open the store read-only; do not create a store.")
 @click.option("--bail", is_flag=True, help="Stop at the first failure, and roll back an open transaction.")
 @click.option(
@@ -221,7 +223,7 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 @click.option("--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an extractive answer.")
 @click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")
 @PARAMETERS
-@click.option("--json", "as_json", is_flag=True, help="Same as --mode json.")
+@JSON
 @click.option("--mode", type=click.Choice(MODES), help="Format of the answer (default: table, as prose).")
 def ask(
     store: Path,
@@ -246,8 +248,7 @@ def ask(
     from .script import ScriptItem
 
     parameter_values = parse_parameters(parameters)
-    if as_json and mode not in (None, "json"):
-        raise click.UsageError("--json and --mode contradict each other; omit one")
+    mode = merge_modes(as_json, mode) or "table"
     if is_long and words is not None:
         raise click.UsageError("--long and --words contradict each other; omit one")
     question_text = " ".join(question)
@@ -276,16 +277,14 @@ def ask(
         # Parentheses ensure that the text is one condition.
         statement += "" if where is None else f" WHERE ({where}\n)"
         clause_values = {f"_{name}": value for name, value in {"QUESTION": question_text, **set_clauses}.items()}
-        console = Console(
-            opened_store, mode="json" if as_json else mode or "table", parameters=parameter_values | clause_values
-        )
+        console = Console(opened_store, mode=mode, parameters=parameter_values | clause_values)
         console.run(ScriptItem(statement))
         return FAILED if console.failed else 0
 
 
 @click.command()
 @STORE
-@MODE
+@add_mode_options
 def info(store: Path, mode: str | None) -> int:
     """Show the contents and settings of STORE."""
     from .console import Console
@@ -300,7 +299,7 @@ def info(store: Path, mode: str | None) -> int:
 @click.command()
 @STORE
 @click.option("--repair", is_flag=True, help="Rebuild damaged derived data from the documents.")
-@MODE
+@add_mode_options
 def check(store: Path, repair: bool, mode: str | None) -> int:
     """Verify all checksums and invariants of STORE.
 
@@ -311,7 +310,7 @@ def check(store: Path, repair: bool, mode: str | None) -> int:
 
 @click.command()
 @STORE
-@MODE
+@add_mode_options
 def compact(store: Path, mode: str | None) -> int:
     """Reclaim the space of deleted data in STORE.
 

@@ -186,6 +186,14 @@ def test_modes(kv: Run, store: str, mode: str) -> None:
     assert kv("shell", store, "--mode", mode, "-c", query)[1] == MODES[mode]
 
 
+def test_commands_print_rows_as_json(kv: Run, store: str) -> None:
+    assert json.loads(kv("shell", store, "--json", "-c", "SELECT 1 AS a")[1]) == [{"a": 1}]
+    assert {"name": "documents", "value": 1} in json.loads(kv("info", store, "--json")[1])
+    for command in (["check", store], ["compact", store], ["plugins"]):
+        assert isinstance(json.loads(kv(*command, "--json")[1]), list)
+        assert kv(*command, "--json", "--mode", "csv")[:2] == (2, "")
+
+
 def test_a_number_that_is_wider_than_the_numbers_before_it_is_not_divided(kv: Run, store: str) -> None:
     query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 10000"
     assert kv("shell", store, "--mode", "table", "-c", query)[1].endswith("\n 9999\n 10000\n")
@@ -451,6 +459,10 @@ def test_bad_files_are_reported_and_the_rest_continues(kv: Run, folder: Path) ->
     assert "docs/twice.csv:1: the header names the column 'a' twice; rename one" in told
     assert any(line.startswith("missing.txt: ") for line in told)
     assert "Traceback" not in error
+    status, out, error = kv("ingest", "s", "docs", "missing.txt", "--json", "--quiet")
+    report = json.loads(out)
+    assert (status, report["added"], report["failures"] != []) == (1, 0, True)
+    assert "missing.txt" in {failure["place"] for failure in report["failures"]}
     assert kv("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
     assert kv("check", "s") == (0, "", "the store is sound\n")
 
