@@ -165,7 +165,7 @@ class _SelectedGroup(NamedTuple):
     score: float
 
 
-class _Selection(NamedTuple):
+class _SelectedGroups(NamedTuple):
     """The selected groups, best first, out of ``num_candidates``; ``num_scored`` communities were scored for that."""
 
     groups: list[_SelectedGroup]
@@ -174,7 +174,7 @@ class _Selection(NamedTuple):
     deepest_level: int
 
 
-def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> _Selection:
+def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> _SelectedGroups:
     """Return the ``limit`` best groups.
 
     The selection descends at most ``levels`` levels from the coarsest communities, to each child that scores at least
@@ -203,7 +203,7 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
         score = scoring.score_unassigned()
         index = sum(1 for group in groups if group.score >= score)
         groups.insert(index, _SelectedGroup(None, score))
-    return _Selection(
+    return _SelectedGroups(
         groups[:limit],
         num_candidates=len(communities) + bool(scoring.unassigned),
         num_scored=sum(len(level.communities) for level in scored),
