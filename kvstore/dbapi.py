@@ -322,6 +322,8 @@ class StoreCursor:
         if self._result is not None:
             self._result.close()
         self._result, self.rowcount = None, -1
+        if not isinstance(operation, str):
+            raise ProgrammingError(f"a statement must be text, not {type(operation).__name__}")
         with _TranslateErrors():
             words = _parse_first_words(operation)
             session = self.connection.session
@@ -409,9 +411,16 @@ def _is_change(words: Sequence[str]) -> bool:
 
 
 def _bind_parameters(parameters: StatementValues) -> StatementValues:
-    """Return the parameters with every value converted to a type of SQLite."""
+    """Return the parameters with every value converted to a type of SQLite.
+
+    Raises ProgrammingError for other kinds of parameters, such as a set, which has no order.
+    """
     if isinstance(parameters, Mapping):
         return {name: _convert_value(value) for name, value in parameters.items()}
+    if not isinstance(parameters, Sequence):
+        raise ProgrammingError(
+            f"parameters must be a sequence, or a mapping of names to values, not {type(parameters).__name__}"
+        )
     return [_convert_value(value) for value in parameters]
 
 

@@ -171,6 +171,22 @@ def test_a_connection_may_be_a_session_of_an_open_store(store: kvstore.Store) ->
         dbapi.connect(store, readonly=True)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((b"SELECT 1",), "a statement must be text, not bytes"),
+        ((None,), "a statement must be text, not NoneType"),
+        (("SELECT ?", 5), "parameters must be a sequence, or a mapping of names to values, not int"),
+        (("SELECT ?, ?", {"a", "b"}), "parameters must be a sequence, or a mapping of names to values, not set"),
+    ],
+)
+def test_arguments_of_the_wrong_kind(store: kvstore.Store, arguments: tuple[Any, ...], message: str) -> None:
+    cursor = dbapi.connect(store).cursor()
+    for run in (cursor.execute, lambda sql, *rows: cursor.executemany(sql, [*rows, ()])):
+        with pytest.raises(dbapi.ProgrammingError, match=message):
+            run(*arguments)
+
+
 def test_type_objects_are_equal_to_their_codes() -> None:
     assert (dbapi.NUMBER == "REAL", dbapi.NUMBER == "INTEGER", dbapi.STRING == "TEXT", dbapi.BINARY == "BLOB") == (
         True,
