@@ -30,6 +30,7 @@ from .markdown_blocks import (
     make_paragraph,
     make_quote,
     make_table,
+    prepend_term,
     render_one_line,
 )
 from .raw_document import JSON, Origin, RawDocument, ReadOptions
@@ -269,12 +270,7 @@ class _AsciiDocFile:
         if not inner_blocks:
             return end + 1
         if style in _ADMONITION_LABELS:
-            label = style.capitalize()
-            blocks += (
-                [MarkdownBlock("paragraph", f"{label}: {inner_blocks[0].text}"), *inner_blocks[1:]]
-                if inner_blocks[0].kind == "paragraph"
-                else [make_paragraph(f"{label}:"), *inner_blocks]
-            )
+            blocks += prepend_term(style.capitalize(), inner_blocks)
         elif fence[0] == "_" or style in ("quote", "verse"):
             attribution = ", ".join(filter(None, attributes[1:]))
             blocks.append(

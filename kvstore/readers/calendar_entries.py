@@ -73,7 +73,7 @@ def _build_document(
     type = _TYPES[entry.kind]
     fields = {
         type.title(): title,
-        **_format_span(start, end),
+        **_build_time_fields(start, end),
         "Due": due.formatted if due else "",
         "Repeats": "; ".join(
             filter(None, (_describe_rule(property.value) for property in entry.list_properties("RRULE")))
@@ -175,7 +175,7 @@ def _find_end(entry: Component, start: _Moment | None) -> _Moment | None:
     return end
 
 
-def _format_span(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
+def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, str]:
     """Return the fields ``When`` and, if the end is on another day, ``Until``, each with its text."""
     if start is None or end is None or end.iso <= start.iso:
         return {"When": start.formatted if start else ""}

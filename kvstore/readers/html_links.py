@@ -113,12 +113,7 @@ def follows_colon(node: LexborNode) -> bool:
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
-def is_alone_in_line(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if an inline element is alone in its line, and not part of a title or of code."""
-    return is_standalone(node, tag, shape, survey) and not _is_in_title(node)
-
-
-def _is_in_title(node: LexborNode) -> bool:
+def is_in_title(node: LexborNode) -> bool:
     """True if an element is inside a heading, a term or code."""
     parent = node.parent
     for _ in range(_MAX_LEVELS):
@@ -133,7 +128,7 @@ def _is_in_title(node: LexborNode) -> bool:
 def is_marked_as_action(node: LexborNode, shape: Shape) -> bool:
     """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term."""
     has_brackets = shape.text_length > shape.linked_length
-    if has_brackets or _is_in_title(node):
+    if has_brackets or is_in_title(node):
         return True
     previous_sibling = find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS

@@ -22,7 +22,7 @@ from .html_links import (
     follows_colon,
     has_contents_label,
     has_text_beside_list,
-    is_alone_in_line,
+    is_in_title,
     is_link_bar,
     is_marked_as_action,
     is_pagination,
@@ -299,7 +299,7 @@ class NavigationFilter:
         if tag in _PART_TAGS:
             return None
         if is_pagination(shape, class_match, in_content) and (
-            tag not in INLINE_TAGS or is_alone_in_line(node, tag, shape, self.survey)
+            tag not in INLINE_TAGS or (is_standalone(node, tag, shape, self.survey) and not is_in_title(node))
         ):
             return "turns pages"
         if in_content and tag in INLINE_TAGS:

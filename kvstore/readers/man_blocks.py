@@ -82,8 +82,9 @@ def make_item(term: str) -> ManualItem:
     """Return the item that a macro's argument begins: a bullet or a number becomes its marker, other text its term."""
     if term in _BULLETS:
         return ManualItem([])
-    if number_match := _NUMBER_PATTERN.fullmatch(term):
-        return ManualItem([], f"{number_match[1]}.") if number_match[1].isdigit() else ManualItem([term])
+    number_match = _NUMBER_PATTERN.fullmatch(term)
+    if number_match is not None and number_match[1].isdigit():
+        return ManualItem([], f"{number_match[1]}.")
     return ManualItem([term])
 
 

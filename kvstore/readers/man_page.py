@@ -21,7 +21,7 @@ from .decoding import decode_text, is_utf8
 from .man_blocks import MAX_LIST_DEPTH, IndentLevel, ManualBlocks, ManualItem, collapse_whitespace, make_item
 from .markdown_blocks import join_blocks, make_code_block, make_heading, make_table
 from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
-from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart
+from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart, is_known_encoding
 from .roff import RoffError, RoffInterpreter, split_arguments
 
 _CODING_PATTERN = re.compile(rb"-\*-.{0,80}?coding:\s*([\w.-]{1,40})")
@@ -44,7 +44,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         and (coding_match := _CODING_PATTERN.search(page_bytes[:_MAX_CODING_OFFSET]))
     ):
         declared_encoding = coding_match[1].decode("ascii").lower()
-        encoding = declared_encoding if _is_known_encoding(declared_encoding) else None
+        encoding = declared_encoding if is_known_encoding(declared_encoding) else None
     text = decode_text(page_bytes, origin.name, encoding)
     try:
         page = _ManualPage(text)
@@ -59,15 +59,6 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     if page.heading:
         blocks = [make_heading(1, page.heading), *blocks]
     yield RawDocument(origin.key, page.build_title(), join_blocks(blocks) + "\n", page.meta, "markdown")
-
-
-def _is_known_encoding(encoding: str) -> bool:
-    """True if Python has a codec of this name that encodes text."""
-    try:
-        "".encode(encoding)
-    except (LookupError, ValueError):
-        return False
-    return True
 
 
 class _ManualPage(ManualBlocks):

@@ -224,6 +224,18 @@ def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownB
     return MarkdownBlock("list", ("\n\n" if is_loose else "\n").join(rendered_items))
 
 
+def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
+    """Return the blocks of a definition or note with its term or label before the first paragraph (``term: text``).
+
+    Without a term, the blocks are unchanged.
+    """
+    if not term:
+        return blocks
+    if blocks and blocks[0].kind == "paragraph":
+        return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
+    return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks]
+
+
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
     """Return a table; ``header`` can be empty, and rows can be shorter than it."""
     width = max([len(header), *map(len, rows)])

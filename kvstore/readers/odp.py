@@ -16,7 +16,7 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from ..errors import ReaderError
-from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_paragraph, render_one_line
+from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, prepend_term, render_one_line
 from .opendocument import DRAW, PRESENTATION, open_opendocument
 from .opendocument_text import OpenDocumentText
 from .raw_document import MAX_EXCERPT_CHARACTERS, LeftOut, Origin, RawDocument, ReadOptions
@@ -60,11 +60,7 @@ def _build_slide(
             left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), excerpt))
     for notes in page.findall(f"{PRESENTATION}notes"):
         note_blocks = text.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
-        if note_blocks and note_blocks[0].kind == "paragraph":
-            note_blocks[0] = MarkdownBlock("paragraph", f"Notes: {note_blocks[0].text}")
-        elif note_blocks:
-            note_blocks.insert(0, make_paragraph("Notes:"))
-        blocks += note_blocks
+        blocks += prepend_term("Notes", note_blocks) if note_blocks else []
     return title, blocks
 
 

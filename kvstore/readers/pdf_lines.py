@@ -108,7 +108,7 @@ class _LineCollector:
     ) -> None:
         """Record where an operator shows text, and adjust its word gaps in place, before pypdf executes it."""
         self._pen.track_operator(operator, operands)
-        if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:
+        if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:  # does not show text
             return
         operand = operands[-1] if operator != b"TJ" else operands[0]
         pieces = list(operand) if isinstance(operand, list) else [operand]
@@ -139,10 +139,10 @@ class _LineCollector:
         nonblank_lines = [index for index, line in enumerate(lines) if line.strip()]
         for index, line in enumerate(lines):
             if index:
-                self._separate_lines()
+                self._record_line_end()
             if not line.strip():
                 if line:
-                    self._separate_words(y, size)
+                    self._record_spaces(y, size)
                 continue
             line_texts = shown_texts if len(nonblank_lines) == 1 else []
             for start, piece in _split_at_gaps(line, x, y, size, line_texts):
@@ -151,14 +151,14 @@ class _LineCollector:
             if self._open_line is not None:
                 self._open_line.end_x = shown_texts[-1].end_x if shown_texts and index == nonblank_lines[-1] else None
 
-    def _separate_lines(self) -> None:
+    def _record_line_end(self) -> None:
         """Record the end of a line; a second one is a blank line, unless a space elsewhere on the page came before."""
         separation = self._separation
         is_blank = separation.ends_line and not separation.has_distant_space
         self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
 
-    def _separate_words(self, y: float, size: float) -> None:
-        """Record a text of spaces at the height ``y``."""
+    def _record_spaces(self, y: float, size: float) -> None:
+        """Record a text that consists of spaces, at the height ``y``."""
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 

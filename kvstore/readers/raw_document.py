@@ -7,7 +7,6 @@ invalid row in a file of many documents is yielded as a :class:`ReadFailure`, an
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -185,8 +184,9 @@ class ReadOptions:
             if not isinstance(value, str) or not value:
                 raise InputError(f"the reader option {name} must be a string that is not empty, not {value!r}")
             values[name] = value
-        if "encoding" in values:
-            _check_encoding(values["encoding"])
+        encoding = values.get("encoding", "utf-8")
+        if not is_known_encoding(encoding):
+            raise InputError(f"there is no encoding {encoding!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'")
         if "delimiter" in values:
             values["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(values["delimiter"], values["delimiter"])
             if len(values["delimiter"]) != 1 or values["delimiter"] in '"\r\n':
@@ -196,13 +196,13 @@ class ReadOptions:
         return cls(**values)
 
 
-def _check_encoding(name: str) -> None:
-    """Raise InputError if Python has no codec of this name that encodes text."""
+def is_known_encoding(name: str) -> bool:
+    """True if Python has a codec of this name that encodes text."""
     try:
-        codecs.lookup(name)
         "".encode(name)
     except (LookupError, ValueError):
-        raise InputError(f"there is no encoding {name!r}; name one such as 'utf-8', 'latin-1' or 'cp1252'") from None
+        return False
+    return True
 
 
 FormatReader: TypeAlias = Callable[[BinaryIO, Origin, ReadOptions], Iterator[Item | EnclosedFile]]

@@ -29,6 +29,7 @@ from .markdown_blocks import (
     make_paragraph,
     make_quote,
     make_table,
+    prepend_term,
     render_one_line,
 )
 from .raw_document import Origin, RawDocument, ReadOptions
@@ -264,7 +265,7 @@ class _RestructuredText:
             match = pattern.match(lines[start])
             if match is None:
                 break
-            term = None
+            term = ""
             if pattern is FIELD_PATTERN:
                 term = self._render_inline(match[1])
             elif pattern is _OPTION_PATTERN:
@@ -272,8 +273,7 @@ class _RestructuredText:
             body, end = read_indented(lines, start + 1)
             blocks = self.parse_blocks([lines[start][match.end() :], *body], depth + 1)
             marker = f"{len(items) + 1}." if pattern is _ENUMERATOR_PATTERN else "-"
-            blocks = _prepend_term(term, blocks) if term is not None else blocks or [MarkdownBlock("paragraph", "")]
-            items.append((marker, blocks))
+            items.append((marker, prepend_term(term, blocks) or [MarkdownBlock("paragraph", "")]))
             start = end
         return make_list(items), start
 
@@ -284,7 +284,7 @@ class _RestructuredText:
             if _EXPLICIT_MARKUP_PATTERN.match(lines[start]):
                 break
             body, end = read_indented(lines, start + 1)
-            items.append(("-", _prepend_term(self._render_inline(lines[start]), self.parse_blocks(body, depth + 1))))
+            items.append(("-", prepend_term(self._render_inline(lines[start]), self.parse_blocks(body, depth + 1))))
             start = find_nonblank_line(lines, end)
         blocks.append(make_list(items))
         return start
@@ -315,7 +315,7 @@ class _RestructuredText:
             label = _ADMONITION_LABELS.get(base_name, base_name.capitalize())
             inner_blocks = self.parse_blocks([*([] if base_name == "admonition" else [argument]), *body], depth + 1)
             label = self._render_inline(argument) if base_name == "admonition" else label
-            blocks += _prepend_label(label, inner_blocks)
+            blocks += prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
         elif base_name in _TABLE_DIRECTIVES:
             blocks += self._parse_table_directive(base_name, argument, body, fields, depth)
         elif base_name in _TEXTLESS_DIRECTIVES:
@@ -329,7 +329,7 @@ class _RestructuredText:
         else:  # objects that Sphinx describes (functions, classes, options), and unknown directives
             inner_blocks = self.parse_blocks(body, depth + 1)
             if argument:
-                blocks.append(make_list([("-", _prepend_term(make_code_span(argument), inner_blocks))]))
+                blocks.append(make_list([("-", prepend_term(make_code_span(argument), inner_blocks))]))
             else:
                 blocks += inner_blocks
         return end
@@ -395,15 +395,3 @@ def _is_enumerated_item(lines: Sequence[str], start: int) -> bool:
     """True if an enumerator begins an item, not a sentence: the next line is blank, indented, or the next item."""
     next_line = lines[start + 1] if start + 1 < len(lines) else ""
     return not next_line or next_line.startswith(" ") or _ENUMERATOR_PATTERN.match(next_line) is not None
-
-
-def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a definition with its term before the first paragraph (``term: definition``)."""
-    if blocks and blocks[0].kind == "paragraph":
-        return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
-    return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks]
-
-
-def _prepend_label(label: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of an admonition, with ``Note: …`` before its first paragraph."""
-    return _prepend_term(label, blocks) if blocks else [make_paragraph(label)]

@@ -22,6 +22,7 @@ from .markdown_blocks import (
     make_paragraph,
     make_quote,
     make_table,
+    prepend_term,
     render_one_line,
 )
 from .raw_document import JSON, Origin, RawDocument
@@ -254,10 +255,7 @@ class _XmlProse:
             return [make_quote(blocks)] if blocks else []
         if name in _ADMONITION_NAMES:
             blocks = self._build_children(element, level)
-            label = f"{name.capitalize()}:"
-            if blocks and blocks[0].kind == "paragraph":
-                return [MarkdownBlock("paragraph", f"{label} {blocks[0].text}"), *blocks[1:]]
-            return [make_paragraph(label), *blocks] if blocks else []
+            return prepend_term(name.capitalize(), blocks) if blocks else []
         if name == "lg":  # a stanza: each child is a line
             lines = [self._render_line(child) for child in element]
             return [make_paragraph("\n".join(filter(None, lines)))] if any(lines) else []
@@ -298,9 +296,7 @@ class _XmlProse:
             blocks = self._build_children(
                 child, level, frozenset(candidate for candidate in child if get_local_name(candidate) == "label")
             )
-            if term:
-                blocks = _prepend_term(term, blocks)
-                term = ""
+            blocks, term = prepend_term(term, blocks), ""
             if blocks:
                 items.append((f"{len(items) + 1}." if is_numbered else "-", blocks))
         return [*leading_blocks, *([make_list(items)] if items else [])]
@@ -323,7 +319,7 @@ class _XmlProse:
                 else:
                     definition += self._build_children(entry_element, level)
             if name in _ENTRY_NAMES or name not in _TERM_NAMES:
-                items.append(("-", _prepend_term(", ".join(filter(None, terms)), definition)))
+                items.append(("-", prepend_term(", ".join(filter(None, terms)), definition)))
                 terms = []
         return [*leading_blocks, *([make_list([item for item in items if item[1]])] if items else [])]
 
@@ -408,13 +404,6 @@ def _iter_outermost(element: Element, names: frozenset[str]) -> Iterator[Element
 def _is_jats_head(element: Element) -> bool:
     """True if ``front`` is the head of a JATS article; in other vocabularies it is a part of the text."""
     return get_local_name(element) == "front" and any(get_local_name(child).endswith("-meta") for child in element)
-
-
-def _prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
-    """Return the blocks of a definition with its term before the first paragraph; unchanged if ``term`` is empty."""
-    if blocks and blocks[0].kind == "paragraph":
-        return [MarkdownBlock("paragraph", f"{term}: {blocks[0].text}"), *blocks[1:]]
-    return [MarkdownBlock("paragraph", f"{term}:" if blocks else term), *blocks] if term else blocks
 
 
 def _get_language(element: Element) -> str:
