@@ -34,6 +34,7 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     number of omitted parts, which is appended if there are any.
     """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
+    # Token counts are estimates; 2 is a margin.
     max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}") - 2
     texts = [part.to_text(quotation) for part in parts]
     num_fitting = _count_fitting(texts, separator, max_tokens)

@@ -216,7 +216,10 @@ def _build_variables(
     url = build_path(page.url, name) if page.is_named else page.url
 
     def build_form_url(suffix: str) -> str:
-        """Return the URL of this page in another form."""
+        """Return the URL of this page in another form, such as ``.json``.
+
+        The form is an argument if the path with the suffix would be the page of another object.
+        """
         if not page.is_named:
             return add_query(("/index" if url == "/" else url) + suffix, arguments)
         if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from haystack.dataclasses import Document
 
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot
+from ..blank_texts import get_text_field
 from ..hit_metadata import build_hit_metadata, load_hit_documents
 
 #: The origin of a document whose vector is the embedding that it came with.
@@ -22,18 +23,12 @@ def to_row(document: Document) -> dict[str, Any]:
         "key": document.id,
         "text": document.content or "",
         "meta": document.meta,
-        "title": _get_text(document.meta, "title"),
-        "source": _get_text(document.meta, "file_path"),
+        "title": get_text_field(document.meta, "title"),
+        "source": get_text_field(document.meta, "file_path"),
         "chunks": "whole",
         "vectors": [document.embedding] if has_embedding else None,
         "origin": _EMBEDDED_ORIGIN if has_embedding else None,
     }
-
-
-def _get_text(metadata: Mapping[str, Any], name: str) -> str | None:
-    """Return a metadata field if it is a non-blank string, else None."""
-    value = metadata.get(name)
-    return value if isinstance(value, str) and value.strip() else None
 
 
 def load_documents(state: Snapshot, keys: Sequence[str]) -> list[Document]:

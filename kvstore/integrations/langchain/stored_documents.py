@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 from langchain_core.documents import Document
 
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
-from ..blank_texts import warn_blank_texts
+from ..blank_texts import get_text_field, warn_blank_texts
 from ..hit_metadata import build_hit_metadata, load_hit_documents
 
 #: The prefix of the origin of documents added through LangChain.
@@ -75,8 +74,8 @@ def put_documents(
             "key": key,
             "text": document.page_content,
             "meta": document.metadata,
-            "title": _get_text(document.metadata, "title"),
-            "source": _get_text(document.metadata, "source"),
+            "title": get_text_field(document.metadata, "title"),
+            "source": get_text_field(document.metadata, "source"),
             "chunks": "whole",
             "origin": str(origin),
         }
@@ -101,12 +100,6 @@ def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None 
             f"there are {len(documents):,} documents but {len(document_ids):,} ids; give one for each document, or none"
         )
     return [key or str(uuid.uuid4()) for key in document_ids]
-
-
-def _get_text(metadata: Mapping[str, Any], name: str) -> str | None:
-    """Return a metadata field if it is a non-blank string, else None."""
-    value = metadata.get(name)
-    return value if isinstance(value, str) and value.strip() else None
 
 
 def load_documents(store: Store | Snapshot, keys: Sequence[str]) -> list[Document]:

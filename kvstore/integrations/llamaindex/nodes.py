@@ -9,6 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from ... import Document, Hit, Snapshot
+from ..blank_texts import get_text_field
 from ..hit_metadata import build_hit_metadata, load_hit_documents
 
 #: The fields that a document's metadata has in addition to those of its node.
@@ -19,12 +20,11 @@ _HIDDEN_FIELDS = ["evidence"]
 
 def to_row(node: BaseNode) -> dict[str, Any]:
     """Convert a node to the arguments of ``put``; ``meta`` contains its metadata and its other fields."""
-    source = node.metadata.get("file_path")
     return {
         "key": node.node_id,
         "text": node.get_content(metadata_mode=MetadataMode.NONE),
         "meta": node_to_metadata_dict(node, remove_text=True, flat_metadata=False),
-        "source": source if isinstance(source, str) and source.strip() else None,
+        "source": get_text_field(node.metadata, "file_path"),
         "chunks": "whole",
         "vectors": None if node.embedding is None else [node.embedding],
     }
