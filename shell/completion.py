@@ -18,9 +18,9 @@ class Catalog(StatementCatalog, Protocol):
     """A source of completions that adds those of the shell."""
 
     def list_commands(self) -> Mapping[str, str]:
-        """Return the dot commands and the argument of each.
+        """Return the dot commands, each with the kind of its argument, or an empty text if it has none.
 
-        It is a command, path, table, mode, switch, keys, saved, or nothing.
+        The kinds are command, path, table, mode, switch, keys and saved.
         """
         ...
 

@@ -42,7 +42,7 @@ _DEFAULT_CONFIG = """\
 """
 
 
-def _set_mode(console: Console, value: str) -> None:
+def set_mode(console: Console, value: str) -> None:
     """Set the format of results. Raises ValueError for an unknown one."""
     if value not in MODES:
         raise ValueError(f"there is no mode {value}; modes are {', '.join(MODES)}")
@@ -65,7 +65,7 @@ def _set_warn(console: Console, value: str) -> None:
         console.confirm = None
 
 
-def _set_keys(console: Console, value: str) -> None:
+def set_keys(console: Console, value: str) -> None:
     """Set the key bindings. Raises ValueError for unknown ones."""
     if value not in KEYS:
         raise ValueError(f"there are no key bindings {value}; use {' or '.join(KEYS)}")
@@ -78,11 +78,11 @@ def _set_pager(console: Console, value: str) -> None:
 
 
 _SETTINGS: Mapping[str, Callable[[Console, str], None]] = {
-    "mode": _set_mode,
+    "mode": set_mode,
     "timer": _set_timer,
     "prompt": _set_prompt,
     "warn": _set_warn,
-    "keys": _set_keys,
+    "keys": set_keys,
     "pager": _set_pager,
 }
 

@@ -21,7 +21,7 @@ from kvstore.integrations.saved_queries import delete_query, describe_missing, l
 from kvstore.language import format_identifier, format_literal
 
 from .command_options import open_store_at
-from .configuration import KEYS, get_config_path, parse_switch
+from .configuration import get_config_path, parse_switch, set_keys, set_mode
 from .console import DEFAULT_PROMPT, Console, ShellExit, get_state_folder, parse_parameter_value
 from .layout import format_definitions, wrap_message
 from .pager import get_default_pager
@@ -167,14 +167,12 @@ def _set_expanded(console: Console, arguments: list[str]) -> None:
     console.notify(f"expanded display {'on' if is_expanded else 'off'}")
 
 
-def _set_mode(console: Console, arguments: list[str]) -> None:
+def _set_or_show_mode(console: Console, arguments: list[str]) -> None:
     """Set the format of results, or print it."""
     if not arguments:
         console.notify(f"mode {console.mode}")
         return
-    if arguments[0] not in MODES:
-        raise ValueError(f"there is no mode {arguments[0]}; modes are {', '.join(MODES)}")
-    console.mode = arguments[0]
+    set_mode(console, arguments[0])
 
 
 def _set_output(console: Console, arguments: list[str]) -> None:
@@ -199,7 +197,7 @@ def _set_timer(console: Console, arguments: list[str]) -> None:
 
 
 def _set_bail(console: Console, arguments: list[str]) -> None:
-    """Turn the stop of a script at the first failure on or off."""
+    """Stop scripts at the first failure (``on``), or continue after failures (``off``)."""
     console.bail = parse_switch(arguments[0])
 
 
@@ -234,12 +232,10 @@ def _edit_statement(console: Console, arguments: list[str]) -> None:
     console.draft = (text if edited is None else edited).strip()
 
 
-def _set_keys(console: Console, arguments: list[str]) -> None:
+def _set_or_show_keys(console: Console, arguments: list[str]) -> None:
     """Set the key bindings, or print them."""
     if arguments:
-        if arguments[0] not in KEYS:
-            raise ValueError(f"there are no key bindings {arguments[0]}; use {' or '.join(KEYS)}")
-        console.keys = arguments[0]
+        set_keys(console, arguments[0])
     console.notify(f"keys {console.keys}")
 
 
@@ -402,7 +398,7 @@ _COMMAND_LIST = (
         "mode",
         "[MODE]",
         f"show or set the format of results: {', '.join(MODES)}",
-        _set_mode,
+        _set_or_show_mode,
         max_arguments=1,
         argument_kind="mode",
     ),
@@ -481,7 +477,7 @@ _COMMAND_LIST = (
         "keys",
         "[emacs|vi]",
         "show or set the key bindings",
-        _set_keys,
+        _set_or_show_keys,
         max_arguments=1,
         argument_kind="keys",
     ),

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 from kvstore import IngestReport
 from kvstore.errors import KvstoreError
 
-#: Seconds without a change before changes are ingested, and the maximum time to wait for such a pause.
-QUIET_SECONDS = 0.5
+#: The maximum number of seconds to wait until changes pause.
 _MAX_QUIET_WAIT = 20.0
 #: Seconds between two polls of the folders, without reports from the operating system.
 POLL_SECONDS = 2.0

@@ -178,7 +178,7 @@ class Run:
                 ):
                     break
                 output = out.read_text()
-                if not output:
+                if not output:  # the system does not answer this type of query
                     break
                 times.append(1000 * float(output))
             if times:

@@ -205,8 +205,8 @@ def set_word_vectors(nlp: Language) -> None:
         :NUM_VECTORS
     ]
     centered = table[rows] - table[rows].mean(axis=0)
-    axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :VECTOR_SIZE]
-    vectors = centered @ axes
+    _, axes = np.linalg.eigh(centered.T @ centered)  # the axis with the largest variance is last
+    vectors = centered @ axes[:, ::-1][:, :VECTOR_SIZE]
     vectors /= vectors.std()
     words = [pieces[row] for row in rows]
     nlp.vocab.vectors = Vectors(

@@ -131,12 +131,14 @@ def list_unusable_entry_points() -> list[Plugin]:
 
     Either the package's entry points are unreadable, or the group is not in :data:`GROUPS`.
     """
-    return list(_scan_packages()[1])
+    _, problem_plugins = _scan_packages()
+    return list(problem_plugins)
 
 
 def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
-    """Return the entry points of each kind, by name."""
-    return _scan_packages()[0]
+    """Return the entry points by kind, then by name; a name can have several."""
+    entry_points_by_kind, _ = _scan_packages()
+    return entry_points_by_kind
 
 
 @cache

@@ -138,7 +138,7 @@ class Destination(Protocol):
     ) -> tuple[dict[str, bool], list[Failure]]:
         """Commit the facts about documents; they replace earlier facts or (``added_keys``) are added to them.
 
-        Returns for each key whether anything changed, and the facts that could not be committed.
+        Returns for each key True if anything changed, and the facts that could not be committed.
         """
         ...
 

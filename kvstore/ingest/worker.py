@@ -269,7 +269,7 @@ class Worker:
 
     def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
         """Yield the items of the files of a task, without those that the ingesting process already has."""
-        for file_number, num_known, source in task:
+        for file_number, num_received, source in task:
             self._send_message(("begin", file_number))
             try:
                 content = context.get_content(source)
@@ -278,7 +278,7 @@ class Worker:
                 continue
             documents = read_documents(source, self._job.format, self._job.options, context.get_digest, content)
             for index, item in enumerate(documents):
-                if index >= num_known:
+                if index >= num_received:
                     yield file_number, item
             yield file_number, None
 

@@ -162,7 +162,7 @@ class _PageParser(HTMLParser):
         #: Kind, text and codes.
         self.parts: list[tuple[str, str, list[str]]] = []
         self._open: tuple[str, str] | None = None  # kind, tag
-        self._titled = False
+        self._has_command = False
         self._text: list[str] = []
         self._code: list[str] | None = None
         self._codes: list[str] = []
@@ -178,9 +178,9 @@ class _PageParser(HTMLParser):
             self._open = (kind, tag)
         elif tag in ("pre", "table", "ul", "ol", "dl"):
             self._close()
-            self.parts.append(("other", "", []))
-        elif tag == "span" and classes == "refentrytitle" and not self._titled:
-            self._open, self._text, self._titled = ("command", tag), [], True
+            self.parts.append(("other", "", []))  # separates the parts before and after it
+        elif tag == "span" and classes == "refentrytitle" and not self._has_command:
+            self._open, self._text, self._has_command = ("command", tag), [], True
 
     def handle_endtag(self, tag: str) -> None:
         """End the name in code, or the part, that this tag began."""

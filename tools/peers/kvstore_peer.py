@@ -89,14 +89,14 @@ class Kvstore(Peer):
     def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
         """Return the search function of each other strategy, by its name."""
 
-        def make_query(name: str) -> Callable[[str, bytes, int], Results]:
+        def make_search(name: str) -> Callable[[str, bytes, int], Results]:
             """Return the search function of one strategy."""
             return lambda question, vector, top: [
                 (hit.document, hit.text)
                 for hit in self.store.retrieve(question, using=name, vector=to_array(vector), top=top).hits
             ]
 
-        return {name: make_query(name) for name in ("graph", "hipporag", "bridge", "cft")}
+        return {name: make_search(name) for name in ("graph", "hipporag", "bridge", "cft")}
 
     def _search(self, question: str, vector: bytes, top: int, **clauses: Any) -> Results:
         """Search with a vector and further clauses. kvstore rejects an empty question, so "?" replaces it."""

@@ -254,4 +254,7 @@ ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
 
 def measure_row(row: str, peer: Peer, corpus: Corpus, **more: Any) -> Figures:
     """Return the figures of one row of the table; raises NotAnswered if the system lacks the operation."""
-    return measure_load(peer, corpus, **more) if row == "load" else ROWS[row][0](peer, corpus)
+    if row == "load":
+        return measure_load(peer, corpus, **more)
+    measure, _ = ROWS[row]
+    return measure(peer, corpus)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from .corpus import Batch, Document
 
-#: The vectors of texts to index or to query. One per process, since txtai creates its function objects itself.
+#: The vectors of texts to index, and of a question under ``?``. There is one per process, because txtai itself creates
+#: the objects that call :func:`get_vectors`.
 _VECTORS: dict[str, Any] = {}
 #: The maximum number of texts that wait for their vectors while txtai collects a batch.
 _MAX_CACHED_TEXTS = 4000
@@ -65,6 +66,7 @@ class Txtai(Peer):
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         _VECTORS["?"] = to_array(vector)
+        # The weight 1.0 compares vectors only.
         rows = self.embeddings.search(
             f"SELECT id, text FROM txtai WHERE similar(:question, 1.0) AND {field} = :value",
             top,

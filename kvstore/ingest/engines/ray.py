@@ -182,8 +182,8 @@ class RayEngine:
         contents: dict[str, bytes] = {}
         # Workers have another working directory.
         sent_task = [
-            (file_number, num_known, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
-            for file_number, num_known, source in task
+            (number, num_received, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
+            for number, num_received, source in task
         ]
         for _, _, source in sent_task:
             with suppress(OSError):
