@@ -200,14 +200,13 @@ def write_answer(
         origin = "cached answer" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(cited)]
-    problem = None
-    if response.is_truncated:
-        problem = "this answer is incomplete because the model reached its token limit"
+    problems = []
     if response.is_loop:
-        problem = "this answer was ended because the model repeated itself"
+        problems.append("this answer was ended because the model repeated itself")
+    elif response.is_truncated:
+        problems.append("this answer is incomplete because the model reached its token limit")
     if not citation_filter.cited:
-        remark = "the model cited no passage; the citations are those that its sentences match"
-        problem = remark if problem is None else f"{problem}; {remark}"
+        problems.append("the model cited no passage; the citations are those that its sentences match")
     return Answer(
         text,
         citations,
@@ -217,7 +216,7 @@ def write_answer(
         dropped=citation_filter.dropped,
         reasoning=response.reasoning,
         cached=is_cached,
-        problem=problem,
+        problem="; ".join(problems) or None,
     )
 
 

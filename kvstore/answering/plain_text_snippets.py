@@ -251,12 +251,12 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
         return False
     line, below = (text[line.text_start : line.end] for line in lines[index : index + 2])
     is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index)
-    has_entries = index == 0 and index + 1 in entries and index not in entries
+    is_above_list = index == 0 and 1 in entries and 0 not in entries
     return (
         lines[index + 1].indent == lines[index].indent
         and len(line.split()) <= _MAX_HEADING_WORDS
         and not (SENTENCE_END_PATTERN.search(line) or line.endswith((",", "，", "、")))
-        and (has_entries or (is_numbered and (index + 1 in entries or below[:1].isupper())))
+        and (is_above_list or (is_numbered and (index + 1 in entries or below[:1].isupper())))
     )
 
 

@@ -8,6 +8,7 @@ return indexes of words in the sentence.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
@@ -177,7 +178,7 @@ class NounPhrases:
             return None
         if self._words[index].text.isupper() or self._words[index].text[:-1].isupper():
             return None  # the backup API: the acronym is the kind, and the noun before it the name
-        head = self._words[previous].head
+        head = self._words[previous].head  # the noun must depend on the name, or the name on the noun
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
@@ -384,7 +385,7 @@ class NounPhrases:
 def _has_repeated_word(form: str) -> bool:
     """True if two adjacent words are the same, in singular or plural (``Bookmark Bookmarks``)."""
     singulars = [to_singular(word) or word for word in form.lower().split()]
-    return any(map(str.__eq__, singulars, singulars[1:]))
+    return any(word == following for word, following in pairwise(singulars))
 
 
 def _is_adjacent(left: Word, right: Word) -> bool:

@@ -123,7 +123,7 @@ def _get_heading_name(title: str, is_english: bool) -> str | None:
 
     An everyday word alone is not a name if the document ``is_english``.
     """
-    forms = get_title_forms(title)
+    forms = get_title_forms(title)  # the last form lacks a part in parentheses
     return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], is_english) else None
 
 

@@ -180,7 +180,7 @@ def _convert_to_universal(words: list[Word]) -> None:
     for word in words:
         word.label = _UNIVERSAL_LABELS.get(word.label, word.label)
     for index, word in enumerate(words):
-        if word.label == "pobj" and word.head >= 0:
+        if word.label == "pobj" and word.head >= 0:  # the preposition becomes a dependent of its object
             preposition = words[word.head]
             governor = preposition.head
             word.label = "nmod" if governor >= 0 and words[governor].is_nominal else "obl"
@@ -192,7 +192,7 @@ def _convert_to_universal(words: list[Word]) -> None:
         if verb.lemma != "be":
             word.label = "xcomp"
             continue
-        word.head, word.label = verb.head, verb.label
+        word.head, word.label = verb.head, verb.label  # the predicate of *be* becomes the head of the clause
         for other in words:
             if other.head == verb_index and other is not word:
                 other.head = index

@@ -373,6 +373,6 @@ UNITS = _UnitsPart()
 
 
 def _has_name_form(form: bytes) -> bool:
-    """True if a form in UTF-8 can be a name: it is no function word, and has a digit or is not in lower case."""
+    """True if a form in UTF-8 can be a name: it is not a function word, and has a digit or is not in lower case."""
     is_informative, is_lower = classify_form(form)
     return is_informative and not is_lower

@@ -75,13 +75,13 @@ def build_title(names: Iterable[str]) -> str:
 
     ``names`` are those of members, strongest first.
     """
-    title: list[str] = []
+    title_names: list[str] = []
     for name in names:
-        if not any(name in other or other in name for other in title):
-            title.append(name)
-        if len(title) == NUM_TITLE_NAMES:
+        if not any(name in other or other in name for other in title_names):
+            title_names.append(name)
+        if len(title_names) == NUM_TITLE_NAMES:
             break
-    return ", ".join(title)
+    return ", ".join(title_names)
 
 
 def read_spans(documents: Documents, spans: Sequence[StoredSpan]) -> list[str]:

@@ -76,13 +76,12 @@ class DriftStrategy:
             max_members = int(option(query, self, "width")) + len(starts)
             primer = query.reading.fetch(NearestCommunities(query.vector, _NUM_PRIMER_COMMUNITIES, max_members))
             step.detail, step.count = "; ".join(community.title for community in primer), len(primer)
-        paths: dict[int, str] = {}
         with query.trace.step("search of the question") as step:
-            (result,) = search_locally(query, [LocalSearch(starts, rankings)], _NUM_FUSED)
-            _add_paths(paths, result, "")
-            step.count = len(result.ranking)
-        searches = [(1.0, result.ranking), *self._follow_up(query, starts, primer, paths)]
-        ranking = append_tails(_fuse_rankings(query, searches), nearest_chunks, top=query.reach)
+            results = search_locally(query, [LocalSearch(starts, rankings)], _NUM_FUSED)
+            step.count = len(results[0].ranking)
+        rounds = [results, *self._follow_up(query, starts, primer)]
+        paths = _collect_paths(rounds)
+        ranking = append_tails(_fuse_rounds(query, rounds), nearest_chunks, top=query.reach)
         evidence, _ = insert_reports(
             query,
             _REPORT_SHARE,
@@ -96,11 +95,11 @@ class DriftStrategy:
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
         """Return the points that the model extracts from the results and from those of its follow-up questions."""
         with distiller.open_query(evidence.question) as query:
-            rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
+            num_rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
         asked_questions = {evidence.question}
         results = [(evidence.question, evidence.hits)]
-        for rounds_left in reversed(range(rounds + 1)):
+        for rounds_left in reversed(range(num_rounds + 1)):
             questions: list[str] = []
             for question, hits in results:
                 result = distiller.read(question, hits, num_questions=width if rounds_left else 0)
@@ -115,18 +114,13 @@ class DriftStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _follow_up(
-        self,
-        query: Query,
-        starts: Sequence[StartEntity],
-        primer: Sequence[NearbyCommunity],
-        paths: dict[int, str],
-    ) -> list[tuple[float, Ranking]]:
-        """Search for the strongest names of the primer, then for those of the results, round by round.
+        self, query: Query, starts: Sequence[StartEntity], primer: Sequence[NearbyCommunity]
+    ) -> list[list[LocalResult]]:
+        """Search for the strongest names of the primer, then for those of the results; return the results by round.
 
-        ``starts`` are the entities of the question, which are not searched for again. Returns the weight and the
-        ranking of each search, and adds the reasons for its chunks to ``paths``.
+        ``starts`` are the entities of the question, which are not searched for again.
         """
-        searches: list[tuple[float, Ranking]] = []
+        rounds: list[list[LocalResult]] = []
         visited = {start.entity for start in starts}
         width = int(option(query, self, "width"))
         num_rounds = int(option(query, self, "rounds"))
@@ -137,30 +131,27 @@ class DriftStrategy:
                 break
             visited.update(names)
             with query.trace.step(f"follow-up {round_number}") as step:
-                results = search_locally(
-                    query,
-                    [
-                        LocalSearch([StartEntity(entity, key, weight=1.0, is_named=False)])
-                        for entity, key in names.items()
-                    ],
-                    _NUM_FUSED,
-                )
-                for result in results:
-                    _add_paths(paths, result, f"follow-up {round_number}: ")
-                rankings = [result.ranking for result in results]
-                step.detail, step.count = ", ".join(names.values()), sum(map(len, rankings))
-            searches += [(_ROUND_DECAY**round_number / len(rankings), ranking) for ranking in rankings]
+                next_starts = [StartEntity(entity, key, weight=1.0, is_named=False) for entity, key in names.items()]
+                results = search_locally(query, [LocalSearch([start]) for start in next_starts], _NUM_FUSED)
+                step.detail = ", ".join(names.values())
+                step.count = sum(len(result.ranking) for result in results)
+            rounds.append(results)
             if round_number < num_rounds:
-                top_rankings = [ranking[:_NUM_LEADING_CHUNKS] for ranking in rankings]
+                top_rankings = [result.ranking[:_NUM_LEADING_CHUNKS] for result in results]
                 near_entities = find_near_entities(query, top_rankings, visited, width)
                 names = {start.entity: start.key for start in near_entities}
-        return searches
+        return rounds
 
 
-def _add_paths(paths: dict[int, str], result: LocalResult, prefix: str) -> None:
-    """Add the paths of a search to ``paths``, with a prefix, for chunks that have none yet."""
-    for chunk, path in result.paths.items():
-        paths.setdefault(chunk, f"{prefix}{path}")
+def _collect_paths(rounds: Iterable[Sequence[LocalResult]]) -> dict[int, str]:
+    """Return the path to each chunk in the first search that found it."""
+    paths: dict[int, str] = {}
+    for round_number, results in enumerate(rounds):
+        prefix = f"follow-up {round_number}: " if round_number else ""
+        for result in results:
+            for chunk, path in result.paths.items():
+                paths.setdefault(chunk, f"{prefix}{path}")
+    return paths
 
 
 def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
@@ -188,10 +179,15 @@ def _select_unvisited(entities: Iterable[int], visited: Container[int], limit: i
     return list(selected)
 
 
-def _fuse_rankings(query: Query, searches: Iterable[tuple[float, Ranking]]) -> Ranking:
-    """Merge rankings with their weights by the sum of weight / (constant + rank); equal scores share a rank."""
+def _fuse_rounds(query: Query, rounds: Iterable[Sequence[LocalResult]]) -> Ranking:
+    """Merge the rankings of all searches by the sum of weight / (constant + rank); equal scores share a rank.
+
+    The searches of a round have equal weights, which decrease from round to round.
+    """
     scores: dict[int, float] = {}
-    for weight, ranking in searches:
-        for chunk, rank in assign_ranks(ranking):
-            scores[chunk] = scores.get(chunk, 0.0) + weight / (_RRF_CONSTANT + rank)
+    for round_number, results in enumerate(rounds):
+        weight = _ROUND_DECAY**round_number / len(results)
+        for result in results:
+            for chunk, rank in assign_ranks(result.ranking):
+                scores[chunk] = scores.get(chunk, 0.0) + weight / (_RRF_CONSTANT + rank)
     return best(query.reading, list(scores), np.array(list(scores.values())), query.reach)

@@ -225,7 +225,10 @@ def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """Return the pairs of nodes joined by links, weighted by the kinds and numbers of the links."""
+    """Return the pairs of nodes joined by links, weighted by the kinds and numbers of the links.
+
+    ``node_entities`` are the display entities of the nodes.
+    """
     links = [
         (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()
     ]
@@ -243,11 +246,8 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
         end_nodes.append(order[indexes])
     first_nodes, second_nodes = end_nodes
     is_counted = is_known & (first_nodes < second_nodes)  # each link is stored at both ends
-    all_codes = first_nodes[is_counted] * len(node_entities) + second_nodes[is_counted]
-    codes, code_indexes = np.unique(all_codes, return_inverse=True)
-    sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, code_indexes, weights[is_counted])
-    return _sum_edges(len(node_entities), [(codes, sums)])
+    codes = first_nodes[is_counted] * len(node_entities) + second_nodes[is_counted]
+    return _sum_edges(len(node_entities), [(codes, weights[is_counted])])
 
 
 def _sum_edges(count: int, parts: list[tuple[IntArray, IntArray]]) -> Edges:

@@ -149,20 +149,20 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
     """
     dense_tail, word_search, rarities = _run_searches(query, max(_NUM_CANDIDATES, query.reach), extra_chunks)
     dense_ranking, lexical_ranking = dense_tail[:_NUM_CANDIDATES], word_search.ranking[:_NUM_CANDIDATES]
-    tails = dense_tail, word_search.ranking  # chunks that are no candidates follow in their order
+    tails = dense_tail, word_search.ranking  # chunks that are not candidates follow in their order
     with query.trace.step("resemblance") as step:
         chunks = merge_distinct(_list_ids(dense_ranking), _list_ids(lexical_ranking), extra_chunks)
         if not len(chunks):
             return HybridResult(chunks, np.empty(0), dense_ranking, lexical_ranking, tails, rarities, coverage=0.0)
         cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
-        dense = scale_to_best(cosines - noise.mean)
+        dense_scores = scale_to_best(cosines - noise.mean)
         other_chunks = _list_other_chunks(dense_tail, extra_chunks)
-        lexical = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
-        reliability = compute_dense_reliability(cosines, lexical, noise)
+        lexical_scores = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
+        reliability = compute_dense_reliability(cosines, lexical_scores, noise)
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
-        lexical_weight = _compute_lexical_weight(weights.words, dense, lexical, dense_factor)
-        scores = (1 - lexical_weight) * dense + lexical_weight * lexical
+        lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
+        scores = (1 - lexical_weight) * dense_scores + lexical_weight * lexical_scores
         read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
         scorer = _BonusScorer(query, rarities)
         indexes = np.searchsorted(chunks, read_chunks)

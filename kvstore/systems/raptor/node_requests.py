@@ -309,7 +309,7 @@ class _NodeReader:
             for summand_topics, summand_chunks in summands
         ]
         starts = np.cumsum([0, *map(len, row_groups[:-1])])
-        summed_rows = vectors[[*chain(*row_groups)]]
+        summed_rows = vectors[list(chain.from_iterable(row_groups))]
         totals: npt.NDArray[np.float64] = np.add.reduceat(summed_rows, starts, axis=0, dtype=np.float64)
         return totals[inverse]
 

@@ -51,7 +51,8 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         else:
             chunks = state.chunks.get_many(self.near_chunks)
             records = state.documents.get_many(chunk.document for chunk in chunks).values()
-        documents = sorted((record for record in records if record.groups), key=lambda record: record.key)
+        with_text = (record for record in records if record.groups)  # a document of pairs has no chunks
+        documents = sorted(with_text, key=lambda record: record.key)
         if sum(record.size for record in documents) <= self.max_bytes:
             ids = [chunk for record in documents for chunk in record.chunk_ids()]
             return DocumentCandidates(documents, collect_cover_sentences(state, ids), "every sentence")

@@ -340,12 +340,11 @@ class Topics:
 
     @cached_property
     def _has_lost_chunks(self) -> bool:
-        """True if a chunk that the topics were built from may have been deleted, by the number of chunks."""
+        """True if a chunk that the topics were built from may have been deleted."""
         if not self._may_have_changed:
             return False
-        return self._state.lmdb.writable or self._state.counters.chunks - len(self._newer_chunks) < len(
-            self.tree.known_chunks
-        )
+        num_known = self._state.counters.chunks - len(self._newer_chunks)
+        return self._state.lmdb.writable or num_known < len(self.tree.known_chunks)
 
     @cached_property
     def _newer_chunks(self) -> list[int]:

@@ -75,7 +75,7 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
     for group in groups:
         if len(group) > 1:
             group.sort(key=lambda node: (*(node.position or positions[node.id[1]]), node.level))
-    return [*chain(*groups)]
+    return list(chain.from_iterable(groups))
 
 
 def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> Evidence:
