@@ -126,7 +126,10 @@ class SessionSettings:
     attempts: int = 3
 
     def replace_setting(self, name: str, value: Any) -> SessionSettings:
-        """Return a copy with one setting changed. Raises InputError for an unknown name or an invalid value."""
+        """Return a copy with one setting changed; None resets it to its default.
+
+        Raises InputError for an unknown name or an invalid value.
+        """
         kinds = {field.name: type(getattr(self, field.name)) for field in fields(self)}
         if name == "temperature_sort":
             warnings.warn(
@@ -139,6 +142,8 @@ class SessionSettings:
             raise InputError(f"{name} is fixed when a store is created; create a new store to change it")
         if name not in kinds:
             raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")
+        if value is None:
+            return replace(self, **{name: getattr(SessionSettings(), name)})
         return replace(self, **{name: _convert_value(name, value, kinds[name])})
 
 
@@ -175,7 +180,7 @@ def _convert_value(name: str, value: Any, kind: type) -> Any:
         return str(value)
     try:
         number = kind(value)
-        if isinstance(value, float) and number != value:
+        if isinstance(value, bool) or (isinstance(value, float) and number != value):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         kind_name = "whole number" if kind is int else "number"

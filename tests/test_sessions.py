@@ -140,6 +140,21 @@ def test_a_session_has_its_own_settings_transaction_and_lookup(store: kvstore.St
     assert session.closed
 
 
+def test_null_resets_a_setting_to_its_default(store: kvstore.Store) -> None:
+    defaults = store.settings_table()
+    for name, value in (("strategy", "lexical"), ("model", "some"), ("base_url", "http://localhost:1/v1"), ("top", 3)):
+        store.set(name, value)
+        assert store.settings_table() != defaults
+        store.set(name, None)
+        assert store.settings_table() == defaults
+        store.set(name, value)
+        store.execute(f"SET {name} = NULL")
+        assert store.settings_table() == defaults
+    for value in (True, 2.5):
+        with pytest.raises(errors.InputError, match="top must be a whole number"):
+            store.set("top", value)
+
+
 def test_fifty_threads_with_their_own_sessions_make_one_history(make_store: MakeStore) -> None:
     store = make_store(lock_timeout=120)
     store.put("counter", "0 counted.", meta={"count": 0})

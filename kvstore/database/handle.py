@@ -283,7 +283,9 @@ class Handle(Queryable):
         return get_strategy(name)
 
     def set(self, name: str, value: Any) -> None:
-        """Change a setting of this session; raises InputError for an unknown name or an invalid value.
+        """Change a setting of this session; None resets it to its default.
+
+        Raises InputError for an unknown name or an invalid value.
 
         >>> store.set("top", 3)
         >>> len(store.retrieve("What is tea made from?").hits) <= 3
@@ -291,11 +293,11 @@ class Handle(Queryable):
         """
         if isinstance(value, int) and not is_representable(value):
             raise InputError(f"{name} must be a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
-        if name == "strategy":
+        if name == "strategy" and value is not None:
             from ..registry import get_strategy
 
             value = get_strategy(str(value)).name
-        if name == "reranker":
+        if name == "reranker" and value is not None:
             from ..retrieval.reranking import make_reranker
 
             make_reranker(str(value))
