@@ -318,43 +318,50 @@ class Linker:
         """Remove the mentions of entities that are no longer known. Their filter entries are removed separately."""
         self._names_removed.update(removed)
         # No tree has an unknown name, so all addresses are those of abstracts.
-        entities_by_abstract: dict[int, set[int]] = {}
-        for entity, key in removed.items():
-            for address in self._filter.get_addresses(key).tolist():
-                entities_by_abstract.setdefault(addresses.split_address(address)[1], set()).add(entity)
-        abstracts_by_id = dict(
-            zip(entities_by_abstract, self._state.abstracts.get_many(entities_by_abstract), strict=True)
-        )
-        owners = {abstract_id: abstract.document for abstract_id, abstract in abstracts_by_id.items()}
-        documents = list(dict.fromkeys(owners.values()))
-        for document, heading_occurrences in zip(
+        all_addresses = chain.from_iterable(self._filter.get_addresses(key).tolist() for key in removed.values())
+        abstract_ids = list(dict.fromkeys(addresses.split_address(address)[1] for address in all_addresses))
+        owners = {
+            abstract_id: abstract.document
+            for abstract_id, abstract in zip(abstract_ids, self._state.abstracts.get_many(abstract_ids), strict=True)
+        }
+        self._unlink_from_headings(list(dict.fromkeys(owners.values())), removed)
+        leaf_owners = {
+            abstract_id: document for abstract_id, document in owners.items() if abstract_id < FIRST_UPPER_ABSTRACT
+        }
+        self._unlink_from_chunks(leaf_owners, removed)
+
+    def _unlink_from_headings(self, documents: Sequence[int], removed: Mapping[int, str]) -> None:
+        """Remove the mentions of ``removed`` entities in the headings of documents."""
+        for document, occurrences in zip(
             documents, self._mentions.get_heading_occurrences_many(documents), strict=True
         ):
-            remaining_headings = [occurrence for occurrence in heading_occurrences if occurrence.entity not in removed]
-            if len(remaining_headings) < len(heading_occurrences):
-                self._mentions.put_headings(document, remaining_headings)
+            remaining_occurrences = [occurrence for occurrence in occurrences if occurrence.entity not in removed]
+            if len(remaining_occurrences) < len(occurrences):
+                self._mentions.put_headings(document, remaining_occurrences)
                 self.mark_changed(document, self._state.documents.get(document).chunk_ids())
-        leaves = [abstract_id for abstract_id in entities_by_abstract if abstract_id < FIRST_UPPER_ABSTRACT]
-        chunks = [
-            chunk
-            for abstract_id in leaves
-            for chunk in range(GROUP_SIZE * abstract_id, GROUP_SIZE * abstract_id + GROUP_SIZE)
-        ]
+
+    def _unlink_from_chunks(self, leaf_owners: Mapping[int, int], removed: Mapping[int, str]) -> None:
+        """Remove the mentions of ``removed`` entities in the chunks below some leaf abstracts.
+
+        ``leaf_owners`` has the document of each leaf.
+        """
+        chunks = list(chain.from_iterable(map(self._state.abstracts.get_chunk_ids, leaf_owners)))
         for chunk, occurrences in zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
-            if removed_occurrences:
-                remaining_occurrences = self._mentions.put_chunk(
-                    chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
-                )
-                # The delta reports a name inside a removed name as a change of the chunk.
-                if any(
-                    _is_inside(occurrence, removed_occurrence)
-                    for removed_occurrence in removed_occurrences
-                    for occurrence in remaining_occurrences
-                ):
-                    self.mark_changed(owners[chunk // GROUP_SIZE], [chunk])
-                else:
-                    self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
+            if not removed_occurrences:
+                continue
+            remaining_occurrences = self._mentions.put_chunk(
+                chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
+            )
+            # The delta reports a name inside a removed name as a change of the chunk.
+            if any(
+                _is_inside(occurrence, removed_occurrence)
+                for removed_occurrence in removed_occurrences
+                for occurrence in remaining_occurrences
+            ):
+                self.mark_changed(leaf_owners[chunk // GROUP_SIZE], [chunk])
+            else:
+                self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
         """Mark chunks with unchanged texts whose facts or names changed, so structures must derive them again.
@@ -418,20 +425,7 @@ class Linker:
         """Find and link new names in the candidate chunks, and in the headings, of stored documents (by id)."""
         records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.get_outlines(candidates)
-        texts = self._state.documents.read_text_slices(
-            {
-                document: [(older_chunk.record.start, older_chunk.record.end) for older_chunk in older_chunks]
-                for document, older_chunks in candidates.items()
-            }
-        )
-        mentioned_chunks: dict[int, list[AddedChunk]] = {}
-        for document, older_chunks in candidates.items():
-            for (chunk, record, name_indexes), text in zip(older_chunks, texts[document], strict=True):
-                occurrences = new_names.find_in_text(fold(text), name_indexes)
-                if occurrences:  # otherwise the words are apart, or in a heading
-                    mentioned_chunks.setdefault(document, []).append(
-                        AddedChunk(chunk, text.encode(), record.section, occurrences)
-                    )
+        mentioned_chunks = self._find_in_chunks(candidates, new_names)
         new_mentions = {
             added_chunk.id: added_chunk.mentions
             for added_chunks in mentioned_chunks.values()
@@ -462,6 +456,26 @@ class Linker:
                 {added_chunk.id: new_mentions[added_chunk.id] for added_chunk in document_chunks}, headings
             ).items():
                 self._added_addresses.setdefault(entity, []).extend(targets)
+
+    def _find_in_chunks(
+        self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames
+    ) -> dict[int, list[AddedChunk]]:
+        """Return the candidate chunks that mention new names, with these mentions, by document."""
+        texts = self._state.documents.read_text_slices(
+            {
+                document: [(older_chunk.record.start, older_chunk.record.end) for older_chunk in older_chunks]
+                for document, older_chunks in candidates.items()
+            }
+        )
+        mentioned_chunks: dict[int, list[AddedChunk]] = {}
+        for document, older_chunks in candidates.items():
+            for (chunk, record, name_indexes), text in zip(older_chunks, texts[document], strict=True):
+                occurrences = new_names.find_in_text(fold(text), name_indexes)
+                if occurrences:  # otherwise the words are apart, or in a heading
+                    mentioned_chunks.setdefault(document, []).append(
+                        AddedChunk(chunk, text.encode(), record.section, occurrences)
+                    )
+        return mentioned_chunks
 
     def _find_mentions(self, folded: FoldedText) -> list[Mention]:
         """Return the mentions in a text, and cache the normal forms of their entities."""

@@ -96,12 +96,12 @@ class ChunkSegments:
 class _MergePlan(NamedTuple):
     """A plan for the chunks of the existing file in the next file; new chunks are added to it.
 
-    ``kept_parts`` remain as they are. The codes ``merged_rows`` of several parts are merged; ``base`` is the graph of
-    the first of them, if its links can be reused. ``coverage`` describes both. ``old_parts`` are all existing parts, to
-    fall back on if the build is cancelled.
+    The codes ``merged_rows`` of several parts are merged; ``base`` is the graph of the first of them, if its links can
+    be reused. ``coverage`` describes these and the ``unchanged_parts``. ``old_parts`` are all existing parts, to fall
+    back on if the build is cancelled.
     """
 
-    kept_parts: Sequence[FilePart] = ()
+    unchanged_parts: Sequence[FilePart] = ()
     merged_rows: Sequence[CodedRows] = ()
     base: HnswGraph | None = None
     coverage: ChangeRanges = ()
@@ -158,7 +158,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             new_rows.append(chunk_rows)
             if tools.is_cancelled():
                 break
-        file_parts = list(plan.kept_parts)
+        file_parts = list(plan.unchanged_parts)
         num_merged = sum(len(rows.labels) for rows in plan.merged_rows)
         num_new = sum(len(rows.labels) for rows in new_rows)
         if num_merged + num_new:
@@ -240,13 +240,13 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
     if old.stop >= state.counters.next_chunk and not must_rebuild:
         return None
     # Merge the new chunks with the last segments, as long as these are not much larger than the merged ones.
-    num_kept, merged_size = len(old.segments), num_new
-    while num_kept and (
-        must_rebuild or (merged_size and len(old.segments[num_kept - 1]) < _GROWTH_FACTOR * merged_size)
+    num_unchanged, merged_size = len(old.segments), num_new
+    while num_unchanged and (
+        must_rebuild or (merged_size and len(old.segments[num_unchanged - 1]) < _GROWTH_FACTOR * merged_size)
     ):
-        num_kept -= 1
-        merged_size += len(old.segments[num_kept])
-    merged_segments = old.segments[num_kept:]
+        num_unchanged -= 1
+        merged_size += len(old.segments[num_unchanged])
+    merged_segments = old.segments[num_unchanged:]
     try:
         for segment in merged_segments:
             segment.verify()
@@ -255,7 +255,7 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
     rows = [segment.rows for segment in merged_segments]
     if not must_rebuild:
         base = merged_segments[0] if merged_segments and merged_segments[0].is_linked else None
-        return _MergePlan(old.parts[:num_kept], rows, base, old.coverage, old.parts)
+        return _MergePlan(old.parts[:num_unchanged], rows, base, old.coverage, old.parts)
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
     live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
     return _MergePlan(merged_rows=live_rows, coverage=((state.counters.change, old.stop),))
