@@ -166,13 +166,13 @@ class _TranslateErrors:
 
 
 def connect(
-    store: Store | str | os.PathLike[str], *, autocommit: bool = False, timeout: float = 5.0, **options: Any
+    store: Store | str | os.PathLike[str], *, autocommit: bool = False, timeout: float | None = None, **options: Any
 ) -> StoreConnection:
     """Return a connection to the store at a path, created if it is missing, or to a new session of an open store.
 
-    ``timeout`` is how many seconds a change waits for another writer. Further ``options`` for a path are those of
-    :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``, ``durability``). Raises OperationalError
-    or ProgrammingError.
+    ``timeout`` is how many seconds a change waits for another writer (default: 5, or that of the open store). Further
+    ``options`` for a path are those of :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``,
+    ``durability``). Raises OperationalError or ProgrammingError.
     """
     from .store.opening import open_store
     from .store.store import Store
@@ -181,8 +181,13 @@ def connect(
         if isinstance(store, Store):
             if options:
                 raise errors.InputError(f"an open store takes no further options, such as {next(iter(options))}")
-            return StoreConnection(store.session(), autocommit=autocommit)
-        return StoreConnection(open_store(store, lock_timeout=timeout, **options), autocommit=autocommit)
+            session = store.session()
+            if timeout is not None:
+                session._session.lock_timeout = timeout
+            return StoreConnection(session, autocommit=autocommit)
+        if timeout is not None:
+            options["lock_timeout"] = timeout
+        return StoreConnection(open_store(store, **options), autocommit=autocommit)
 
 
 class StoreConnection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,14 @@ def test_a_writer_elsewhere_and_a_missing_store_are_operational(connect: Callabl
     reading = connect(readonly=True)
     with pytest.raises(dbapi.OperationalError, match="read-only"):
         reading.execute("DELETE DOCUMENT 'tea'")
+
+
+def test_the_timeout_of_a_connection_to_an_open_store_applies(store: kvstore.Store) -> None:
+    connection = dbapi.connect(store, timeout=0.05)
+    with store.transaction(), ThreadPoolExecutor() as threads:
+        error = threads.submit(connection.execute, "INSERT DOCUMENT 'tea' TEXT 'Tea.'").exception()
+    assert isinstance(error, dbapi.OperationalError)
+    assert "in 0.05 s" in str(error)
 
 
 def test_a_connection_may_be_a_session_of_an_open_store(store: kvstore.Store) -> None:
