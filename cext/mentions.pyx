@@ -176,7 +176,7 @@ def select_outermost_mentions(list rows not None) -> list:
             outer_end = last_start = last_end = -1
             for index in range(mentions.size()):
                 start = mentions[index].first
-                end = start - mentions[index].second.first
+                end = start - mentions[index].second.first  # minus the negative length
                 if end > outer_end or (start == last_start and end == last_end):
                     outer_end, last_start, last_end = end, start, end
                     out.push_back(mentions[index].second.second)

@@ -107,7 +107,10 @@ cdef inline Py_ssize_t _find_region(Word* word, Py_ssize_t start) noexcept:
 
 
 cdef void _mark_regions(Word* word) noexcept:
-    """Set ``r1`` and ``r2``, the starts of R1 and R2. After some prefixes, R1 begins by definition."""
+    """Set ``r1`` and ``r2``, the starts of Porter2's regions R1 and R2.
+
+    Each begins after a consonant that follows a vowel, R2 within R1. After some prefixes, R1 begins by definition.
+    """
     cdef Py_ssize_t start
     word.r1 = word.r2 = word.size
     if _has_prefix(word, b"gener", 5) or _has_prefix(word, b"inter", 5) or _has_prefix(word, b"later", 5):
