@@ -104,12 +104,7 @@ class Environment(OpenFile):
         space to begin), ReadOnlyError (no permission to write), LockTimeoutError (another process is creating or
         compacting this store), InputError.
         """
-        if durability not in DURABILITIES:
-            raise InputError(f"durability={durability!r} is unknown; use one of {', '.join(DURABILITIES)}")
-        for name, size in (("map_size", map_size), ("max_bytes", max_bytes)):
-            if size is not None and size < SMALLEST_MAP:
-                raise InputError(f"{name}={size} is too small for any store; allow at least {SMALLEST_MAP}")
-        check_lock_timeout(lock_timeout)
+        _check_options(durability, map_size, max_bytes, lock_timeout)
         directory = Path(path)
         create = create and not readonly
         try:
@@ -118,10 +113,8 @@ class Environment(OpenFile):
             # It was truncated, or another process is creating it and holds the lock until it is complete.
             with WriterLock(directory / WRITER_FILE).hold_shared(lock_timeout):
                 is_missing = is_creation_needed(directory, create=create)
-        identity = None if is_missing else get_file_identity(directory / DATA_FILE)
-        for other_environment in list(_environments):
-            if identity is not None and other_environment.identity == identity:
-                raise InputError(f"{path}: already open in this process; share that store, or close it first")
+        if not is_missing:
+            _require_not_open(path)
         size = map_size or max(MIN_MAP_BYTES, 0 if is_missing else _MAP_FACTOR * get_data_file_size(directory))
         if max_bytes is not None:
             size = min(size, max_bytes // PAGE_SIZE * PAGE_SIZE)
@@ -434,6 +427,23 @@ class Environment(OpenFile):
         """Return the current sizes of the file, the number of its last commit and the number of open snapshots."""
         with self.hold_open_briefly() as data:
             return data.statistics()
+
+
+def _check_options(durability: str, map_size: int | None, max_bytes: int | None, lock_timeout: float) -> None:
+    """Raise InputError if an option of :meth:`Environment.open` is invalid."""
+    if durability not in DURABILITIES:
+        raise InputError(f"durability={durability!r} is unknown; use one of {', '.join(DURABILITIES)}")
+    for name, size in (("map_size", map_size), ("max_bytes", max_bytes)):
+        if size is not None and size < SMALLEST_MAP:
+            raise InputError(f"{name}={size} is too small for any store; allow at least {SMALLEST_MAP}")
+    check_lock_timeout(lock_timeout)
+
+
+def _require_not_open(path: str | os.PathLike[str]) -> None:
+    """Raise InputError if this process has the store at ``path`` open."""
+    identity = get_file_identity(Path(path) / DATA_FILE)
+    if identity is not None and any(environment.identity == identity for environment in list(_environments)):
+        raise InputError(f"{path}: already open in this process; share that store, or close it first")
 
 
 def _reset_environments_in_child() -> None:
