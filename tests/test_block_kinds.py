@@ -29,3 +29,15 @@ def test_the_example_of_a_kind_is_recognized_and_split(kind: BlockKind) -> None:
 @pytest.mark.parametrize("paragraph", ["The port of\nBergen is old.", "At 9:30\nor 10:00.", "Ann: Is it high?"])
 def test_sentences_have_no_kind(paragraph: str) -> None:
     assert find_block_kind(paragraph) is None
+
+
+def test_the_names_of_columns_are_repeated_in_each_row() -> None:
+    def split_table(text: str) -> list[str]:
+        kind = find_block_kind(text)
+        assert kind is not None and kind.name == "columns"
+        return [snippet.text for snippet in kind.split(text, 0, len(text), 0)]
+
+    prices = "Boat     Crew   Fee a day\nDinghy   1      12.50\nCutter   4      80.00"
+    assert split_table(prices) == ["Boat: Dinghy; Crew: 1; Fee a day: 12.50", "Boat: Cutter; Crew: 4; Fee a day: 80.00"]
+    hours = "Monday    closed   closed\nTuesday   9-12     14-18\nFriday    9-12     14-20"
+    assert split_table(hours) == ["Monday: closed; closed", "Tuesday: 9-12; 14-18", "Friday: 9-12; 14-20"]

@@ -788,7 +788,7 @@ def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
         *((x, y, cell) for y, row in ((700, "Tower Summer Winter"), (688, "North 3.5 7.25"), (676, "South 2.7 6.5"))
           for x, cell in zip((50, 150, 250), row.split(), strict=True))
     )  # fmt: skip
-    assert one(pdf([table]), "a.pdf").text == "Tower Summer Winter\n\nNorth 3.5 7.25\n\nSouth 2.7 6.5\n"
+    assert one(pdf([table]), "a.pdf").text == "Tower   Summer   Winter\nNorth   3.5      7.25\nSouth   2.7      6.5\n"
     left = [
         f"{word} line of what stands at the left" for word in ("First", "second", "third", "fourth", "fifth", "last")
     ]
@@ -799,6 +799,24 @@ def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
         for x, text in zip((50, 320), texts, strict=True)
     ]
     assert one(pdf([place_texts(*columns)]), "a.pdf").text == " ".join(left + right) + "\n"
+
+
+def test_pdf_cells_that_are_drawn_one_by_one_are_a_row() -> None:
+    """ReportLab draws each cell as a text of its own, in a font whose widths the file need not have."""
+    rows = (("Berth", "Draft", "Fee a night"), ("East quay", "4 m", "21.50"), ("Fishing harbor", "2 m", "9.00"))
+    cells = [
+        (x, 700 - 18 * row, cell)
+        for row, texts in enumerate(rows)
+        for x, cell in zip((60, 137, 175), texts, strict=True)
+    ]
+    shown = "".join(f"BT 1 0 0 1 {x} {y} Tm /F1 10 Tf 12 TL ({cell}) Tj T* ET\n" for x, y, cell in cells)
+    shown += "BT 1 0 0 1 60 640 Tm /F1 10 Tf 12 TL (Fees are due at noon.) Tj T* ET\n"
+    assert one(pdf([shown]), "a.pdf").text == (
+        "Berth            Draft   Fee a night\n"
+        "East quay        4 m     21.50\n"
+        "Fishing harbor   2 m     9.00\n\n"
+        "Fees are due at noon.\n"
+    )
 
 
 def test_pdf_words_of_a_justified_line_are_not_glued() -> None:

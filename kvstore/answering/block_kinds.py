@@ -6,7 +6,8 @@ paragraph of sentences. :data:`BLOCK_KINDS` has one row per kind: name, rule, me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,9 @@ _COLUMN_GAP_PATTERN = compile_lazily(r"\s{2,}")
 _MAX_FIRST_COLUMN = 40
 #: The maximum distance between the starts of a column in two lines, whose texts can be aligned at their ends.
 _MAX_COLUMN_SHIFT = 3
+#: The minimum size of a table whose first line has the names of its columns.
+_MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
+_WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b", re.IGNORECASE)
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
 _MAX_NOTE_LINE = 60
 _CONTINUED_LINE_ENDS = (".", "!", "?", ",", ";", "。", "！", "？", "，", "、", "；")
@@ -84,11 +88,40 @@ def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snipp
 
 
 def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons."""
-    for snippet in split_entries(text, start, end, block):
-        first, *others = map(render_inline, _COLUMN_GAP_PATTERN.split(text[snippet.start : snippet.end].strip()))
+    """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons.
+
+    If the first line has the names of the columns, each cell follows its name instead, as in a table.
+    """
+    snippets = list(split_entries(text, start, end, block))
+    rows = [
+        list(map(render_inline, _COLUMN_GAP_PATTERN.split(text[snippet.start : snippet.end].strip())))
+        for snippet in snippets
+    ]
+    has_header = _has_header(rows)
+    for snippet, (first, *others) in zip(snippets[has_header:], rows[has_header:], strict=True):
         snippet.text = f"{first}: {'; '.join(others)}"
+        if has_header:
+            snippet.cells = " ".join([first, *others])
+            snippet.text = "; ".join(f"{name}: {cell}" for name, cell in zip(rows[0], [first, *others], strict=True))
         yield snippet
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """True if the first row has the names of the columns.
+
+    There are three rows with at least three cells each, and in one column all cells except the first have a number. A
+    weekday is no name of a column.
+    """
+    return (
+        len(rows) >= _MIN_HEADED_ROWS
+        and len(rows[0]) >= _MIN_HEADED_COLUMNS
+        and all(len(row) == len(rows[0]) for row in rows)
+        and not _WEEKDAY_PATTERN.match(rows[0][0])
+        and any(
+            [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * (len(rows) - 1)
+            for column in zip(*rows, strict=True)
+        )
+    )
 
 
 class SplitFunction(Protocol):

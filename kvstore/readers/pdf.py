@@ -1,10 +1,11 @@
 """PDF: the text layer of all pages becomes one document.
 
 In: a PDF file. Out: one document of format ``text``. Lines are joined into paragraphs, hyphenated words are restored,
-and pages are separated by a blank line. Rows of a table and entries of a list are separate paragraphs, a term is on a
-line above its definition, columns follow one another, and ligatures are expanded. Running heads and page numbers are
-dropped and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title is the one in the file's
-metadata if it is meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the pages,
+and pages are separated by a blank line. A table of three or more columns is one paragraph with a line for each
+row and aligned cells; other rows and entries of a list are separate paragraphs. A term is on a line above its
+definition, columns of text follow one another, and ligatures are expanded. Running heads and page numbers are dropped
+and reported in ``left_out``; the option ``navigation=keep`` keeps them. The title is the one in the file's metadata if
+it is meaningful, else a title at the beginning of the text. ``meta['pages']`` counts the pages,
 ``meta['pages_without_text']`` the pages that are images. A file that is damaged, locked with a password or without a
 text layer is a ReaderError, and so is a missing pypdf.
 """
@@ -12,6 +13,7 @@ text layer is a ReaderError, and so is a missing pypdf.
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +43,8 @@ _SHORT_LINE_SHARE = 0.6
 #: difference of their letter sizes, relative to the size.
 _MAX_LEADING = 1.45
 _MAX_SIZE_DIFFERENCE = 0.12
+#: The minimum number of columns of a table. A line of two pieces can be a term beside its definition.
+_MIN_COLUMNS = 3
 #: The minimum indentation that has a meaning, and the maximum offset between aligned lines, in letter heights.
 _MIN_INDENT = 0.8
 _MAX_ALIGNED_OFFSET = 0.5
@@ -182,11 +186,19 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
     steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
     leading = steps[len(steps) // 2] if steps else 0.0  # the median
+    tables = {id(rows[0]): rows for rows in _find_tables(lines)}
+    table_lines = {id(row) for rows in tables.values() for row in rows}
     paragraphs: list[str] = []
     num_lines = 0  # of the current paragraph
     for previous, line, following in zip([None, *lines], lines, [*lines[1:], None], strict=False):
+        if id(line) in table_lines:
+            paragraphs += [_render_table(tables[id(line)])] if id(line) in tables else []
+            num_lines = 1
+            continue
         separator = (
-            None if previous is None else _choose_separator(previous, line, following, num_lines, leading, usual_length)
+            None
+            if previous is None or id(previous) in table_lines
+            else _choose_separator(previous, line, following, num_lines, leading, usual_length)
         )
         if separator is None:
             paragraphs.append(line.text)
@@ -198,6 +210,38 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
         else:
             paragraphs[-1] += separator + line.text
     return "\n\n".join(paragraphs)
+
+
+def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
+    """Yield the rows of each table: consecutive lines of at least three pieces that begin at about the same places."""
+    rows: list[PageLine] = []
+    for line in lines:
+        if rows and _has_same_columns(rows[0], line):
+            rows.append(line)
+            continue
+        if len(rows) > 1:
+            yield rows
+        rows = [line] if len(line.pieces) >= _MIN_COLUMNS else []
+    if len(rows) > 1:
+        yield rows
+
+
+def _has_same_columns(row: PageLine, line: PageLine) -> bool:
+    """True if a line has as many pieces as the first row of a table, and each begins in the same column."""
+    starts = [x for x, _ in row.pieces]
+    return len(line.pieces) == len(starts) and all(
+        start - _MAX_ALIGNED_OFFSET * line.size <= x < end
+        for start, end, (x, _) in zip(starts, [*starts[1:], math.inf], line.pieces, strict=True)
+    )
+
+
+def _render_table(rows: Sequence[PageLine]) -> str:
+    """Return a table with a line for each row, and its columns aligned by spaces."""
+    cells = [[" ".join(text.split()) for _, text in row.pieces] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    )
 
 
 def _choose_separator(

@@ -182,6 +182,8 @@ def _get_codes(string: Any) -> bytes:
 
 def _read_widths(font: Any) -> _FontWidths | None:
     """Return the widths of a font, or None if its encoding is unknown or it has more than ``_MAX_WIDTHS`` widths."""
+    if font["/Subtype"] == "/Type1" and "/Widths" not in font:
+        return _get_standard_widths(str(font["/BaseFont"]).removeprefix("/"))
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
         # A Type 3 font has its own unit (9.6.5).
@@ -208,3 +210,16 @@ def _read_widths(font: Any) -> _FontWidths | None:
             index += 3
     default_width = float(descendant.get("/DW", _DEFAULT_WIDTH))
     return _FontWidths(bytes_per_code=2, widths_by_code=widths_by_code, default_width=default_width)
+
+
+def _get_standard_widths(name: str) -> _FontWidths:
+    """Return the widths of a standard font, such as Helvetica, which a file need not have (9.6.2.2).
+
+    Raises an exception if the font is no standard font, or if this version of pypdf lacks the widths.
+    """
+    from pypdf._codecs.core_font_metrics import CORE_FONT_METRICS
+
+    widths = CORE_FONT_METRICS[name].character_widths
+    characters = bytes(range(256)).decode("cp1252", "replace")
+    widths_by_code = {code: float(widths.get(character, 0)) for code, character in enumerate(characters)}
+    return _FontWidths(bytes_per_code=1, widths_by_code=widths_by_code, default_width=0.0)

@@ -33,6 +33,8 @@ _LETTER_WIDTH = 0.62
 #: characters.
 _COLUMN_GAP = 1.4
 _MIN_COLUMN_CHARACTERS = 25
+#: The minimum gap between two cells of a row, in letter heights. The spaces of justified words are narrower.
+_MIN_CELL_GAP = 1.15
 #: The maximum distance of a blank line from the line above it, in letter heights.
 _MAX_BLANK_HEIGHT = 6
 #: The difference between the numbers of letters of a shown and a reported text from which their ends do not match.
@@ -167,10 +169,11 @@ class _LineCollector:
         line = self._open_line
         separation = self._separation
         self._separation = replace(separation, ends_line=False, has_blank_line=False)
+        is_next_cell = separation.ends_line and line is not None and _is_next_cell(line, x, y, size)
         if (
             line is None
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
-            or (separation.ends_line and not _continues_line(line, x, y, size))
+            or (separation.ends_line and not (is_next_cell or _continues_line(line, x, y, size)))
         ):
             self._open_line = PageLine(x, y, size, [(x, text)], separation.has_blank_line)
             self.lines.append(self._open_line)
@@ -183,7 +186,7 @@ class _LineCollector:
             and not last_text[-1].isspace()
         ):
             last_text += " "
-        if _is_wide_gap(x - start, len(last_text.strip()), size):
+        if is_next_cell or _is_wide_gap(x - start, len(last_text.strip()), size):
             line.pieces.append((x, text))
         else:
             line.pieces[-1] = start, last_text + text
@@ -228,7 +231,17 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
         return False
     if line.end_x is None:
         return not _is_wide_gap(x - start, len(last_text.strip()), size)
-    return -_MAX_OVERLAP * size < x - line.end_x < size
+    return -_MAX_OVERLAP * size < x - line.end_x <= _MIN_CELL_GAP * size
+
+
+def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
+    """True if a text is at the height of a line, and to the right of it after a gap, such as the next cell of a row."""
+    start, last_text = line.pieces[-1]
+    if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
+        return False
+    if line.end_x is None:
+        return _is_wide_gap(x - start, len(last_text.strip()), size)
+    return x - line.end_x > _MIN_CELL_GAP * size
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
