@@ -270,3 +270,91 @@ def test_the_reader_gets_the_sentence_that_asks(harbor: kvstore.Store) -> None:
         "My cousin admires old machines and takes all of us to museums. Who built the crane of the harbor?"
     )
     assert answer.answer_span is not None and answer.answer_span.text == "Ada Quill"
+
+
+CHANGES = """# Changes
+
+All changes of the Tern compass app.
+
+## [1.4.0] - 2026-03-04
+### Added
+- Tide tables for the northern harbors.
+
+## [1.3.2](https://example.org/1.3.2) (17 January 2026)
+### Fixed
+- The needle no longer sticks in the cold.
+"""
+
+
+@pytest.mark.parametrize(("version", "date"), [("1.4.0", "2026-03-04"), ("v1.3.2", "17 January 2026"), ("1.2.9", None)])
+def test_the_heading_of_a_release_answers_when_it_was_released(
+    reader: AnswerReader, tmp_path: Path, version: str, date: str | None
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("CHANGES.md", CHANGES, format="markdown")
+        answer = store.ask(f"When was {version} released?")
+        tested = store.ask("When was 1.4.0 tested?")
+    assert (answer.answer_span and answer.answer_span.text) == date, answer.text
+    assert (answer.outcome == "answered") == (date is not None)
+    assert tested.outcome == "nearest"
+
+
+def test_a_date_in_the_title_is_shown_with_the_sentence_that_it_dates(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "# Harbor board, 9 June 2026\n\n## Crane\n\nThe board sold the crane to the yard in Alder Street."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("minutes/june.md", text, format="markdown")
+        answer = store.ask("When did they sell the crane?")
+    assert answer.text.startswith("Harbor board, 9 June 2026: The board sold the crane"), answer.text
+    assert answer.answer_span is not None and answer.answer_span.text == "9 June 2026"
+
+
+TANKS = """# Fuel tanks
+
+| Property | Value |
+|---|---|
+| Weight | 84 kg |
+| Seal | rubber |
+
+`refill_hours`
+: Time between two refills. Default: 36.
+
+`alarm_level`
+: The level of an alarm, in liters. Default: 12.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("How heavy are the fuel tanks?", "84 kg"),
+        ("What is the default of refill_hours?", "36"),
+    ],
+)
+def test_facts_in_rows_and_definitions_are_shown(
+    reader: AnswerReader, tmp_path: Path, question: str, fact: str
+) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("tanks.md", TANKS, format="markdown")
+        answer = store.ask(question)
+    assert answer.outcome == "answered" and fact in answer.text, answer.text
+
+
+def test_a_column_can_name_the_unit_of_its_numbers() -> None:
+    text = "part_no: T-5; lead_time_days: 21; price_eur: 7; phone: 31"
+    questions = ("How many days does the part take?", "What does the part cost?", "What is the phone number?")
+    kinds = [classify_question(question) for question in questions]
+    assert [kind.name for kind in kinds] == ["duration", "money", "telephone number"]
+    assert not any(kind.is_missing_in(text) for kind in kinds)
+    assert all(kind.is_missing_in("part_no: T-5; stock: 3") for kind in kinds)
+
+
+def test_a_list_in_the_context_is_shown_with_its_lead_in(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "# Harbor fund\n\nThe fund has received a donation from the bank in Quay Street.\n\n## Donors\n\n"
+        "We have received donations from:\n\n- Orrin Works\n- Petrel Steel"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("fund.md", text, format="markdown")
+        answer = store.ask("Which bank did the fund receive a donation from?")
+    assert "Quay Street" in answer.text.partition("\n")[0], answer.text
+    assert "donations from:\n- Orrin Works\n- Petrel Steel" in answer.text, answer.text

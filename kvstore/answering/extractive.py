@@ -425,7 +425,7 @@ def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
-    subject = _find_subject(passage, snippets, scorer)
+    subject = _find_subject(passage, snippets, scorer, run.answer)
     if not subject:
         return text.lstrip("\n")
     separator = "" if text.startswith("\n") else " "
@@ -452,25 +452,32 @@ def _truncate_snippet(text: str) -> str:
     return text if len(words) <= _MAX_SNIPPET_WORDS else " ".join(words[:_MAX_SNIPPET_WORDS]) + " …"
 
 
-def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer) -> str:
+def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer, answer: str) -> str:
     """Return the title and headings to display before a run, joined by ``>``; empty if it needs none.
 
     A run needs the title if its first snippet does not name its subject, and all headings if that is an item or a row:
     an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the
-    question has a term of it that the run lacks. The file name can replace a missing title.
+    question has a term of it that the run lacks, or if it has the words of the ``answer`` and the run lacks them. The
+    file name can replace a missing title.
     """
     first = snippets[0]
-    run_terms = set(list_terms(" ".join(map(render_snippet, snippets)), scorer.stem))
+    run_text = " ".join(map(render_snippet, snippets))
+    run_terms = set(list_terms(run_text, scorer.stem))
+    lacks_answer = bool(answer) and answer not in run_text
     is_entry = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
-    labels = [
-        (title, not is_self_contained),
-        *((parent, is_entry) for parent in passage.parent_headings),
-        (heading, is_entry or not (is_self_contained or title)),
-    ]
+    labels = (
+        [(title, True)]
+        if first.release is not None
+        else [
+            (title, not is_self_contained),
+            *((parent, is_entry) for parent in passage.parent_headings),
+            (heading, is_entry or not (is_self_contained or title)),
+        ]
+    )
     for part, is_needed in labels:
         part_terms = set(list_terms(part, scorer.stem))
         is_asked_for = any(term in scorer.rarities for term in part_terms - run_terms)
@@ -478,7 +485,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
             part
             and count_written_words(part) <= _MAX_LABEL_WORDS
             and not part_terms <= run_terms
-            and (is_needed or is_asked_for)
+            and (is_needed or is_asked_for or (lacks_answer and answer in part))
         ):
             parts.append(part)
     if not title:

@@ -33,6 +33,7 @@ from .snippets import (
     split_code,
     split_fields,
     split_prose,
+    split_release,
     split_table,
     strip_item_marker,
 )
@@ -62,6 +63,8 @@ _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of content
 _RUN_IN_HEADING_PATTERN = compile_lazily(
     r"(?:(?:[-*+•]|\d+[.)])[ \t]+)?\*\*(?P<title>[^*\n]{1,80}?)(?:[.!]\*\*|\*\*\.)\s+(?=\S)"
 )
+#: A term, and its definition on the line below.
+_DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t]+\S")
 #: Lines of Markdown that define the targets of links, and show nothing.
 _LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
 #: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.
@@ -262,6 +265,9 @@ def split_snippets(
         elif open_question is not None and open_question.kind == "table" and open_question is not previous:
             open_question = None  # only the next message answers a message
         snippet.section = section
+        if snippet.release is not None:
+            yield snippet
+            continue
         snippet.heading = section_heading if open_question in (None, snippet) else open_question.text
         snippet.num_words = count_written_words(snippet.text)
         is_synopsis = section_heading.lower() in _SYNOPSIS_HEADINGS
@@ -328,7 +334,9 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
         if part.kind == "heading":
             term = ""
             title, _, _ = text[start:end].partition("\n")  # without an underline
-            yield SnippetHeading(render_inline(title).lstrip("# "))
+            heading = render_inline(title).lstrip("# ")
+            yield SnippetHeading(heading)
+            yield from split_release(heading, start, end, block_index)
         elif _LINK_DEFINITIONS_PATTERN.fullmatch(text, start, end):
             continue
         elif part.kind == "code":
@@ -339,6 +347,9 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
             yield from block_kind.split(text, start, end, block_index)
         else:
             own_term = render_inline(strip_item_marker(text[start : part.term_end])) if part.term_end > start else ""
+            definition = _DEFINITION_PATTERN.match(text, start, end)
+            if definition is not None and not own_term:
+                own_term = render_inline(definition["term"])
             run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
             if run_in_heading is not None:
                 own_term, start = render_inline(run_in_heading["title"]), run_in_heading.end()

@@ -14,7 +14,15 @@ from ..text.blocks import Block, is_lead_in, is_mail_header, parse_blocks
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS
 from .block_kinds import FIELD_PATTERN, LINE_LIST, find_block_kind
-from .snippets import Snippet, SnippetHeading, render_inline, split_code, split_mail_header, split_prose
+from .snippets import (
+    Snippet,
+    SnippetHeading,
+    render_inline,
+    split_code,
+    split_mail_header,
+    split_prose,
+    split_release,
+)
 
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: A speaker before a turn, or a term before its definition.
@@ -56,6 +64,7 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
         if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
             term, term_indent, lead_in_indent = "", 0, None
             yield SnippetHeading(block.title)
+            yield from split_release(block.title, start, block.end, block_index)
             continue
         paragraph = text[start : block.end]
         indent = start - (text.rfind("\n", 0, start) + 1)

@@ -31,6 +31,13 @@ _LENGTH_UNITS = (
     "[mk]m|[mcd]?m|ft|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|inch(?:es)?|pages?|words?|characters?|tokens?"
 )
 _AMOUNT = rf"(?:\d[\d.,]*|\b(?:an?|one|{_NUMBERS}))"
+
+
+def _build_unit_name(units: str) -> str:
+    """Return a pattern for a number in a column or field whose name has its unit, such as ``Duration (weeks): 3``."""
+    return rf"(?<![^\W_])(?:{units})(?![^\W_])[^:;.\d]{{0,12}}: ?[^\w:;\s]?\d"
+
+
 _CAPITALIZED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
 _KIND_PATTERNS = {
@@ -49,14 +56,17 @@ _KIND_PATTERNS = {
         rf"\d ?(?:%|per ?cent\b)"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
-        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)",
+        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_unit_name(_CURRENCIES)}",
         re.IGNORECASE,
     ),
     "duration": compile_lazily(
-        rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b", re.IGNORECASE
+        rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b"
+        rf"|{_build_unit_name(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
+        re.IGNORECASE,
     ),
     "percentage": compile_lazily(
-        r"\d ?%|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
+        rf"\d ?%|{_build_unit_name('%|per ?cent')}"
+        r"|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
         re.IGNORECASE,
     ),
     "frequency": compile_lazily(
@@ -69,6 +79,7 @@ _KIND_PATTERNS = {
     ),
     "telephone number": compile_lazily(
         r"(?:tel|phone|fax|mobile|call|ring|dial)[a-z]*\.?:?(?: us| me)?(?: at| on| under)? ?[+(]?\d[\d ()/.-]{3,}\d"
+        r"|\b(?:tele)?(?:phone|tel|extension|ext)\b[^:\d]{0,10}:? ?\d{2}"
         r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b",
         re.IGNORECASE,
     ),
@@ -122,7 +133,7 @@ _QUESTION_PATTERNS = (
     ("percentage", _build_noun_pattern("percentage share proportion fraction") + r"|\bhow many per ?cent\b"),
     ("duration", rf"\bhow long\b|\bhow many (?:[\w-]+ )?(?:{_TIME_UNITS})\b"),
     ("frequency", r"\bhow often\b"),
-    ("number", r"\bhow (?:many|much|old|far|large|big|tall|high|fast|deep|wide)\b"),
+    ("number", r"\bhow (?:many|much|old|far|large|big|tall|high|fast|deep|wide|heavy|loud|hot|cold|thick)\b"),
     ("number", _build_noun_pattern("number amount size population age limit")),
     ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
     ("time", _build_noun_pattern("year date day month time century decade hour")),
@@ -169,6 +180,13 @@ _DEFINITION_PATTERN = compile_lazily(
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
     re.IGNORECASE | re.VERBOSE,
 )
+#: The nouns of the qualities that "how" and an adjective ask for, which a table names instead of the adjective.
+_QUALITIES = {
+    "heavy": "weight", "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth",
+    "thick": "thickness", "fast": "speed", "loud": "noise", "hot": "temperature", "cold": "temperature", "old": "age",
+    "far": "distance", "big": "size", "large": "size",
+}  # fmt: skip
+_QUALITY_PATTERN = compile_lazily(rf"\bhow ({'|'.join(_QUALITIES)})\b", re.IGNORECASE)
 #: The maximum number of words of a subject to explain.
 _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
@@ -241,6 +259,16 @@ class ForeignQuestionKind(QuestionKind):
         if self.language_words and self.name != "reason":
             known_words |= self.language_words.function_words
         return not known_words.issuperset(_WORD_PATTERN.findall(match_text.lower()))
+
+
+def find_quality(question: str) -> str | None:
+    """Return the noun of the quality that a question asks for, or None.
+
+    >>> find_quality("How heavy is the anchor?"), find_quality("How many anchors are heavy?")
+    ('weight', None)
+    """
+    match = _QUALITY_PATTERN.search(question)
+    return None if match is None else _QUALITIES[match[1].lower()]
 
 
 def find_asking_sentence(question: str) -> str:

@@ -28,7 +28,7 @@ from ..text.words import (
 )
 
 #: Options, numbers with separators (2,500; 3.5; 10:30), words, and marks.
-_PIECE_PATTERN = compile_lazily(r"(?<![\w-])--?[^\W\d][\w-]+|(?<!\w)\d+(?:[.,:/]\d+)+(?!\w)|\w(?:[\w'’-]*\w)?|[^\w\s]")
+_PIECE_PATTERN = compile_lazily(r"(?<![\w-])--?[^\W\d][\w-]+|(?<!\w)v?\d+(?:[.,:/]\d+)+(?!\w)|\w(?:[\w'’-]*\w)?|[^\w\s]")
 _POSSESSIVE_PATTERN = compile_lazily(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
 _TOKEN_PATTERN = compile_lazily(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")

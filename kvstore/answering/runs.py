@@ -35,12 +35,16 @@ SnippetPosition = tuple[int, int]
 
 @frozen_dataclass
 class Run:
-    """Snippets ``first`` to ``last`` of the passage with the index ``passage``, and the highest of their scores."""
+    """Snippets ``first`` to ``last`` of the passage with the index ``passage``, and the highest of their scores.
+
+    ``answer`` has the words that answer, if they are known. A title or heading with them is displayed.
+    """
 
     passage: int
     first: int
     last: int
     score: float
+    answer: str = ""
 
 
 def select_runs(

@@ -63,6 +63,17 @@ _QUESTION_ENTRY_PATTERN = compile_lazily(
     r"|[^:\n]{0,60}: (?:who|whose|what|which|where|when|why|how|(?:(?:has|does|did|is|can) )?any(?:one|body))\b",
     re.IGNORECASE | re.DOTALL,
 )
+#: A heading of a list of changes: a version and its date, and at most the name of the product.
+_RELEASE_PATTERN = compile_lazily(
+    r"\W*(?:[^\W\d][\w-]*\.? ){0,3}(?:v|version |release )?(?P<version>\d+(?:\.\d+)+[\w.+-]*)\W{1,4}(?:released )?"
+    r"(?P<date>\d{4}-\d\d-\d\d|\d{1,2}\.? [^\W\d_]{3,9}\.?,? \d{4}|[^\W\d_]{3,9}\.? \d{1,2},? \d{4})\W*",
+    re.IGNORECASE,
+)
+#: A question for the date of a release. The answer reader takes that date for the answer to many other questions.
+_RELEASE_QUESTION_PATTERN = compile_lazily(
+    r"(?=.*\b(?:when|date|day|month|year)\b).*\b(?:releas|publi(?:sh|cation)|launch|issue|ship|c[ao]me out)",
+    re.IGNORECASE,
+)
 #: The maximum number of lines in one piece of code.
 _MAX_CODE_LINES = 8
 
@@ -77,7 +88,8 @@ class Snippet:
     of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``: it needs the snippet
     before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
     ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its
-    position, if any, and ``ordinal`` that of its chunk then. ``num_words`` is its length.
+    position, if any, and ``ordinal`` that of its chunk then. ``num_words`` is its length. ``release`` is the release
+    that the snippet dates if it is a heading.
     """
 
     start: int
@@ -98,12 +110,46 @@ class Snippet:
     hit: Hit | None = None
     ordinal: int = 0
     num_words: int = 0
+    release: Release | None = None
+
+
+class Release(NamedTuple):
+    """A version and its date, as a heading of a list of changes has them."""
+
+    version: str
+    date: str
+
+    @property
+    def sentence(self) -> str:
+        """The heading as a sentence, for the answer reader, which was trained on sentences."""
+        return f"Version {self.version} was released on {self.date}."
+
+    def is_asked_for_in(self, question: str) -> bool:
+        """True if a question asks when this version was released.
+
+        >>> release = Release("2.4.0", "2026-02-03")
+        >>> questions = ("When was v2.4.0 published?", "When was 2.4 released?", "When was 2.4.0 tested?")
+        >>> [release.is_asked_for_in(question) for question in questions]
+        [True, False, False]
+        """
+        version = re.search(rf"(?<![\w.])v?{re.escape(self.version)}(?!\w|\.\d)", question, re.IGNORECASE)
+        return version is not None and _RELEASE_QUESTION_PATTERN.match(question) is not None
 
 
 class SnippetHeading(NamedTuple):
     """A heading between snippets."""
 
     title: str
+
+
+def find_release(heading: str) -> Release | None:
+    """Return the release that a heading dates, or None.
+
+    >>> find_release("[2.4.0] - 2026-02-03"), find_release("Tern v2.4 (3 May 2026)"), find_release("Rules 2.4")
+    (Release(version='2.4.0', date='2026-02-03'), Release(version='2.4', date='3 May 2026'), None)
+    """
+    match = _RELEASE_PATTERN.fullmatch(heading)
+    return None if match is None else Release(match["version"], match["date"])
 
 
 def render_inline(piece: str) -> str:
@@ -305,3 +351,13 @@ def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[S
         is_subject = displayed.lower().startswith("subject:")
         field_end = field_start + len(text[field_start:next_start].rstrip())
         yield Snippet(field_start, field_end, displayed, "table", block, is_selectable=not is_subject)
+
+
+def split_release(heading: str, start: int, end: int, block: int) -> Iterator[Snippet]:
+    """Yield the heading as a snippet if it dates a release; it answers only a question about the date of that release.
+
+    It is displayed like a table row.
+    """
+    release = find_release(heading)
+    if release is not None:
+        yield Snippet(start, end, heading, "table", block, is_selectable=False, num_words=2, release=release)

@@ -56,19 +56,23 @@ def extract_reader_answer(
     passage_index, index = best.position
     snippets = reading.passages[passage_index].snippets
     index = _find_answering_item(snippets, index, best.answer, evidence.question)
-    run = Run(passage_index, *_find_display_span(snippets, index, evidence.question), best.score)
+    run = Run(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
     runs = [run]
     num_words = sum(snippet.num_words for snippet in snippets[run.first : run.last + 1])
     displayed_positions = {(passage_index, snippet_index) for snippet_index in range(run.first, run.last + 1)}
     for position in _list_context(reading):
         if len(runs) > max_context:
             break
-        snippet = reading.passages[position[0]].snippets[position[1]]
-        fits_limit = num_words + snippet.num_words <= max_words
-        if snippet.hit is not None and position not in displayed_positions and fits_limit:
-            displayed_positions.add(position)
-            num_words += snippet.num_words
-            runs.append(_make_single_run(position, best.score))
+        context_run = _make_context_run(reading.passages, position, best.score)
+        context_snippets = reading.passages[context_run.passage].snippets[context_run.first : context_run.last + 1]
+        num_added = sum(snippet.num_words for snippet in context_snippets)
+        fits_limit = num_words + num_added <= max_words
+        if context_snippets[0].hit is not None and position not in displayed_positions and fits_limit:
+            displayed_positions |= {
+                (context_run.passage, snippet_index) for snippet_index in range(context_run.first, context_run.last + 1)
+            }
+            num_words += num_added
+            runs.append(context_run)
     text, citations = render_runs(reading.passages, runs, scorer)
     # One of the lines about the question's entities is enough for a short answer.
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
@@ -109,7 +113,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
             if first == index and _refers_to_previous(passage.snippets, index):
                 is_shown = _get_snippet_id(passage, index - 1) in citation_places
                 first = index if is_shown else index - 1
-            run = Run(passage_index, first, last, best.score)
+            run = Run(passage_index, first, last, best.score, best.answer)
             paragraph, (citation,) = render_runs(part.reading.passages, [run], part.scorer, len(citations) + 1)
             citation_places[sentence] = (citation.number, len(text) + len(separator))
             text += separator + paragraph
@@ -129,6 +133,14 @@ def _make_single_run(position: SnippetPosition, score: float) -> Run:
     """Return the run of a single snippet."""
     passage_index, index = position
     return Run(passage_index, index, index, score)
+
+
+def _make_context_run(passages: Sequence[Passage], position: SnippetPosition, score: float) -> Run:
+    """Return the run of a sentence of context: the sentence, with the list that it introduces if it is a lead-in."""
+    passage_index, index = position
+    snippets = passages[passage_index].snippets
+    last = find_required_span(snippets, index)[1] if snippets[index].is_lead_in else index
+    return Run(passage_index, index, last, score)
 
 
 def _list_context(reading: PassageReading) -> list[SnippetPosition]:

@@ -13,7 +13,7 @@ question asks for.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,11 +23,18 @@ from ...retrieval.dense_search import compute_cosines, rank_by_vector
 from ...retrieval.evidence import Hit
 from ...retrieval.query import Query, evidence_of
 from ...structures.ranking import Ranking, best
+from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms
 from ..answer_span import Verdict
 from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates, render_snippet
 from ..passages import Passage
-from ..question_kinds import QuestionKind, classify_question, find_asking_sentence, is_yes_no_question
+from ..question_kinds import (
+    QuestionKind,
+    classify_question,
+    find_asking_sentence,
+    find_quality,
+    is_yes_no_question,
+)
 from ..runs import SnippetPosition, find_required_span
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
@@ -42,6 +49,8 @@ MAX_WINDOWS = 16
 #: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
 #: without what the question asks for. A term in the snippet itself has weight 1.
 _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
+#: The name of a field that is written with underscores.
+_FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
@@ -133,12 +142,15 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
     def is_missing_in(snippets: Sequence[Snippet], index: int) -> bool:
         """True if a snippet, with the block that it introduces, lacks what the question asks for.
 
-        A row of a table is about the things in its cells: one of them must have a term of the question.
+        A row of a table is about the things in its cells: one of them must have a term of the question, or name the
+        quality that it asks for.
         """
         snippet = snippets[index]
-        is_other_row = bool(snippet.cells) and not list_question_terms(f"{snippet.label} {snippet.cells}")
+        is_named = quality is not None and quality in snippet.cells.lower()
+        is_other_row = bool(snippet.cells) and not (is_named or list_question_terms(f"{snippet.label} {snippet.cells}"))
         return is_other_row or kind.is_missing_in(_render_with_block(snippets, index))
 
+    quality = find_quality(scorer.question)
     numbers = frozenset(find_reference_numbers(scorer.question))
     # Each candidate, with True if it lacks what the question asks for.
     candidates = {
@@ -146,6 +158,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
         for passage_index, index in list_candidates(passages)
         if not passages[passage_index].snippets[index].is_question
     }
+    candidates |= dict.fromkeys(_list_releases(passages, scorer.question), False)
     scores = {position: estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
@@ -156,14 +169,24 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
     return list(windows.values())
 
 
+def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
+    """Yield the positions of the headings within hits that date the release that the question asks for."""
+    for passage_index, passage in enumerate(passages):
+        for index, snippet in enumerate(passage.snippets):
+            if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(question):
+                yield passage_index, index
+
+
 def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the text of the window of a snippet, and the character offset at which the snippet begins in it.
 
     The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
-    it has one of the reference ``numbers`` of the question.
+    it has one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
     """
     snippets = passage.snippets
     snippet = snippets[index]
+    if snippet.release is not None:
+        return snippet.release.sentence, 0
     name = PurePosixPath(passage.document).stem
     document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
     labels = [document_name, *passage.list_labels(index)]
@@ -245,7 +268,7 @@ MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
 class SnippetReading(NamedTuple):
     """A snippet that was read: its score, the reader's ``logit`` that it answers, and the ``rule_score``.
 
-    ``answer`` has the words of the snippet that answer; it is empty if these words are before the snippet.
+    ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
     ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
     money. ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and
     heading.
@@ -331,9 +354,8 @@ def read_passages(
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
-    for window, reading in zip(windows, reader.read(question, [window.text for window in windows]), strict=True):
-        # An answer in the title or heading is no part of the snippet.
-        answer = window.text[reading.start : reading.end] if reading.start >= window.offset else ""
+    texts = [_separate_name_words(window.text, question) for window in windows]
+    for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
         readings.append(
             SnippetReading(
@@ -344,7 +366,7 @@ def read_passages(
                 logit=reading.logit,
                 rule_score=rule_score,
                 is_kind_missing=window.is_kind_missing,
-                answer=answer,
+                answer=window.text[reading.start : reading.end],
                 coverage=scorer.compute_coverage(window.text),
             )
         )
@@ -354,6 +376,14 @@ def read_passages(
     best_window = next(window for window in windows if window.position == readings[0].position)
     logit_in_context = _compute_logit_in_context(reader, question, best_window, passages, readings[0].logit)
     return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, logit_in_context)
+
+
+def _separate_name_words(text: str, question: str) -> str:
+    """Return the text of a window with spaces in the names of its fields, such as ``unit price: 5`` for ``unit_price``.
+
+    The reader was trained on sentences. A name that the question has is unchanged. The length is unchanged.
+    """
+    return _FIELD_NAME_PATTERN.sub(lambda name: name[0] if name[0] in question else name[0].replace("_", " "), text)
 
 
 def _compute_logit_in_context(
