@@ -27,8 +27,10 @@ from ..text.words import (
     split_written_words,
 )
 
-#: Options, numbers with separators (2,500; 3.5; 10:30), words, and marks.
-_PIECE_PATTERN = compile_lazily(r"(?<![\w-])--?[^\W\d][\w-]+|(?<!\w)v?\d+(?:[.,:/]\d+)+(?!\w)|\w(?:[\w'’-]*\w)?|[^\w\s]")
+#: Options, numbers with separators (2,500; 3.5; 10:30; v1.2), words, and marks.
+_PIECE_PATTERN = compile_lazily(
+    r"(?<![\w-])--?[^\W\d][\w-]+|(?<!\w)v?\d+(?:[.,:/]\d+)+(?!\w)|\w(?:[\w'’-]*\w)?|[^\w\s]"
+)
 _POSSESSIVE_PATTERN = compile_lazily(r"['’]s\Z")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
 _TOKEN_PATTERN = compile_lazily(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
