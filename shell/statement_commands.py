@@ -265,8 +265,9 @@ def ask(
     with open_store_at(store, readonly=True) as opened_store:
         # The errors of count show the condition as the user typed it.
         with blame_options(StatementError):
-            for strategy in () if using is None else using.split(","):
-                opened_store.describe_strategy(strategy.strip())
+            if using is not None:
+                for strategy in using.split(","):
+                    opened_store.describe_strategy(strategy.strip())
             has_documents = where is None or opened_store.count(where, parameter_values)
         if not has_documents:
             report_message("warning: no document satisfies the condition of --where")

@@ -140,19 +140,19 @@ class Builder:
             return ", ".join(self._build_value(child) for child in tree.children if isinstance(child, Tree))
         child = tree.children[0]
         if isinstance(child, Tree):
-            if tree.data in _NULL_VALUES and self._is_null(child):
+            if tree.data in _NULL_VALUES and not self._has_value(child):
                 return _NULL_VALUES[tree.data]
             value = self._build_value(child)
             return value.lower() if tree.data == "other_format" else value
         return str(child) if child.type == "CONDITION" else child.lower()
 
-    def _is_null(self, tree: Tree[Terminal]) -> bool:
-        """True if a value is NULL or a parameter whose value is None."""
+    def _has_value(self, tree: Tree[Terminal]) -> bool:
+        """True unless a value is NULL, as a keyword or as a parameter."""
         if tree.data == "null":
-            return True
+            return False
         (terminal,) = tree.children
         assert isinstance(terminal, Terminal)
-        return terminal.type == "PARAMETER" and self._parameters[_get_offset(terminal)].value is None
+        return terminal.type != "PARAMETER" or self._parameters[_get_offset(terminal)].value is not None
 
     def _build_options(self, tree: Tree[Terminal]) -> dict[str, Value]:
         """Return the options of ``WITH (name = value, ...)``."""
