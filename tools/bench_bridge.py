@@ -55,7 +55,7 @@ Matrix = npt.NDArray[np.float32]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
     """Compare the times of bridge and of exact dense search on the same questions, for each number of copies."""
-    questions = load(data, None)
+    questions = load(data)
     passages, question_vectors = load_or_compute_vectors(questions, embedder, cache)
     rows = []
     for num_copies in copies:

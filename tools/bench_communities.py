@@ -82,7 +82,7 @@ def main(
         folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
         for path in data:
-            questions = load(path, None)
+            questions = load(path)
             if copies is not None:
                 with open_store_of_copies(
                     folder / f"{questions.name}-{copies}", path, copies, embedder, cache
@@ -235,7 +235,7 @@ def open_store_of_copies(
     path: Path, data: str, copies: int, embedder: str, cache: Path | None
 ) -> Iterator[kvstore.Store]:
     """Open a store of copies of a question set with precomputed vectors; fill it if it is new."""
-    questions = load(data, None)
+    questions = load(data)
     passages, _ = load_or_compute_vectors(questions, embedder, cache)
     with kvstore.open(path, embedder=f"none:{passages.shape[1]}", settings={"language": "rules"}) as store:
         if not store.statistics()["documents"]:

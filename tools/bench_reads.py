@@ -53,7 +53,7 @@ def main(
     as_json: bool,
 ) -> None:
     """Measure how often strategies read, and print a row for each."""
-    question_set = load(data, None)
+    question_set = load(data)
     with tempfile.TemporaryDirectory() as scratch:
         path = store_folder or Path(scratch) / "store"
         with kvstore.open(path, embedder=embedder, settings={"language": language}) as store:

@@ -62,7 +62,7 @@ def main(
         path = store_folder or Path(scratch) / "store"
         with kvstore.open(path) if use_existing else kvstore.open(path, embedder=embedder) as store:
             if data is not None:
-                fill_store(store, load(data, None), triples=False, log=lambda line: click.echo(line, err=True))
+                fill_store(store, load(data), triples=False, log=lambda line: click.echo(line, err=True))
             rows = [measure_index(store, kind, trials) for kind in kinds]
     if as_json:
         print(json.dumps({"rows": rows}))

@@ -117,7 +117,7 @@ def main(
     as_json: bool,
 ) -> None:
     """Fit the weights of the confidence, and measure them on other questions."""
-    sets = [load(path, None) for path in data]
+    sets = [load(path) for path in data]
     passage_sets = [questions for questions in sets if not questions.details]
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stores:
         folder = store_folder or Path(scratch)

@@ -46,7 +46,7 @@ def main(
 ) -> None:
     """Measure every option of the strategies on each question set, and print a row for each value."""
     for folder in folders:
-        question_set = load(folder, None)
+        question_set = load(folder)
         with tempfile.TemporaryDirectory() as scratch:
             path = (stores_folder or Path(scratch)) / question_set.name.replace(":", "-")
             with kvstore.open(path) as store:

@@ -44,7 +44,7 @@ def main(
     """Compare the answers of stores that were filled with the same passages in different orders."""
     rows: list[dict[str, Any]] = []
     for path in data:
-        questions = load(path, None)
+        questions = load(path)
         answers_by_strategy: dict[str, list[list[Answers]]] = {name: [] for name in strategy}
         for order in range(orders):
             with tempfile.TemporaryDirectory() as folder:

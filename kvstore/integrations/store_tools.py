@@ -161,7 +161,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
-        """Return an answer with its citations."""
+        """Return an answer with its outcome and citations."""
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)

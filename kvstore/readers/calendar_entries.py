@@ -38,7 +38,7 @@ _MARKUP_PATTERN = re.compile(r"</?(?:p|br|div|span|a|b|i|u|ul|ol|li|html|body|ta
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield a document for each entry."""
+    """Yield a document for each appointment, task or note."""
     calendars = [
         component
         for component in parse_components(stream.read(), origin.name, options.encoding)

@@ -163,7 +163,7 @@ class PageSurvey:
         open_elements: list[_OpenElement] = []
         node = root.child
         while node is not None or open_elements:
-            if node is None:
+            if node is None:  # the innermost open element ends
                 (
                     element,
                     tag,
@@ -221,7 +221,7 @@ class PageSurvey:
                 length = len((node.attributes.get("alt") or "").strip())
                 text_length += length
                 linked_length += length if in_link else 0
-            elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:
+            elif tag[:1].isalpha() and tag not in _UNCOUNTED_TAGS:  # an element begins
                 element_id = node.mem_id
                 tracked_tag = tag if tag in _TRACKED_TAGS else ""
                 open_elements.append(

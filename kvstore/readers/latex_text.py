@@ -200,6 +200,7 @@ class _LatexText(LatexCursor):
                       "DeclareRobustCommand", "NewDocumentCommand"):  # fmt: skip
             self._read_definition(name)
         elif name in ("newenvironment", "renewenvironment", "newenvironment*"):
+            # The name, the number of arguments, the default of the first one, the beginning and the end are skipped.
             self._read_argument()
             self._read_option()
             self._read_option()
@@ -222,7 +223,7 @@ class _LatexText(LatexCursor):
         elif name in ("caption", "caption*", "subcaption", "captionof"):
             self._read_option()
             if name == "captionof":
-                self._read_argument()
+                self._read_argument()  # the kind of the captioned object
             self._add_blocks(*self._parse_inner(self._read_argument()))
         elif name in ("verb", "verb*", "lstinline", "mintinline"):
             self._read_verbatim(name)
@@ -236,7 +237,7 @@ class _LatexText(LatexCursor):
         elif name in PARAGRAPH_COMMANDS or name == "item":  # outside a list
             self._flush_paragraph()
         elif name == "hline":
-            pass
+            pass  # a rule of a table
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
             self._inline.break_line()
         elif name in EMPHASIS_COMMANDS:
@@ -265,7 +266,7 @@ class _LatexText(LatexCursor):
         elif name == "xspace":
             if self._text[self._offset : self._offset + 1].isalpha():
                 self._inline.add_text(" ")
-        elif name == "iffalse":
+        elif name == "iffalse":  # begins a part that is not printed
             end = self._text.find("\\fi", self._offset)
             self._offset = end + 3 if end >= 0 else len(self._text)
         else:

@@ -158,7 +158,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item | EnclosedFile]:
-    """Yield each message and its attachments."""
+    """Yield each message and its attachments; an invalid message is a ReadFailure.
+
+    A line ``From …`` after a blank line begins a message if it contains a time or a header follows it.
+    """
     first_line = stream.readline(1 << 16)
     if not first_line.removeprefix(BOM_UTF8).strip():
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
@@ -169,7 +172,7 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         lines: list[bytes] = []
         num_bytes = 0
         at_end = True
-        is_blank = False
+        is_blank = False  # True if the previous line is blank
         while line := stream.readline() if next_line is None else next_line:
             next_line = None
             if is_blank and _FROM_LINE_PATTERN.match(line):

@@ -142,27 +142,27 @@ class MdocInterpreter:
         elif macro in _CLOSING:
             self.open_tags -= macro == "Xc" and self.open_tags > 0
             output.add(arguments.pop(0) if macro == "Ec" and arguments else _CLOSING[macro], join_before=macro != "Xc")
-        elif macro == "Fl":
+        elif macro == "Fl":  # command-line flags
             if not arguments:
                 self._add_piece("-", output, join_after=end < line_end and tokens[end] in ("Fl", "Ns"))
             arguments = [
                 "-" + token if token not in _OPENING_PUNCTUATION and token != "|" else token for token in arguments
             ]
-        elif macro == "Nm":
+        elif macro == "Nm":  # the documented name
             if defines_name and arguments and not self.name:
                 self.name = arguments[0]
             arguments = arguments or [self.name]
-        elif macro == "Xr":
+        elif macro == "Xr":  # a reference to another page
             output.add(arguments[0] + (f"({arguments[1]})" if len(arguments) > 1 else "") if arguments else "")
             arguments = arguments[2:]
-        elif macro == "Ap":
+        elif macro == "Ap":  # an apostrophe
             output.add("'", join_before=True, join_after=True)
-        elif macro == "Ns":
+        elif macro == "Ns":  # no space
             output.add("", join_before=True)
-        elif macro == "Pf":
+        elif macro == "Pf":  # a prefix
             output.add(arguments[0] if arguments else "", join_after=True)
             arguments = arguments[1:]
-        elif macro == "Sm":
+        elif macro == "Sm":  # spaces on or off
             self._is_spaced = arguments[0] != "off" if arguments else not self._is_spaced
             self._is_first_unspaced = not self._is_spaced
             arguments = arguments[1:]
@@ -170,21 +170,20 @@ class MdocInterpreter:
             version = arguments.pop(0) if arguments else ""
             name = _SYSTEMS[macro]
             output.add(f"{version}{name}" if macro == "Bx" else f"{name} {version}".strip())
-        elif macro == "St":
+        elif macro == "St":  # a standard
             output.add(" ".join(_STANDARDS.get(token, token.lstrip("-")) for token in arguments))
             arguments = []
-        elif macro in ("Lk", "Mt"):
-            if macro == "Lk" and len(arguments) > 1:
-                output.add(" ".join(arguments[1:]))
-                arguments = [f"<{arguments[0]}>"]
-        elif macro == "In":
+        elif macro == "Lk" and len(arguments) > 1:  # a link with a text
+            output.add(" ".join(arguments[1:]))
+            arguments = [f"<{arguments[0]}>"]
+        elif macro == "In":  # an include file
             arguments = [f"<{token}>" for token in arguments]
-        elif macro in ("Fn", "Fo"):
+        elif macro in ("Fn", "Fo"):  # a function, in one line or until Fc
             name, *parameters = arguments or [""]
             self._argument_number = int(macro == "Fo")
             output.add(f"{name}(" + ("" if macro == "Fo" else ", ".join(parameters) + ")"), join_after=macro == "Fo")
             arguments = []
-        elif macro == "Fa" and self._argument_number:
+        elif macro == "Fa" and self._argument_number:  # an argument of the function
             output.add((", " if self._argument_number > 1 else "") + ", ".join(arguments), join_before=True)
             self._argument_number += 1
             arguments = []
@@ -194,15 +193,15 @@ class MdocInterpreter:
         elif macro in ("Ex", "Rv"):
             output.add(self._format_standard_sentence(macro, [token for token in arguments if token != "-std"]))
             arguments = []
-        elif macro == "Nd":
+        elif macro == "Nd":  # before the description of the name
             output.add("—")
         elif macro == "Ar" and not arguments:
             arguments = ["file", "..."]
-        elif macro == "An":
+        elif macro == "An":  # an author
             arguments = [token for token in arguments if token not in ("-split", "-nosplit")]
         elif macro in ("Bt", "Ud"):
             output.add("is currently in beta test." if macro == "Bt" else "currently under development.")
-        elif macro in ("Bk", "Ek", "Db", "Tg", "Es"):
+        elif macro in ("Bk", "Ek", "Db", "Tg", "Es"):  # layout and markup without text
             arguments = []
         for token in arguments:
             self._add_word(token, output)

@@ -14,7 +14,7 @@ from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, SkippedPart
 from .scalars import parse_number
-from .xml_tree import collapse_whitespace, get_local_name, get_text
+from .xml_tree import collapse_whitespace, get_local_name, get_text, strip_namespace
 
 #: The maximum number of characters of data, as for JSON; larger files are not meant for human readers.
 _MAX_DATA_CHARACTERS = 1_000_000
@@ -60,7 +60,7 @@ def _build_record(record: Element, default_key: str) -> RawDocument:
     identifier = next((fields[name] for name in ("id", "key") if fields.get(name)), "")
     title = next((fields[name] for name in ("title", "name") if fields.get(name)), "")
     meta: dict[str, JSON] = {
-        name.rpartition("}")[2]: parse_number(value)
+        strip_namespace(name): parse_number(value)
         for name, value in fields.items()
         if value and len(value) <= _MAX_META_CHARACTERS
     }
@@ -78,7 +78,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
     """
     blocks: list[MarkdownBlock] = []
     items: list[tuple[str, list[MarkdownBlock]]] = [
-        ("-", [MarkdownBlock("paragraph", f"{name.rpartition('}')[2]}: {collapse_whitespace(value)}")])
+        ("-", [MarkdownBlock("paragraph", f"{strip_namespace(name)}: {collapse_whitespace(value)}")])
         for name, value in element.attrib.items()
         if value.strip() and not name.endswith(("}schemaLocation", "}space"))
     ]
@@ -96,7 +96,7 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
         is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
         if not len(child) or is_mixed:
             attributes = ", ".join(
-                f"{key.rpartition('}')[2]} {collapse_whitespace(value)}"
+                f"{strip_namespace(key)} {collapse_whitespace(value)}"
                 for key, value in child.attrib.items()
                 if value.strip()
             )

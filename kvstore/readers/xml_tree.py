@@ -129,7 +129,12 @@ def _format_name(name: str) -> str:
 
 def get_local_name(element: Element) -> str:
     """Return the name of an element without its namespace."""
-    return element.tag.rpartition("}")[2]
+    return strip_namespace(element.tag)
+
+
+def strip_namespace(name: str) -> str:
+    """Return the name of an element or attribute, ``{namespace}name``, without its namespace."""
+    return name.rpartition("}")[2]
 
 
 def get_text(element: Element) -> str:

@@ -151,7 +151,7 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
 
 def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
     """Yield the store of a set whose questions need several passages, without its yes-or-no questions."""
-    question_set = load(str(data / "qa" / name), None)
+    question_set = load(str(data / "qa" / name))
     questions = [
         Question(
             question.text,

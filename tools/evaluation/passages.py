@@ -49,22 +49,23 @@ class Texts:
                 if key is None:
                     key = keys[record.document] = state.documents.get(record.document).key
                 self._chunks.setdefault(key, []).append((record.start, record.end))
-        self._texts = lru_cache(maxsize=64)(self._read)
+        self._read_cached = lru_cache(maxsize=64)(self._read)
 
     def get_text(self, document: str) -> str:
         """Return the stored text of a document."""
-        return self._texts(document)[0]
+        text, _ = self._read_cached(document)
+        return text
 
     def locate_passage(self, passage: Passage) -> TextSpan:
         """Return the span of a chunk, in characters."""
-        character_offsets = self._texts(passage.document)[1]
+        _, character_offsets = self._read_cached(passage.document)
         return TextSpan(passage.document, int(character_offsets[passage.start]), int(character_offsets[passage.end]))
 
     def find_chunks(self, spans: Sequence[TextSpan]) -> set[tuple[str, int]]:
         """Return (document key, first byte) of each chunk that overlaps one of the spans."""
         chunks = set()
         for document, start, end in spans:
-            text, character_offsets = self._texts(document)
+            text, character_offsets = self._read_cached(document)
             start, end = strip_span(text, start, end)
             for chunk_start, chunk_end in self._chunks.get(document, ()):
                 if max(int(character_offsets[chunk_start]), start) < min(int(character_offsets[chunk_end]), end):

@@ -59,7 +59,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def load(path: str, limit: int | None) -> QuestionSet:
+def load(path: str, limit: int | None = None) -> QuestionSet:
     """Load the question set at ``FOLDER`` or ``FOLDER:N`` (its first N texts; otherwise the first ``limit``).
 
     If some questions have spans, only those are loaded: the others ask about whole documents.

@@ -81,15 +81,17 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
 def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words with BM25."""
     queries = _list_unfiltered_queries(corpus)
-    return _measure_queries(peer, "bm25", queries, lambda question, *_: peer.search_by_words(question.text, TOP))[0]
+    figures, _ = _measure_queries(peer, "bm25", queries, lambda question, *_: peer.search_by_words(question.text, TOP))
+    return figures
 
 
 def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
     """Measure search by words and vectors together."""
     queries = _list_unfiltered_queries(corpus)
-    return _measure_queries(
+    figures, _ = _measure_queries(
         peer, "hybrid", queries, lambda question, *_: peer.search_hybrid(question.text, question.vector, TOP)
-    )[0]
+    )
+    return figures
 
 
 def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
@@ -100,7 +102,8 @@ def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     names = list(peer.list_strategies())
     peer.close()
     for name in names:
-        figures |= _measure_queries(peer, name, queries, _get_strategy(peer, name))[0]
+        strategy_figures, _ = _measure_queries(peer, name, queries, _get_strategy(peer, name))
+        figures |= strategy_figures
     return figures
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import resource
 import time
+from typing import NamedTuple
 
 
 def get_processor_seconds() -> float:
@@ -18,11 +19,18 @@ def get_processor_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def get_bytes_written() -> tuple[int, int]:
-    """Return the bytes that this process and its ended children wrote: by system calls, and to a disk."""
+class BytesWritten(NamedTuple):
+    """The bytes that a process and its ended children wrote."""
+
+    by_calls: int
+    to_disk: int
+
+
+def get_bytes_written() -> BytesWritten:
+    """Return the bytes that this process and its ended children have written."""
     with open("/proc/self/io") as lines:
         counters = dict(line.split(": ") for line in lines)
-    return int(counters["wchar"]), int(counters["write_bytes"])
+    return BytesWritten(int(counters["wchar"]), int(counters["write_bytes"]))
 
 
 def get_peak_megabytes() -> float:

@@ -86,7 +86,8 @@ def load_parts(store: Path, first: int, last: int, log: Path, until: float, work
                 break
             text_bytes = made_documents.write_part(part_file, part, vocabulary)
             writer_seconds_before, all_seconds_before = time.process_time(), get_processor_seconds()
-            wall_before, written_before, index_written_before = time.time(), get_bytes_written()[0], index_bytes.written
+            wall_before, index_written_before = time.time(), index_bytes.written
+            written_before = get_bytes_written().by_calls
             report = opened_store.ingest(part_file, workers=workers)
             if report.failures:
                 raise SystemExit(f"part {part}: {report.failures[:3]}")
@@ -100,20 +101,20 @@ def load_parts(store: Path, first: int, last: int, log: Path, until: float, work
                 "writer_s": time.process_time() - writer_seconds_before,
                 "all_s": get_processor_seconds() - all_seconds_before,
                 "wall_s": time.time() - wall_before,
-                "written": get_bytes_written()[0] - written_before,
+                "written": get_bytes_written().by_calls - written_before,
                 "index_written": index_bytes.written - index_written_before,
                 "memory_mb": get_peak_megabytes(),
             }
             with log.open("a") as lines:
                 lines.write(json.dumps(line) + "\n")
             last_part = part
-        before_closing = time.process_time(), get_bytes_written()[0]
+        seconds_before_closing, written_before_closing = time.process_time(), get_bytes_written().by_calls
     index_bytes.end()
     part_file.unlink(missing_ok=True)
     return {
         "last": last_part,
-        "closing_s": time.process_time() - before_closing[0],
-        "closing_written": get_bytes_written()[0] - before_closing[1],
+        "closing_s": time.process_time() - seconds_before_closing,
+        "closing_written": get_bytes_written().by_calls - written_before_closing,
         **_measure_files(store),
     }
 
@@ -179,7 +180,7 @@ def measure_replacement(store: Path, paragraphs: int) -> Figures:
         part_documents = list(made_documents.generate_part(part, vocabulary))
         documents += part_documents[:: len(part_documents) // documents_per_part][:documents_per_part]
     with kvstore.open(store) as opened_store:
-        seconds_before, written_before, times = get_processor_seconds(), get_bytes_written()[0], []
+        seconds_before, written_before, times = get_processor_seconds(), get_bytes_written().by_calls, []
         for document in documents:
             text = f"{document['text']} It was said again by {made_documents.generate_name(7)}."
             start = time.process_time()
@@ -193,7 +194,7 @@ def measure_replacement(store: Path, paragraphs: int) -> Figures:
     return {
         "replace_p50_ms": 1000 * statistics.median(times),
         "replace_ms": 1000 * (get_processor_seconds() - seconds_before) / len(documents),
-        "replace_written_kb": (get_bytes_written()[0] - written_before) / len(documents) / 1000,
+        "replace_written_kb": (get_bytes_written().by_calls - written_before) / len(documents) / 1000,
     }
 
 

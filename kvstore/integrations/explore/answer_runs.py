@@ -61,11 +61,13 @@ class DocumentTexts:
 
         A document that changed meanwhile may have other text there, or none; undecodable bytes become ``�``.
         """
-        return self._read(document)[0][start:end].decode(errors="replace")
+        text_bytes, _ = self._read(document)
+        return text_bytes[start:end].decode(errors="replace")
 
     def get_format(self, document: str) -> str:
         """Return the format of a document: ``markdown`` or ``text``."""
-        return self._read(document)[1]
+        _, format = self._read(document)
+        return format
 
     def _read(self, document: str) -> tuple[bytes, str]:
         """Return the text and the format of a document; a missing document is an empty text."""
