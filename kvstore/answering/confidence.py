@@ -230,20 +230,12 @@ def estimate_confidence(
     """
     if is_overview(query.question, hits):
         return _OVERVIEW_CONFIDENCE
-    state, hits = query.state, hits[:_MAX_CHUNKS]
-    # The file name replaces a missing title.
-    titles = [hit.title or PurePosixPath(hit.document).name for hit in hits]
-    texts = [f"{title} {hit.heading} {hit.text}" for title, hit in zip(titles, hits, strict=True)]
-    passages = list(map(PassageWords, [*texts, *context]))
+    hits = hits[:_MAX_CHUNKS]
+    passages = list(map(PassageWords, [*map(_render_hit, hits), *context]))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
     question_language = detect_question_language(query.question, language)
     question_terms = _QuestionTerms.from_question(query, question_language)
-    if question_language not in (None, "english"):  # names have case endings
-        passages = [replace(passage, stem=question_terms.stem) for passage in passages]
-    missing_names = [
-        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
-    ]
     if not passages:
         return Confidence(
             0.0,
@@ -257,8 +249,13 @@ def estimate_confidence(
             missing=question_terms.missing,
             unknown=question_terms.unknown,
         )
+    if question_language not in (None, "english"):  # names have case endings
+        passages = [replace(passage, stem=question_terms.stem) for passage in passages]
+    missing_names = [
+        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
+    ]
     best_cosines: list[float] = []
-    cosine_weights = _select_weights(state.settings.embedder, query.question)
+    cosine_weights = _select_weights(query.state.settings.embedder, query.question)
     if hits and cosine_weights is not None and query.given_vector is None:
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     passage_terms = [
@@ -304,6 +301,11 @@ def estimate_confidence(
         }
     value = 0.0 if formless else _to_probability(logit)
     return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **signals)
+
+
+def _render_hit(hit: Hit) -> str:
+    """Return the title, headings and text of a hit; the file name replaces a missing title."""
+    return f"{hit.title or PurePosixPath(hit.document).name} {hit.heading} {hit.text}"
 
 
 def _find_missing_kind(

@@ -180,19 +180,10 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     run_opens_sentence = at_sentence_start = True
 
     def close_run() -> None:
-        """End the run. Add it to ``names``, unless it has only function words, or one word that opens a sentence."""
+        """Add the run to ``names`` if it is a name, and start an empty run."""
         if any(fold_case(form) not in function_words for form in run):
-            forms = [form for piece in run for form in split_written_words(piece)]
-            words = [word for piece in run for word in segment_words(piece)]
-            is_lone_word = run_opens_sentence and len(words) == 1 and forms[0][1:].islower()
-            if not is_lone_word and len(forms) == len(words):
-                name = QuestionName(
-                    " ".join(run),
-                    tuple(words),
-                    tuple(forms),
-                    opens_sentence=run_opens_sentence,
-                    has_other_nouns=has_capital_nouns,
-                )
+            name = _build_name(run, opens_sentence=run_opens_sentence, has_other_nouns=has_capital_nouns)
+            if name is not None:
                 names.append(name)
         run.clear()
         links.clear()
@@ -228,6 +219,19 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     close_run()
     names += (QuestionName(title, *_split_title(title)) for title in find_marked_titles(question))
     return list(dict.fromkeys(names))
+
+
+def _build_name(pieces: Sequence[str], *, opens_sentence: bool, has_other_nouns: bool) -> QuestionName | None:
+    """Return the name that consists of ``pieces``, or None for one ordinary word that opens a sentence.
+
+    Also None if the normal form splits the pieces into more or fewer words.
+    """
+    forms = tuple(form for piece in pieces for form in split_written_words(piece))
+    words = tuple(word for piece in pieces for word in segment_words(piece))
+    is_ordinary_word = opens_sentence and len(words) == 1 and forms[0][1:].islower()
+    if is_ordinary_word or len(forms) != len(words):
+        return None
+    return QuestionName(" ".join(pieces), words, forms, opens_sentence=opens_sentence, has_other_nouns=has_other_nouns)
 
 
 def _split_title(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

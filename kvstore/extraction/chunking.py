@@ -191,7 +191,10 @@ def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
-    """Return a section for each heading. A section ends before the next heading of its level or a higher one."""
+    """Return a section for each heading. A section ends before the next heading of its level or a higher one.
+
+    ``end`` is the end of the text.
+    """
     headings = [block for block in blocks if block.kind == "heading"]
     parents: list[int] = []
     ends = [end] * len(headings)

@@ -462,7 +462,7 @@ def _encode_page(page: UInt64Array) -> bytes:
 
 def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
     """Return the degrees of the entities of a page; raise CorruptionError if it is damaged."""
-    packed = value[_PAGE_HEADER.size :]
+    packed = value[_PAGE_HEADER.size :]  # 8 bytes for each entity
     if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (
         _PAGE_ENCODING,
         zlib.crc32(packed),

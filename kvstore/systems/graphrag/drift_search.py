@@ -98,17 +98,17 @@ class DriftStrategy:
             num_rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []
         asked_questions = {evidence.question}
-        results = [(evidence.question, evidence.hits)]
+        questions_with_hits = [(evidence.question, evidence.hits)]
         for rounds_left in reversed(range(num_rounds + 1)):
             questions: list[str] = []
-            for question, hits in results:
+            for question, hits in questions_with_hits:
                 result = distiller.read(question, hits, num_questions=width if rounds_left else 0)
                 points += result.points
                 questions += result.questions
             new_questions = [question for question in dict.fromkeys(questions) if question not in asked_questions]
             next_questions = new_questions[:width]
             asked_questions.update(next_questions)
-            results = [
+            questions_with_hits = [
                 (question, distiller.retrieve(question, using=LocalStrategy.name).hits) for question in next_questions
             ]
         return build_distilled_evidence(evidence, points, distiller.trace)
