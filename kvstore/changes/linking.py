@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..registry.contract import AddedChunk, AddedDocument, Delta
-from ..structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, ChunkRecord
+from ..structures.documents.chunks import AbstractRecord, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import EntityFilter, SearchKeys
@@ -320,15 +320,9 @@ class Linker:
         # No tree has an unknown name, so all addresses are those of abstracts.
         all_addresses = chain.from_iterable(self._filter.get_addresses(key).tolist() for key in removed.values())
         abstract_ids = list(dict.fromkeys(addresses.split_address(address)[1] for address in all_addresses))
-        owners = {
-            abstract_id: abstract.document
-            for abstract_id, abstract in zip(abstract_ids, self._state.abstracts.get_many(abstract_ids), strict=True)
-        }
-        self._unlink_from_headings(list(dict.fromkeys(owners.values())), removed)
-        leaf_owners = {
-            abstract_id: document for abstract_id, document in owners.items() if abstract_id < FIRST_UPPER_ABSTRACT
-        }
-        self._unlink_from_chunks(leaf_owners, removed)
+        abstracts = self._state.abstracts.get_many(abstract_ids)
+        self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed)
+        self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)
 
     def _unlink_from_headings(self, documents: Sequence[int], removed: Mapping[int, str]) -> None:
         """Remove the mentions of ``removed`` entities in the headings of documents."""
@@ -340,13 +334,10 @@ class Linker:
                 self._mentions.put_headings(document, remaining_occurrences)
                 self.mark_changed(document, self._state.documents.get(document).chunk_ids())
 
-    def _unlink_from_chunks(self, leaf_owners: Mapping[int, int], removed: Mapping[int, str]) -> None:
-        """Remove the mentions of ``removed`` entities in the chunks below some leaf abstracts.
-
-        ``leaf_owners`` has the document of each leaf.
-        """
-        chunks = list(chain.from_iterable(map(self._state.abstracts.get_chunk_ids, leaf_owners)))
-        for chunk, occurrences in zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True):
+    def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed: Mapping[int, str]) -> None:
+        """Remove the mentions of ``removed`` entities in the chunks below some leaf abstracts."""
+        owners = {chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)}
+        for chunk, occurrences in zip(owners, self._mentions.get_occurrences_many(owners), strict=True):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
             if not removed_occurrences:
                 continue
@@ -359,7 +350,7 @@ class Linker:
                 for removed_occurrence in removed_occurrences
                 for occurrence in remaining_occurrences
             ):
-                self.mark_changed(leaf_owners[chunk // GROUP_SIZE], [chunk])
+                self.mark_changed(owners[chunk], [chunk])
             else:
                 self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
 

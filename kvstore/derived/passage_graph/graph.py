@@ -381,6 +381,7 @@ class GraphWriter(ViewWriter, PassageGraph):
                 degrees[entity] = encode_degree(len(new_entries), _count_informative(new_entries))
             else:
                 degrees[entity] = new_entries[0] if new_entries else 0
+        short_lists: list[int] = []
         for entity, list_change in self._lists.change_many(lists).items():
             if entity in degrees:
                 continue
@@ -392,8 +393,10 @@ class GraphWriter(ViewWriter, PassageGraph):
             degrees[entity] = encode_degree(
                 total, informative + _count_informative(added) - _count_informative(removed)
             )
-            if total < 2:  # move the only entry from the list to the degree
-                degrees[entity] = int.from_bytes(self._lists.take(entity), "little")
+            if total < 2:
+                short_lists.append(entity)
+        for entity, entry in self._lists.take_many(short_lists).items():
+            degrees[entity] = int.from_bytes(entry, "little")  # the only entry of a list, or 0 for an empty list
         return degrees
 
     def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:

@@ -9,7 +9,7 @@ lists this way, and the graph the chunks of an entity.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -132,11 +132,16 @@ class BlockLists:
 
     def take(self, entity: int) -> bytes:
         """Remove the whole list of an entity, and return its numbers as packed little-endian u64."""
+        return self.take_many([entity])[entity]
+
+    def take_many(self, entities: Collection[int]) -> dict[int, bytes]:
+        """Remove the whole lists of entities, and return the numbers of each as packed little-endian u64."""
         view = self._require_writable()
-        blocks = list(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)))
-        numbers = b"".join(_decompress_block(self._table, key, value) for key, value in blocks)
-        for key, _ in blocks:
-            view.delete(self._table, key)
+        blocks = view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
+        numbers = dict.fromkeys(entities, b"")
+        for key, value in blocks:
+            numbers[records.U32.unpack_from(key)[0]] += _decompress_block(self._table, key, value)
+        view.change_many(self._table, dict.fromkeys(key for key, _ in blocks))
         return numbers
 
     def scan(self) -> Iterator[tuple[int, int, Numbers]]:
