@@ -8,7 +8,6 @@ columns). Out: sets of documents, as masks by id, and columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -57,6 +56,8 @@ class MetadataIndex:
         self.size = size
         self._change = change
         self._cache = cache
+        #: By index of a container, the languages of its documents. Read on first use.
+        self._languages_by_container: dict[int, list[tuple[str, DocumentMask]]] = {}
 
     def make_empty_mask(self) -> DocumentMask:
         """Return an empty set of documents as a mask."""
@@ -116,19 +117,30 @@ class MetadataIndex:
 
     def get_language(self, document: int) -> str | None:
         """Return the ISO 639 code of a document's language, or None if it is unclear or not indexed yet."""
-        return next((language for language, documents in self._languages if documents[document]), None)
+        container_index, offset = divmod(document, encoding.DOCUMENTS_PER_CONTAINER)
+        languages = self._languages_by_container.get(container_index)
+        if languages is None:
+            languages = self._languages_by_container[container_index] = self._read_languages(container_index)
+        return next((language for language, mask in languages if mask[offset]), None)
 
-    @cached_property
-    def _languages(self) -> list[tuple[str, DocumentMask]]:
-        """The language codes, each with the mask of the documents in that language. Read on first use."""
-        prefix = encode_column_prefix(LANGUAGE_COLUMN) + TEXT
-        masks: dict[str, DocumentMask] = {}
-        for key, value in self._view.scan(METADATA_SETS, prefix, prefix + _END):
-            # With its kind, without the container's index.
-            encoded_value = bytes(key[len(prefix) - len(TEXT) : -encoding.CONTAINER_INDEX_BYTES])
-            mask = masks.setdefault(str(decode_value(encoded_value)), self.make_empty_mask())
-            mask |= encoding.build_mask([(key, value)], self.size, METADATA_SETS)
-        return list(masks.items())
+    def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
+        """Return the language codes, each with the mask of the documents in that language among those of a container.
+
+        Containers of other documents are skipped, because their number grows with the store.
+        """
+        prefix = encode_column_prefix(LANGUAGE_COLUMN)
+        languages: list[tuple[str, DocumentMask]] = []
+        start, stop = prefix + TEXT, prefix + TEXT + _END
+        while (row := next(self._view.scan(METADATA_SETS, start, stop), None)) is not None:
+            index_key = bytes(row[0][: -encoding.CONTAINER_INDEX_BYTES])
+            key = index_key + records.encode_u32(container_index)
+            container = self._view.get(METADATA_SETS, key)
+            if container is not None:
+                mask = np.zeros(encoding.DOCUMENTS_PER_CONTAINER, np.bool_)
+                mask[encoding.unpack_container(container, METADATA_SETS, key)] = True
+                languages.append((str(decode_value(index_key[len(prefix) :])), mask))
+            start = index_key + _END
+        return languages
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
         """Yield the key of each value with ids of documents that have it. A key occurs once per container."""
