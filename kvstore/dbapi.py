@@ -262,6 +262,7 @@ class StoreConnection:
             raise InterfaceError("the connection is closed; connect() opens another")
 
     def __enter__(self) -> StoreConnection:
+        self._require_open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

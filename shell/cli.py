@@ -161,7 +161,11 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     An assistant starts this server and uses it over standard input and output."""
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
+    from kvstore.registry import get_strategy
 
+    if strategy is not None:
+        with blame_options():
+            get_strategy(strategy)
     with open_store_at(store, create=write, readonly=not write) as opened_store:
         with blame_options(StatementError):
             tools = StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where)

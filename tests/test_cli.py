@@ -665,6 +665,9 @@ def test_ask(kv: Run, store: str) -> None:
     assert kv("ask", store, "x", "--using", "lexical, bridge")[0] == 0
     assert kv("ask", store, "x", "--using", "lexical, brige")[0] == 2
     assert kv("evaluate", store, "--strategy", "brige")[0] == 2
+    if find_spec("mcp") is not None:
+        assert kv("mcp", "new", "--write", "--strategy", "brige")[0] == 2
+        assert not Path("new").exists()
 
 
 @pytest.mark.slow

@@ -140,7 +140,7 @@ def test_a_closed_object_reports_it(connect: Callable[..., Any]) -> None:
         cursor.execute("SELECT 1")
     connection.close()
     connection.close()
-    for use in (connection.cursor, connection.commit, connection.rollback):
+    for use in (connection.__enter__, connection.cursor, connection.commit, connection.rollback):
         with pytest.raises(dbapi.InterfaceError, match="connection is closed"):
             use()
 
