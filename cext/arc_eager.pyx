@@ -141,9 +141,9 @@ cdef inline int32_t get_child(
 
 
 cdef void collect_tokens(const State &state, int32_t *tokens) noexcept nogil:
-    """Write to ``tokens`` the tokens in the 13 positions of a state that the network reads, in the order of its weights.
+    """Write to ``tokens`` the tokens in the 13 positions of a state that the network reads.
 
-    A missing token is -1.
+    They are in the order of the weights. A missing token is -1.
     """
     cdef int32_t top = get_stack_token(state, 0), below = get_stack_token(state, 1), first = get_buffer_token(state, 0)
     tokens[0] = first
@@ -193,7 +193,7 @@ cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32
     elif kind == REDUCE:
         state.stack.pop_back()
         if heads[top] < 0 and not state.stack.empty():
-            state.returned.push_back(top)
+            state.returned.push_back(top)  # to get a head later
             state.returned_once[top] = True
     elif kind == LEFT:
         if heads[top] >= 0:  # it is the latest child of its head, because others come only after it has left

@@ -118,7 +118,7 @@ cdef class NodeSentences:
         return record
 
     cdef int _collect_relatives(self, uint64_t node, bint up) except -1:
-        """Collect the ancestors of a node if ``up``, else its descendants: at most ``max_relatives``, the nearest first."""
+        """Collect the ancestors of a node if ``up``, else its descendants: the nearest, at most ``max_relatives``."""
         cdef Node record
         cdef size_t next_index = 0, position, end, index
         cdef uint64_t current_node = node

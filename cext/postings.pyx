@@ -172,7 +172,7 @@ cdef class PostingChanges:
     cdef size_t _max_postings
 
     def __cinit__(self, size_t max_postings):
-        """``max_postings``: the postings of a full block, 1 or more. Raises ValueError otherwise."""
+        """Begin without changes; a full block has ``max_postings``. Raises ValueError if that is not possible."""
         if not 0 < max_postings <= _MAX_BLOCK_POSTINGS:
             raise ValueError(f"a block can have 1 to {_MAX_BLOCK_POSTINGS} postings, not {max_postings}")
         self._slots = {}

@@ -462,7 +462,7 @@ cdef inline bint _is_in_address(str text, Py_ssize_t start, Py_ssize_t end) noex
 
 
 cdef Py_ssize_t _find_option_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of the option (``-O``, ``--all``) that starts at ``start``, or of its first hyphen if it is no option.
+    """Return the end of the option (``-O``, ``--all``) that starts at ``start``, else the end of the first hyphen.
 
     An option is a match of ``(?<![^\\s(\\[|,])--?(?=[^\\W\\d_])WORD``.
     """
