@@ -32,6 +32,7 @@ from .command_options import (
     explain_missing_store,
     open_store_at,
     report_message,
+    report_write_errors,
     validate_folder,
 )
 from .evaluate_command import evaluate
@@ -235,7 +236,8 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
         f"Around {center}" if center is not None else f"The tree {tree}" if tree is not None else store.resolve().name
     )
     text = format_network(file_format, network, title)
-    file.write_text(text, encoding="utf-8")
+    with report_write_errors(file):
+        file.write_text(text, encoding="utf-8")
     remark = f"; {format_count(network.left_out, 'name')} omitted, --limit 0 includes all" if network.left_out else ""
     report_message(
         f"{file}: {format_count(len(network.names), 'name')}, {format_count(len(network.edges), 'edge')}{remark}"

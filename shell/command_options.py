@@ -140,6 +140,15 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
     return format_name
 
 
+@contextmanager
+def report_write_errors(path: Path) -> Iterator[None]:
+    """Raise ValueError if the block cannot write the file at ``path``; a full disk does not name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written ({error.strerror}); choose another path") from error
+
+
 def validate_folder(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
     """Return the path of a file to write. Raises BadParameter if its folder does not exist."""
     if file is not None and not file.parent.is_dir():

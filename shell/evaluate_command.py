@@ -22,6 +22,7 @@ from .command_options import (
     merge_modes,
     open_store_at,
     report_message,
+    report_write_errors,
     validate_folder,
 )
 
@@ -135,14 +136,17 @@ def evaluate(
             progress=progress.show_questions,
         )
     progress.close()
-    if saved_file is not None:
-        evaluation.write_questions(saved_file, report.questions)
-    if page_file is not None:
-        page_file.write_text(format_report_page(report), encoding="utf-8")
+    # The report comes first: it is the result of a long command, and a file can be impossible to write.
     if as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
         _write_report(report, mode)
+    if saved_file is not None:
+        with report_write_errors(saved_file):
+            evaluation.write_questions(saved_file, report.questions)
+    if page_file is not None:
+        with report_write_errors(page_file):
+            page_file.write_text(format_report_page(report), encoding="utf-8")
     return _check_bounds(report, bounds)
 
 

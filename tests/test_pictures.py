@@ -138,6 +138,8 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
     assert run(["graph", path, "--limit", "1", "--to", str(tmp_path / "few.gexf")]) == 0
     assert "1 name," in capsys.readouterr().err
     assert run(["graph", path, "--to", str(tmp_path / "x.png")]) == 2
+    (tmp_path / "full.svg").symlink_to("/dev/full")
+    assert run(["graph", path, "--to", str(tmp_path / "full.svg")]) == 1
     assert run(["graph", path, "Nobody", "--to", str(tmp_path / "x.svg")]) == 1
     assert run(["shell", path, "-c", "EXPLAIN LOOKUP 'Darjeeling' AS SVG"]) == 0
     assert capsys.readouterr().out.startswith("<svg ")

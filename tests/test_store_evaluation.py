@@ -197,6 +197,10 @@ def test_the_command_prints_writes_and_fails_below_a_bound(
     assert page.read_text().startswith("<!doctype html>")
     assert run([*command, "--questions", str(saved), "--json", "--fail-below", "refused=1"]) in (0, 1)
     assert json.loads(capfd.readouterr().out)["rows"][0]["name"] == "adaptive"
+    assert run([*command, "--html", "/dev/full"]) == 1
+    printed = capfd.readouterr()
+    assert printed.out.startswith("setting\thit@1"), "the report is not lost"
+    assert "/dev/full: cannot be written (No space left on device); choose another path" in printed.err
     questions = tmp_path / "own.txt"
     questions.write_text("When does the pier open?\n")
     command += ["--questions", str(questions)]
