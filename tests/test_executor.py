@@ -270,6 +270,11 @@ def test_documents_are_inserted_updated_and_deleted(filled: kvstore.Store) -> No
     assert filled.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
     with pytest.raises(errors.StatementError, match="expected a string"):
         filled.execute("UPDATE DOCUMENT 'a' SET TEXT = NULL")
+    filled.execute("INSERT DOCUMENT 'n' SOURCE NULL TITLE NULL TEXT 'Some text.' META NULL")
+    filled.execute("INSERT DOCUMENT 'p' SOURCE ? TITLE ? TEXT 'Some text.' META ?", (None, None, None))
+    inserted = filled.execute("SELECT source, title, meta FROM documents WHERE key IN ('n', 'p')").fetchall()
+    assert inserted == [(None, None, "{}")] * 2
+    assert filled.execute("DELETE FROM documents WHERE key IN ('n', 'p')").rowcount == 2
     filled.execute("DELETE DOCUMENT 'a'")
     assert filled.get("a") is None
     assert filled.execute("DELETE FROM documents WHERE meta ->> 'year' = 2024").rowcount == 1

@@ -76,8 +76,8 @@ _FIELD_NAMES = {
     "new_body": "text",
     "new_meta": "meta",
 }
-#: The values that NULL gives the clauses of UPDATE DOCUMENT: they remove the title and the metadata.
-_NULL_VALUES = {"new_title": "", "new_meta": "{}"}
+#: The values of clauses with NULL: UPDATE DOCUMENT removes the title or the metadata, INSERT DOCUMENT has none.
+_NULL_VALUES = {"new_title": "", "new_meta": "{}", "title": None, "source": None, "meta": None}
 
 
 class Builder:
