@@ -174,6 +174,8 @@ def connect(
     ``options`` for a path are those of :func:`kvstore.open` (``create``, ``readonly``, ``embedder``, ``settings``,
     ``durability``). Raises OperationalError or ProgrammingError.
     """
+    from .arguments import check_clauses
+    from .storage.environment import check_lock_timeout
     from .store.opening import open_store
     from .store.store import Store
 
@@ -181,6 +183,9 @@ def connect(
         if isinstance(store, Store):
             if options:
                 raise errors.InputError(f"an open store takes no further options, such as {next(iter(options))}")
+            if timeout is not None:
+                check_clauses("connect", {"timeout": timeout}, {"timeout": "float"})
+                check_lock_timeout(timeout)
             session = store.session()
             if timeout is not None:
                 session._session.lock_timeout = timeout

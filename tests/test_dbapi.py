@@ -167,6 +167,9 @@ def test_the_timeout_of_a_connection_to_an_open_store_applies(store: kvstore.Sto
         error = threads.submit(connection.execute, "INSERT DOCUMENT 'tea' TEXT 'Tea.'").exception()
     assert isinstance(error, dbapi.OperationalError)
     assert "in 0.05 s" in str(error)
+    for timeout in (-1, "soon"):
+        with pytest.raises(dbapi.ProgrammingError, match="negative|a number"):
+            dbapi.connect(store, timeout=timeout)  # type: ignore[arg-type]
 
 
 def test_a_connection_may_be_a_session_of_an_open_store(store: kvstore.Store) -> None:
