@@ -200,6 +200,7 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
             filter_ = EntityFilter(reading, hash_seed=SEED)
             result["absent_answered"] = int(np.count_nonzero(filter_.find_many(absent_names)))
             entities, addresses = filter_.lookup_many(shuffled_names)
+            # Names were added in order: entities are numbered from 1, and the only address of a name is its index.
             expected = np.array(shuffled_indexes, np.uint64)
             result["wrong_answers"] = int(np.count_nonzero((entities != expected + 1) | (addresses != expected)))
             hashes = np.array([hash_name(name) for name in absent_names], np.uint64)

@@ -227,32 +227,27 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
     The extrapolation is printed only if the largest size is ten times the one before it.
     """
     measured = [count for count, size_figures in figures.items() if size_figures]
-    time_names = [
-        name
-        for size_figures in figures.values()
-        for name in size_figures
+    names = dict.fromkeys(name for size_figures in figures.values() for name in size_figures)
+    labels = FIGURE_LABELS | {
+        name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms"
+        for name in names
         if name.endswith("_ms") and name not in FIGURE_LABELS
-    ]
-    names = FIGURE_LABELS | {
-        name: f"{name.removesuffix('_ms').replace('_', ' ')}, ms" for name in dict.fromkeys(time_names)
     }
-    index_names = [
-        name
-        for size_figures in figures.values()
-        for name in size_figures
+    labels |= {
+        name: f"{name.removesuffix('_s').replace('_', ' ')}, s"
+        for name in names
         if name.startswith("index_") and name.endswith("_s")
-    ]
-    names |= {name: f"{name.removesuffix('_s').replace('_', ' ')}, s" for name in dict.fromkeys(index_names)}
+    }
     can_extrapolate = len(measured) > 1 and 10 * int(measured[-2]) == int(measured[-1])
     headings = [f"{int(count):,}" for count in measured] + (
         [f"{10 * int(measured[-1]):,} (guess)"] if can_extrapolate else []
     )
     click.echo(f"{'':44}" + "".join(f"{text:>20}" for text in headings))
-    for name, label in names.items():
+    for name, label in labels.items():
         values = [figures[count].get(name) for count in measured]
         if all(value is None for value in values):
             continue
-        if can_extrapolate:
+        if can_extrapolate:  # the value grows by the same factor again
             values.append(values[-1] ** 2 / values[-2] if values[-1] and values[-2] else None)
         click.echo(f"{label:44}" + "".join(f"{_format_number(value):>20}" for value in values))
     for count in measured:

@@ -109,20 +109,24 @@ class Outcome:
     metavar="NAME",
     help=f"Run these: {', '.join(measurement.name for measurement in MEASUREMENTS)}.",
 )
-@click.option("--as-kept", is_flag=True, help="Run nothing; generate the page from the stored results.")
+@click.option(
+    "--as-kept", "uses_stored_results", is_flag=True, help="Run nothing; generate the page from the stored results."
+)
 @click.option("--data", type=click.Path(path_type=Path), default=ROOT.parent / "shared" / "data", show_default=True)
 @click.option("--work", type=click.Path(path_type=Path), default=ROOT / "build" / "benchmarks", show_default=True)
 @click.option(
     "--kept", "results_folder", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks", show_default=True
 )
 @click.option("--page", type=click.Path(path_type=Path), default=ROOT / "docs" / "benchmarks.md", show_default=True)
-def main(only: Sequence[str], as_kept: bool, data: Path, work: Path, results_folder: Path, page: Path) -> None:
+def main(
+    only: Sequence[str], uses_stored_results: bool, data: Path, work: Path, results_folder: Path, page: Path
+) -> None:
     """Run the selected measurements, store their results, and generate the page from all stored results."""
     for folder in (results_folder, work):
         folder.mkdir(parents=True, exist_ok=True)
     commit = describe_environment().commit  # before any file is written here
     for measurement in MEASUREMENTS:
-        if not as_kept and (not only or measurement.name in only):
+        if not uses_stored_results and (not only or measurement.name in only):
             click.echo(f"{measurement.name}: {measurement.title}", err=True)
             outcome = replace(run_measurement(measurement, data, work), commit=commit)
             (results_folder / f"{measurement.name}.json").write_text(

@@ -14,7 +14,7 @@ import json
 import random
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from evaluation.question_sets import QuestionSet, load
@@ -27,8 +27,14 @@ TOPS = (8, 60)
 #: The maximum number of texts in a transaction.
 BATCH = 500
 
-#: For a question: document and position of every hit, scores and paths.
-Answers = tuple[list[tuple[str, int]], list[float], list[str], list[str]]
+
+class Answers(NamedTuple):
+    """The results for a question: the document and ordinal of each hit, its score and path, and the context."""
+
+    hits: list[tuple[str, int]]
+    scores: list[float]
+    paths: list[str]
+    context: list[str]
 
 
 @click.command()
@@ -82,7 +88,7 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
     evidence_by_top = [store.retrieve(question, using=strategy, top=top) for top in TOPS]
     hits = [hit for evidence in evidence_by_top for hit in evidence.hits]
     context = [line for evidence in evidence_by_top for line in evidence.context]
-    return (
+    return Answers(
         [(hit.document, hit.ordinal) for hit in hits],
         [hit.score for hit in hits],
         [hit.path for hit in hits],
@@ -96,15 +102,17 @@ def compare_answers(answers_by_store: list[list[Answers]]) -> dict[str, Any]:
     max_difference = 0.0
     for answers in zip(*answers_by_store, strict=True):
         first, *others = answers
-        has_same_hits = all(other[0] == first[0] for other in others)
+        has_same_hits = all(other.hits == first.hits for other in others)
         num_same_hits += has_same_hits
-        num_same_paths += has_same_hits and all(other[2:] == first[2:] for other in others)
+        num_same_paths += has_same_hits and all(
+            (other.paths, other.context) == (first.paths, first.context) for other in others
+        )
         num_identical += all(other == first for other in others)
         if has_same_hits:
             differences = (
                 abs(score - other_score)
                 for other in others
-                for score, other_score in zip(first[1], other[1], strict=True)
+                for score, other_score in zip(first.scores, other.scores, strict=True)
             )
             max_difference = max(max_difference, max(differences, default=0.0))
     return {

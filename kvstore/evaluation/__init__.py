@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .asked_questions import AskedQuestion, ask_questions
 from .comparison import EvaluationReport, evaluate_store
-from .question_files import Question, holds_text, read_questions, write_questions
+from .question_files import Question, contains_words, read_questions, write_questions
 from .question_making import make_questions
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "EvaluationReport",
     "Question",
     "ask_questions",
+    "contains_words",
     "evaluate_store",
-    "holds_text",
     "make_questions",
     "read_questions",
     "write_questions",

@@ -62,12 +62,12 @@ def make_question(
     span: tuple[int, int] | None = None,
     part: str = "",
 ) -> Question:
-    """Return a question that is answered right by a text that holds one of ``answers``, see :func:`holds_text`."""
+    """Return a question that is answered right by a text that holds one of ``answers``, see :func:`contains_words`."""
     texts = tuple(answers)
     return Question(
         text,
         kind,
-        lambda answer: any(holds_text(gold_text, answer) for gold_text in texts),
+        lambda answer: any(contains_words(gold_text, answer) for gold_text in texts),
         frozenset(gold),
         part=part,
         span=span,
@@ -75,12 +75,12 @@ def make_question(
     )
 
 
-def holds_text(gold: str, text: str) -> bool:
+def contains_words(gold: str, text: str) -> bool:
     """True if a text contains the words of ``gold`` in a row or, if ``gold`` is a sentence, 80 % of them.
 
     A sentence has at least eight words. Case and punctuation do not matter.
 
-    >>> holds_text("the 4th of May", "It was on the 4th of May."), holds_text("4", "It was in 1914.")
+    >>> contains_words("the 4th of May", "It was on the 4th of May."), contains_words("4", "It was in 1914.")
     (True, False)
     """
     gold_words, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())

@@ -183,7 +183,7 @@ class _AsciiDocFile:
             if text and "=" not in text:
                 blocks.append(make_paragraph(self._render_inline(text)))
             return start + 1
-        if line in ("'''", "<<<", "---", "***"):
+        if line in ("'''", "<<<", "---", "***"):  # a rule or a page break
             return start + 1
         if _ITEM_PATTERN.match(line):
             block, end = self._parse_list(lines, start, depth)
@@ -446,7 +446,7 @@ class _AsciiDocFile:
         text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)
-        text = re.sub(r"\\(?=[*_`#{<\[])", "", text)
+        text = re.sub(r"\\(?=[*_`#{<\[])", "", text)  # a backslash prevents markup
         return protected_texts.restore(text).strip()
 
 

@@ -236,7 +236,7 @@ class _PageWalker:
         sections = int(is_sectioning(tag))
         admonitions = int(tag in _ADMONITION_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
         terms = int(tag == "dt")
-        contents = int(bool(self._navigation.kept_contents) and node.mem_id in self._navigation.kept_contents)
+        contents = int(bool(self._navigation.tables_of_contents) and node.mem_id in self._navigation.tables_of_contents)
         if not (sections or admonitions or terms or contents):
             return None
 

@@ -131,7 +131,7 @@ class NavigationFilter:
         self._mixed_elements: set[int] = set()
         self._has_reached_content = False  # True once the walk has reached the content; fine print follows the content
         #: Ids of tables of contents that are not left out.
-        self.kept_contents: set[int] = set()
+        self.tables_of_contents: set[int] = set()
 
     def enter_element(self, node: LexborNode) -> bool:
         """Record that the walk enters an element, and return True if everything inside it is content."""
@@ -172,7 +172,7 @@ class NavigationFilter:
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
             return reason
         if reason == "table of contents":
-            self.kept_contents.add(node.mem_id)
+            self.tables_of_contents.add(node.mem_id)
         return None
 
     def _classify_element(

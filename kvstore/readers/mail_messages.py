@@ -395,14 +395,16 @@ def _move_quoted_message(blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
     A reply that quotes in several places is returned unchanged, because it answers each quotation below it.
     """
-    quotes = [index for index, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
-    if len(quotes) != 1 or quotes[0] > 1 or quotes[0] == len(blocks) - 1:
+    quote_indexes = [index for index, block in enumerate(blocks) if block.kind == "quote" and not _is_signature(block)]
+    if len(quote_indexes) != 1:
         return blocks
-    end = quotes[0] + 1
-    introduction = blocks[: quotes[0]]
+    (quote_index,) = quote_indexes
+    introduction, quote, reply = blocks[:quote_index], blocks[quote_index], blocks[quote_index + 1 :]
+    if len(introduction) > 1 or not reply:
+        return blocks
     if any(not block.text.rstrip().endswith(":") for block in introduction):
         return blocks
-    return [*blocks[end:], *(introduction or [make_paragraph("Quoted message:")]), blocks[quotes[0]]]
+    return [*reply, *(introduction or [make_paragraph("Quoted message:")]), quote]
 
 
 def _is_signature(block: MarkdownBlock) -> bool:

@@ -83,6 +83,7 @@ class InlineBuilder:
         if text[0] == " ":
             self.add_text(" ")
         continues_code = len(self._pieces) == self._code_end and "`" not in code
+        # The last piece then ends with a backtick, and its last character of code is before that.
         if continues_code and _WORD_BREAK_PATTERN.fullmatch(self._pieces[-1][-2] + code[0]):
             self._pieces[-1] = f"{self._pieces[-1][:-1]}{code}`"
         else:

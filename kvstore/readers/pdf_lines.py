@@ -213,7 +213,10 @@ def _widen_word_gaps(operands: Sequence[Any]) -> list[Any]:
 
 
 def _get_position(transformation: Sequence[float], text_matrix: Sequence[float]) -> tuple[float, float]:
-    """Return the x and y position that the current transformation and the text matrix determine, in points."""
+    """Return the x and y position that the current transformation and the text matrix determine, in points.
+
+    The last two entries of a matrix move a point; the others scale and rotate it.
+    """
     return (
         text_matrix[4] * transformation[0] + text_matrix[5] * transformation[2] + transformation[4],
         text_matrix[4] * transformation[1] + text_matrix[5] * transformation[3] + transformation[5],

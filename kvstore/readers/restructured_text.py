@@ -368,12 +368,12 @@ class _RestructuredText:
 
         def render_role(match: re.Match[str]) -> str:
             """Return the text of interpreted text with a role, such as ``:func:`~os.path.join```."""
-            name, content = (match[1] or match[4]).rpartition(":")[2], match[2] or match[3]
+            role, content = match[1] or match[4], match[2] or match[3]  # the role comes first or last
             link_match = _TITLE_LINK_PATTERN.fullmatch(content)
             text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
-            if text.startswith(("~", "!")):
+            if text.startswith(("~", "!")):  # Sphinx shows only the last part of the name, or makes no link
                 text = text[1:].rpartition(".")[2] if text[0] == "~" else text[1:]
-            return protect_code(text) if name in _CODE_ROLES and "`" not in text and text else text
+            return protect_code(text) if role.rpartition(":")[2] in _CODE_ROLES and "`" not in text and text else text
 
         if "|" in text and self._substitutions:
             text = _SUBSTITUTION_PATTERN.sub(lambda match: self._substitutions.get(match[1], match[0]), text)
@@ -384,9 +384,10 @@ class _RestructuredText:
         if "_" in text:
             text = _CITATION_PATTERN.sub(lambda match: f"[{match[1].lstrip('#')}]", text)
             text = _REFERENCE_PATTERN.sub(lambda match: match[1] or match[2], text)
-        if "`" in text:
+        if "`" in text:  # interpreted text without a role
             text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect_code(match[1]), text)
         text = _STRONG_PATTERN.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
+        # A backslash before a character prevents markup; an escaped space only separates markup from a word.
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)
         return protected_texts.restore(text)
 

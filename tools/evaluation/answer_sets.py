@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 import kvstore
-from kvstore.evaluation import Question, holds_text
+from kvstore.evaluation import Question, contains_words
 
 from .question_sets import fill_store, load, read_lines
 
@@ -98,7 +98,9 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
         questions[row["question"]] = Question(
             row["question"].strip(),
             "answerable" if gold_answers else "near",
-            lambda text, gold_answers=gold_answers: any(holds_text(gold_answer, text) for gold_answer in gold_answers),  # type: ignore[misc]
+            lambda text, gold_answers=gold_answers: any(
+                contains_words(gold_answer, text) for gold_answer in gold_answers
+            ),  # type: ignore[misc]
             frozenset((passage["id"],)) if gold_answers else frozenset(),
             part=article,
         )
@@ -156,7 +158,7 @@ def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
         Question(
             question.text,
             "answerable",
-            lambda text, gold=question.answer: holds_text(gold, text),  # type: ignore[misc]
+            lambda text, gold=question.answer: contains_words(gold, text),  # type: ignore[misc]
             question.gold,
             needs_all_gold=True,
             is_long=True,

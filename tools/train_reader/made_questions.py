@@ -70,25 +70,26 @@ def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple
 
     None means that the question would be unclear without its passage.
     """
-    groups = match.groups()  # groups[0] is group 1 of the pattern
     if kind in ("definition", "state", "modal"):
-        subject = groups[0]
-        words = subject.lower().split()
-        if _UNCLEAR_WORDS & set(words) or len(words) > 6:
+        subject_words = match[1].lower().split()
+        if _UNCLEAR_WORDS & set(subject_words) or len(subject_words) > 6:
             return None
     if kind == "definition":
-        return rng.choice([f"What {groups[1]} {groups[0]}?", f"What {groups[1]} the {groups[0]}?", f"{groups[0]}?"]), 3
+        subject, verb, _ = match.groups()
+        return rng.choice([f"What {verb} {subject}?", f"What {verb} the {subject}?", f"{subject}?"]), 3
     if kind == "state":
-        return f"{groups[2].capitalize()} {groups[0]} {groups[3]}?", 0
+        subject, _, verb, state = match.groups()
+        return f"{verb.capitalize()} {subject} {state}?", 0
     if kind == "modal":
-        subject, modal, rest = groups[0], groups[2], groups[3]
+        subject, _, modal, action = match.groups()
         if rng.random() < 0.4:
             return f"What {modal} {subject} do?", 4
-        return f"{modal.capitalize()} {rng.choice(['I', subject])} {rest.removeprefix('not ')}?", 0
+        return f"{modal.capitalize()} {rng.choice(['I', subject])} {action.removeprefix('not ')}?", 0
     if kind == "way":
-        return rng.choice(["How do I {}?", "How to {}", "How can I {}?", "What do I need to do to {}?"]).format(
-            groups[0]
-        ), 2
+        form = rng.choice(["How do I {}?", "How to {}", "How can I {}?", "What do I need to do to {}?"])
+        return form.format(match[1]), 2
     if kind == "condition":
-        return rng.choice(["What happens {} {}?", "What {} {}?"]).format(groups[0].lower(), groups[1]), 3
-    return f"Why {groups[0][0].lower()}{groups[0][1:]}?", 2
+        conjunction, condition, _ = match.groups()
+        return rng.choice(["What happens {} {}?", "What {} {}?"]).format(conjunction.lower(), condition), 3
+    claim = match[1]
+    return f"Why {claim[0].lower()}{claim[1:]}?", 2

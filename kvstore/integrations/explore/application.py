@@ -228,17 +228,17 @@ def _build_variables(
 
     def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """Return the URL of this page with changed arguments, and with a facet added or removed."""
-        kept_arguments = [
+        remaining_arguments = [
             argument
             for argument in arguments
             if argument[0] not in changed and argument != ("facet", without) and argument[1]
         ]
-        kept_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
+        remaining_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
         return add_query(
             url,
-            kept_arguments
-            if facet is None or ("facet", facet) in kept_arguments
-            else [*kept_arguments, ("facet", facet)],
+            remaining_arguments
+            if facet is None or ("facet", facet) in remaining_arguments
+            else [*remaining_arguments, ("facet", facet)],
         )
 
     return {
