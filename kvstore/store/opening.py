@@ -62,7 +62,7 @@ def open_store(
     If this process already has the store open, the result is another handle on it, with a separate session
     (:meth:`Store.session`). The store is closed with its last handle. A handle can be ``readonly`` on a writable store,
     but not the reverse. ``durability`` and ``max_bytes`` must match the open store. Each handle has its own
-    ``lock_timeout``.
+    ``lock_timeout``; changes of indexes and copies of pages wait as long as the first handle's.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
     creation settings. For an existing store both must match. Without the extra ``english``, a new store gets the
