@@ -49,7 +49,7 @@ def _is_timestamped(paragraph: str) -> bool:
 
 
 def _is_record(paragraph: str) -> bool:
-    """True if a paragraph is a stored table row: several lines of a name and a short value, each with another name."""
+    """True if a paragraph is a stored table row: several lines of a name and a short value, with different names."""
     lines = paragraph.splitlines()
     fields = [FIELD_PATTERN.fullmatch(line) for line in lines]
     names = {field["name"] for field in fields if field is not None}

@@ -326,10 +326,12 @@ def _find_missing_kind(
     """
     needs_form, relevant_passages = kind.name in KNOWN_BY_FORM, passages
     if not is_english:
-        relevant_passages = [p for p in passages if all(p.has_name(name, function_words) for name in names)] or passages
+        with_names = [passage for passage in passages if all(passage.has_name(name, function_words) for name in names)]
+        relevant_passages = with_names or passages
         if kind.name == "money":
             needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
-            relevant_passages = [p for p, covered in zip(passages, coverages, strict=True) if covered >= min_coverage]
+            pairs = zip(passages, coverages, strict=True)
+            relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
     if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
         return ""
     return "amount of money" if kind.name == "money" else kind.name

@@ -349,7 +349,10 @@ def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing
     Each of them is cited as a whole.
     """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
-    paragraphs = [f"{neutralize_citations(_truncate_snippet(to_plain_text(c.text)))} [{c.number}]" for c in citations]
+    paragraphs = [
+        f"{neutralize_citations(_truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
+        for citation in citations
+    ]
     heading = f"{_describe_refusal(unknown, missing_kind)} Nearest:"
     return ExtractedAnswer("\n\n".join([heading, *paragraphs]), citations)
 

@@ -300,7 +300,11 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 
 
 def split_table(text: str, start: int, end: int, block: int, *, has_header: bool = True) -> Iterator[Snippet]:
-    """Yield the rows of a table as snippets, each cell after the name of its column if the first row is a header."""
+    """Yield the rows of a table, characters ``start`` to ``end`` of a text, as snippets.
+
+    Each cell follows the name of its column if the table ``has_header``, its first row. ``block`` is a field of the
+    snippets.
+    """
     header: list[str] = []
     offset = start
     for index, line in enumerate(text[start:end].splitlines(keepends=True)):
@@ -323,9 +327,9 @@ def split_table(text: str, start: int, end: int, block: int, *, has_header: bool
 def split_entries(
     text: str, start: int, end: int, block: int, entry_start: re.Pattern[str] = _ANY_LINE_PATTERN
 ) -> Iterator[Snippet]:
-    """Yield the entries of a paragraph as snippets; each begins with a line that matches ``entry_start``.
+    """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
 
-    By default, each line is an entry.
+    Each entry begins with a line that matches ``entry_start``. By default, each line is an entry.
     """
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
@@ -342,9 +346,10 @@ def split_entries(
 
 
 def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield the fields of a mail header as snippets, with folded lines joined (RFC 5322, 2.2).
+    """Yield the fields of a mail header, characters ``start`` to ``end`` of a text, as snippets.
 
-    A field is displayed like a table row. The subject cannot be selected as the answer, because it is a heading.
+    Folded lines are joined (RFC 5322, 2.2). A field is displayed like a table row. The subject cannot be selected as
+    the answer, because it is a heading.
     """
     for field_start, next_start in split_mail_fields(text, start, end):
         displayed = render_inline(text[field_start:next_start])

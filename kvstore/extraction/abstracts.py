@@ -259,7 +259,9 @@ class _TreeBuilder:
         while len(children) > _MAX_CHILDREN:
             groups = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
             children = [
-                children[group[0]] if len(group) == 1 else self._add_parent([children[i] for i in group], section)
+                children[group[0]]
+                if len(group) == 1
+                else self._add_parent([children[index] for index in group], section)
                 for group in groups
             ]
         return children
@@ -346,6 +348,9 @@ def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
     if len(right) < len(left):
         left, right = right, left
     product = math.fsum(weight * right.get(term, 0.0) for term, weight in left.items())
-    norms = math.sqrt(math.fsum(w * w for w in left.values())) * math.sqrt(math.fsum(w * w for w in right.values()))
+    left_norm, right_norm = (
+        math.sqrt(math.fsum(weight * weight for weight in vector.values())) for vector in (left, right)
+    )
+    norms = left_norm * right_norm
     # Rounded, so that the order of summation does not change which texts are joined.
     return round(product / norms, 9) if norms else 0.0

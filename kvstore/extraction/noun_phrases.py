@@ -287,7 +287,7 @@ class NounPhrases:
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """Return the prepositions before the phrase around a noun; if the word is no noun, those before the word.
+        """Return the prepositions before the phrase around a noun; if the word is not a noun, those before the word.
 
         In a parse, any word of the phrase can govern them.
         """

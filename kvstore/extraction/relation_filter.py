@@ -142,7 +142,7 @@ class RelationFilter:
 
     def _is_superlative(self, index: int) -> bool:
         """True if a noun is selected by its rank in an order (``the smallest one``, ``the first one``)."""
-        modifiers = [self._words[i] for i in self._sentence.find_dependents(index, "amod")]
+        modifiers = map(self._words.__getitem__, self._sentence.find_dependents(index, "amod"))
         return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
 
     def _is_joined_by_or(self, index: int) -> bool:
@@ -209,7 +209,7 @@ class RelationFilter:
         if is_definite and not word.lemma.endswith(_PERSON_ENDINGS) and not self._phrases.find_complements(index, "of"):
             return False  # the largest size, the text as it was entered
         if word.tag == "NNS" and any(
-            self._words[i].text in ("is", "was") for i in self._sentence.find_dependents(index, "cop")
+            self._words[copula].text in ("is", "was") for copula in self._sentence.find_dependents(index, "cop")
         ):
             return False  # "which is at least two pages"
         if first < last and get_everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):

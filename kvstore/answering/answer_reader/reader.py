@@ -55,14 +55,14 @@ class AnswerReader:
         """Load the files of ``folder``. Raises ValueError if one is damaged."""
         onnxruntime = import_onnxruntime()
         description: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-        data = {name: (folder / name).read_bytes() for name in description["digests"]}
+        contents = {name: (folder / name).read_bytes() for name in description["digests"]}
         for name, digest in description["digests"].items():
-            if hashlib.sha256(data[name]).hexdigest() != digest:
+            if hashlib.sha256(contents[name]).hexdigest() != digest:
                 raise ValueError(f"{folder / name} is damaged; install kvstore again")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # each window has a thread of its own
-        self._session = onnxruntime.InferenceSession(data[MODEL_FILE], options, providers=["CPUExecutionProvider"])
-        self._tokenizer = WordPieceTokenizer(json.loads(data[TOKENIZER_FILE]))
+        self._session = onnxruntime.InferenceSession(contents[MODEL_FILE], options, providers=["CPUExecutionProvider"])
+        self._tokenizer = WordPieceTokenizer(json.loads(contents[TOKENIZER_FILE]))
         threads = os.environ.get("OMP_NUM_THREADS", "")
         self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
