@@ -457,7 +457,7 @@ def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
     from ..text.words import list_content_words
     from .question_kinds import find_asking_sentence
 
-    question = find_asking_sentence(question)  # the sentences before it are no links of a chain
+    question = find_asking_sentence(question)  # the sentences before it are not links of a chain
     num_words = len(list_content_words(question))
     # A hit that a strategy reached through a name or another chunk, as its path shows.
     has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)

@@ -110,7 +110,7 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first row has the names of the columns.
 
     There are three rows with at least three cells each, and in one column all cells except the first have a number. A
-    weekday is no name of a column.
+    weekday is not the name of a column.
     """
     return (
         len(rows) >= _MIN_HEADED_ROWS

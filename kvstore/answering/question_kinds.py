@@ -50,8 +50,8 @@ _KIND_PATTERNS = {
         re.IGNORECASE,
     ),
     "number": compile_lazily(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
-    # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is no price. A share
-    # answers "How much of the pay".
+    # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is not a price. A
+    # share answers "How much of the pay".
     "money": compile_lazily(
         rf"\d ?(?:%|per ?cent\b)"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
@@ -164,7 +164,7 @@ _YES_NO_PATTERN = compile_lazily(
     r"\b[^.!?]*\?*\s*\Z",
     re.IGNORECASE,
 )
-#: The start of a sentence that asks. What follows an abbreviation ("Wisconsin v. Yoder") is no sentence.
+#: The start of a sentence that asks. What follows an abbreviation ("Wisconsin v. Yoder") is not a sentence.
 _ASKING_PATTERN = compile_lazily(
     r"\W*(?:(?:and|at|but|by|for|from|in|of|on|or|since|so|then|to|until|up|with) ){0,3}(?:who|whom|whose|what|which"
     r"|when|where|why|how|am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b",

@@ -93,7 +93,7 @@ class ClauseArguments:
         Examples are ``a number of files``, ``a set of rules`` and ``some of the files``.
         """
         complements = self._phrases.find_complements(noun, "of")
-        # A word that is no noun is a quantifier, such as "some" or "two".
+        # A word that is not a noun is a quantifier, such as "some" or "two".
         is_partitive = self._words[noun].lemma in PARTITIVE_NOUNS or not self._words[noun].is_nominal
         return complements if complements and is_partitive else [noun]
 

@@ -148,7 +148,7 @@ def _is_name(form: str) -> bool:
 def parse_pairs(text: str) -> list[Relation]:
     """Return the relations in a document of format ``pairs``, lines of CSV, in document order and each pair once.
 
-    The span of a relation is its row, without the line end. Raises InputError for a row that is no pair of names.
+    The span of a relation is its row, without the line end. Raises InputError for a row that is not a pair of names.
     """
     lines = io.StringIO(text).readlines()
     relations: dict[tuple[str, str], Relation] = {}

@@ -158,7 +158,7 @@ def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
 
 @lru_cache(maxsize=1 << 15)
 def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
-    """Return two flags of a form in UTF-8: if it is no function word, and if it is in lower case without a digit."""
+    """Return two flags of a form in UTF-8: if it is not a function word, and if it is in lower case without a digit."""
     form = encoded_form.decode()
     return to_entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 

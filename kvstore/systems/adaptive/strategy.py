@@ -205,8 +205,8 @@ class _WalkFactors(NamedTuple):
     def weight_fraction(self) -> float:
         """The weight as a fraction of the maximum weight, from 0 to 1.
 
-        It is 0 if the question has no name, or has few words outside its names and is no comparison. It is reduced if
-        the name is frequent, if its names or the rest are a small part of the question, or if the best chunk covers
+        It is 0 if the question has no name, or has few words outside its names and is not a comparison. It is reduced
+        if the name is frequent, if its names or the rest are a small part of the question, or if the best chunk covers
         almost all of it.
         """
         if self.name is None or (self.num_words < _MIN_CHAIN_WORDS and not self.is_comparison):

@@ -115,7 +115,7 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
     total = 0
     for level, labels in enumerate(groupings):
         sizes = np.bincount(labels, minlength=1)[labels]  # of the group of each node
-        # A group of the same size as its parent is not split, so it is no new community.
+        # A group of the same size as its parent is not split, so it is not a new community.
         is_new = (sizes > 1) & ((node_communities == NO_COMMUNITY) | (sizes != parent_sizes))
         groups, first_nodes, group_indexes = np.unique(labels[is_new], return_index=True, return_inverse=True)
         levels.append(np.full(len(groups), level))
