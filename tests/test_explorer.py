@@ -541,6 +541,25 @@ def test_markdown_is_rendered_without_html_and_foreign_pictures() -> None:
     assert Marks(str(render_markdown(table, [Insert(19, 36, "<mark>", "</mark>")]))).marks == []
 
 
+def test_a_document_key_with_a_line_break_has_a_page(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    from kvstore.integrations.explore.application import make_explorer
+    from kvstore.integrations.explore.followed_store import FollowedStore
+
+    with kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}) as store:
+        store.put("two\nlines", "Tea is made from leaves.")
+        followed = FollowedStore(tmp_path / "notes")
+        client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+        client.get("/", params={"token": TOKEN})
+        url = build_document_url("two\nlines")
+        assert f'href="{url}"' in unescape(client.get("/documents").text)
+        page = client.get(url)
+        assert page.status_code == 200
+        (json_url,) = {link for link in re.findall(r'href="([^"]+)"', unescape(page.text)) if ".json" in link}
+        assert client.get(json_url).json()["document"]["key"] == "two\nlines"
+        followed.close()
+
+
 def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.application import make_explorer

@@ -54,7 +54,7 @@ from .followed_store import FollowedStore  # noqa: E402
 from .guard import Guard  # noqa: E402
 from .page import ExplorerPage, PageContent, PageForm, PageRequest  # noqa: E402
 from .rendering import STATIC, get_template  # noqa: E402
-from .urls import add_query, build_path  # noqa: E402
+from .urls import add_query, build_path, can_be_path  # noqa: E402
 
 #: All pages; those with a label appear in the navigation in this order.
 PAGES: tuple[ExplorerPage, ...] = (
@@ -222,7 +222,7 @@ def _build_variables(
         """
         if not page.is_named:
             return add_query(("/index" if url == "/" else url) + suffix, arguments)
-        if name in ("", ".", "..") or (session is not None and page.exists(session, name + suffix)):
+        if not can_be_path(name) or (session is not None and page.exists(session, name + suffix)):
             return add_query(page.url, [("name", name), ("form", suffix), *arguments])
         return add_query(build_path(page.url, name + suffix), arguments)
 

@@ -10,13 +10,18 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote, urlencode
 
 
+def can_be_path(name: str) -> bool:
+    """True if a path can express ``name``: browsers resolve ``.`` and ``..``, and a route matches no line break."""
+    return name not in ("", ".", "..") and "\n" not in name
+
+
 def build_path(url: str, name: str) -> str:
     """Return the URL of a name's page below the URL of its kind.
 
     >>> build_path("/doc/", "hr/leave.md"), build_path("/doc/", "../a b"), build_path("/doc/", "..")
     ('/doc/hr/leave.md', '/doc/..%2Fa%20b', '/doc/?name=..')
     """
-    if name in ("", ".", ".."):
+    if not can_be_path(name):
         return f"{url}?{urlencode({'name': name})}"
     parts = name.split("/")
     return url + quote(name, safe="" if {"", ".", ".."}.intersection(parts) else "/")
