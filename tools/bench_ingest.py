@@ -270,7 +270,7 @@ def generate_documents(count: int, num_paragraphs: int, seed: int) -> Iterator[t
 
 def make_vectors(store: kvstore.Store, text: str, generator: np.random.Generator) -> Any:
     """Return a random vector for each chunk of a text."""
-    return generator.standard_normal((len(extract("k", text, store.settings).chunks), DIMENSION), np.float32)
+    return generator.standard_normal((len(extract("key", text, store.settings).chunks), DIMENSION), np.float32)
 
 
 def fill_store(store: kvstore.Store, documents: list[tuple[str, str]]) -> None:

@@ -410,7 +410,7 @@ class _IngestRun:
             self.report.documents += len(self._batch)
             self.report.chunks += self._batch_chunks
             self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
-            self._stored_chunks = None
+            self._stored_chunks = None  # read again before the next batch
 
     def _list_vanished_keys(self) -> list[str]:
         """Return the keys of the stored documents whose files no longer exist, and count them as removed."""

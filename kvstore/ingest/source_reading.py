@@ -135,7 +135,7 @@ class SourceReader:
 
     def _iter_sample(self, sources: Sequence[Source]) -> Generator[ValidDocument, None, None]:
         """Yield the documents of some files, which the workers read again after the settings are chosen."""
-        if not any(map(self._is_risky, sources)):
+        if not any(map(self._is_risky, sources)):  # no worker is needed
             for _, item in self._read_sources(sources):
                 if isinstance(item, NewDocument):
                     yield item.validated

@@ -69,6 +69,7 @@ class QuestionStore(AdapterStore):
         create: bool = False,
     ) -> None:
         """Open the store at ``path``, or use ``store``; ``adapter`` is the class name that errors begin with."""
+        # A store without embedder has the vectors of documents only, so the framework embeds the questions.
         embeds_questions = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
         self.store, self._owns_store = resolve_store(
             adapter, path, store, None if embeds_questions else embedder, create=create

@@ -208,9 +208,10 @@ class RoffInterpreter:
             is_true = self.render_text(comparison[2]) == self.render_text(comparison[3])
             args = args[comparison.end() :]
         elif args[:1] in ("n", "t", "o", "e", "v") and (len(args) == 1 or args[1] in " \t\\."):
-            is_true = args[0] in "no"  # nroff, and an odd page number
+            is_true = args[0] in "no"  # true: nroff, an odd page; false: troff, an even page, v
             args = args[1:]
         elif args[:1] in ("d", "r", "c", "m", "F", "S") and args[1:2] in (" ", "\t", "\\", "["):
+            # Is the string, register, color, character, font or style defined?
             name, _, args = args[1:].lstrip().partition(" ")
             is_true = name in self._strings or name in self._macros
         else:

@@ -169,7 +169,7 @@ def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
     positions = positions.copy()
     for _ in range(_MAX_PUSHES):
         gaps = positions[:, None] - positions[None]
-        overlaps = (sizes[:, None] + sizes[None]) / 2 - np.abs(gaps)
+        overlaps = (sizes[:, None] + sizes[None]) / 2 - np.abs(gaps)  # boxes overlap if both are positive
         is_overlapping = np.asarray((overlaps > 0.5).all(2))
         np.fill_diagonal(is_overlapping, False)
         if not is_overlapping.any():
@@ -177,7 +177,7 @@ def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
         sideways = overlaps[..., 0] < overlaps[..., 1]
         # If two boxes are aligned, the first one moves left, or up.
         directions = np.where(np.arange(len(positions))[:, None] < np.arange(len(positions))[None], -1.0, 1.0)
-        push = np.zeros_like(positions)
+        push = np.zeros_like(positions)  # the mean of the shifts away from all overlapping boxes
         for axis, along in ((0, sideways), (1, ~sideways)):
             signs = np.where(np.abs(gaps[..., axis]) < 1e-6, directions, np.sign(gaps[..., axis]))
             shifts = np.where(is_overlapping & along, signs * overlaps[..., axis], 0.0)

@@ -40,17 +40,17 @@ class Numpy(Peer):
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return the ``top`` documents nearest to a vector, best first."""
-        return self._select_nearest(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), None, top)
+        return self._select_nearest(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
         rows = self.numpy.flatnonzero(self.fields[field] == value)
-        return self._select_nearest(self.vectors[rows] @ self.numpy.frombuffer(vector, self.numpy.float32), rows, top)
+        return self._select_nearest(self.vectors[rows] @ self.numpy.frombuffer(vector, self.numpy.float32), top, rows)
 
-    def _select_nearest(self, cosines: Any, rows: Any, top: int) -> Results:
+    def _select_nearest(self, cosines: Any, top: int, rows: Any = None) -> Results:
         """Return the ``top`` documents with the greatest cosines, best first.
 
-        ``rows`` are the indexes of the documents that the cosines belong to; None means all documents.
+        ``rows`` are the indexes of the documents that the cosines belong to, by default those of all documents.
         """
         count = min(top, len(cosines))
         top_rows = self.numpy.argpartition(-cosines, count - 1)[:count]
