@@ -55,6 +55,8 @@ def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, 
     if stemmer != "english":
         return question, []
     replacements = _find_spellings(question, state, stem)
+    if not replacements:
+        return question, []
     respelled = _WORD_PATTERN.sub(lambda match: replacements.get(match.group(), match.group()), question)
     return respelled, list(replacements.items())
 

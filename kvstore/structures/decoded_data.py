@@ -1,15 +1,18 @@
 """An in-memory cache of decoded data, shared by the snapshots of the same commit.
 
-In: the change number of a snapshot. Out: what earlier states of that commit decoded: records, outlines and texts of
-documents, records of chunks, and the sizes of posting lists. Another change number drops all of it. The threads of a
-process share the cache; what one of them adds is never changed afterwards.
+In: the change number of a snapshot. Out: what earlier states of that commit decoded: counters, records, outlines and
+texts of documents, records of chunks, and the sizes of posting lists. Another change number drops all of it. The
+threads of a process share the cache; what one of them adds is never changed afterwards.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from .counters import Counters
 
 #: The maximum numbers of bytes of all cached texts together, of documents, of chunks, and of terms. Beyond one of them,
 #: what it limits is dropped.
@@ -34,7 +37,10 @@ class EntryCache(Generic[Key, Value]):
         """Return the entry of each key, in their order. ``read`` returns the entries of keys that are not cached."""
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries
-        cached_entries = {key: entries[key] for key in keys if key in entries}
+        try:
+            return {key: entries[key] for key in keys}  # most calls
+        except KeyError:
+            cached_entries = {key: entries[key] for key in keys if key in entries}
         missing = list(dict.fromkeys(key for key in keys if key not in cached_entries))
         if not missing:
             return cached_entries
@@ -58,8 +64,15 @@ class DecodedData:
         self.outlines: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
         self.term_sizes: EntryCache[str, Any] = EntryCache(_MAX_TERMS)
         self.texts: dict[int, bytes] = {}
+        self._counters: Counters | None = None
         self._lock = threading.Lock()
         self._num_text_bytes = 0
+
+    def get_counters(self, load: Callable[[], Counters]) -> Counters:
+        """Return the counters of the commit, which no reader may change; ``load`` reads them on first use."""
+        if self._counters is None:
+            self._counters = load()
+        return self._counters
 
     def add_text(self, document: int, text: bytes) -> None:
         """Add the text of a document, unless it is too long; if all texts together are too long, drop the others."""

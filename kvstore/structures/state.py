@@ -131,7 +131,9 @@ class State:
     @cached_property
     def counters(self) -> Counters:
         """The totals over the stored documents, and the next ids."""
-        return Counters.load(self.lmdb)
+        if self._shared_data is None:
+            return Counters.load(self.lmdb)
+        return self._shared_data.get_counters(lambda: Counters.load(self.lmdb))
 
     @property
     def main_language(self) -> str | None:
