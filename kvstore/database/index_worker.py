@@ -166,7 +166,7 @@ class IndexManager:
 
         ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
         """
-        due_kinds = [kind for kind in list_automatic_indexes() if self._can_be_due(kind, next_chunk)]
+        due_kinds = [kind for kind in list_automatic_indexes() if self._check_due(kind, next_chunk)]
         with self._lock:
             if due_kinds and self._thread is None and not self._stopped.is_set():
                 self._thread = MaintenanceThread(target=self._extend, args=(due_kinds,), name="kvstore index")
@@ -180,8 +180,11 @@ class IndexManager:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _can_be_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
-        """True if an automatic index may have enough new chunks for an extension; False if checking it fails."""
+    def _check_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
+        """Return True if an automatic index may have enough new chunks for an extension.
+
+        Records the next chunk at which it may be due, or the failure of the check.
+        """
         if next_chunk < self._next_due_chunk.get(kind.name, 0):
             return False
         try:

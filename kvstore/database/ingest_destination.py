@@ -69,6 +69,7 @@ class IngestDestination:
         """Return the description of the work that a worker process needs to read and embed files."""
         from ..ingest.worker import Job
 
+        # An embedder that the caller supplied exists only in this process.
         embedder = self.settings.embedder if embed and not self._session.store.embedder.is_supplied else None
         environment = self._session.environment
         buffered = sorted(environment.buffer_reader.buffered_tables.names)
