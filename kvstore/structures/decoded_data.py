@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from .counters import Counters
+from typing import Any, Generic, TypeVar
 
 #: The maximum numbers of bytes of all cached texts together, of documents, of chunks, and of terms. Beyond one of them,
 #: what it limits is dropped.
@@ -64,15 +61,17 @@ class DecodedData:
         self.outlines: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
         self.term_sizes: EntryCache[str, Any] = EntryCache(_MAX_TERMS)
         self.texts: dict[int, bytes] = {}
-        self._counters: Counters | None = None
+        #: The counters; None before they are read.
+        self._counters: Any = None
         self._lock = threading.Lock()
         self._num_text_bytes = 0
 
-    def get_counters(self, load: Callable[[], Counters]) -> Counters:
+    def get_counters(self, load: Callable[[], Value]) -> Value:
         """Return the counters of the commit, which no reader may change; ``load`` reads them on first use."""
         if self._counters is None:
             self._counters = load()
-        return self._counters
+        counters: Value = self._counters
+        return counters
 
     def add_text(self, document: int, text: bytes) -> None:
         """Add the text of a document, unless it is too long; if all texts together are too long, drop the others."""
