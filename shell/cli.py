@@ -162,7 +162,7 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     An assistant starts this server and uses it over standard input and output."""
     from kvstore.integrations.mcp_server import serve
     from kvstore.integrations.store_tools import StoreTools
-    from kvstore.registry import get_strategy
+    from kvstore.language import get_strategy
 
     if strategy is not None:
         with blame_options():

@@ -100,9 +100,7 @@ def ingest(
     """Ingest files, folders and glob patterns into STORE.
 
     The command creates STORE if STORE does not exist."""
-    from kvstore.ingest.engines import check_engine
-    from kvstore.ingest.ingest_interface import list_ingest_patterns
-    from kvstore.language import format_count
+    from kvstore.language import check_engine, format_count, list_ingest_patterns
 
     from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
@@ -161,7 +159,7 @@ def ingest(
 
 def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
     """Return the options of the reader by name. Raises OptionError for an unknown name or an invalid value."""
-    from kvstore.readers import ReadOptions
+    from kvstore.language import ReadOptions
 
     reader_options = dict(split_assignment(option, "-o") for option in options)
     with blame_options():
@@ -172,7 +170,7 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
 def _find_missing_paths(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
     """Return a message for each path if none of them exists, or None."""
     from kvstore.errors import ReaderError
-    from kvstore.ingest.sources import find_sources
+    from kvstore.language import find_sources
 
     problems = []
     for path in paths:

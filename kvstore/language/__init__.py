@@ -15,7 +15,12 @@ from .questions import find_plain_question, find_unquoted_question
 if TYPE_CHECKING:
     from ..arguments import format_count
     from ..ingest import list_formats
+    from ..ingest.engines import check_engine
+    from ..ingest.ingest_interface import list_ingest_patterns
     from ..ingest.ingest_log import read_ingests
+    from ..ingest.sources import find_sources
+    from ..readers import ReadOptions
+    from ..registry import get_strategy
     from ..sql.condition import check_condition
     from ..sql.literals import format_identifier, format_literal
     from .cursor import Cursor
@@ -28,15 +33,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cursor",
+    "ReadOptions",
     "Token",
     "can_fill_store",
     "check_condition",
+    "check_engine",
     "find_plain_question",
+    "find_sources",
     "find_unquoted_question",
     "format_count",
     "format_identifier",
     "format_literal",
     "get_keywords",
+    "get_strategy",
     "is_complete",
     "iter_tokens",
     "list_described_kinds",
@@ -45,6 +54,7 @@ __all__ = [
     "list_formats",
     "list_index_kinds",
     "list_ingest_options",
+    "list_ingest_patterns",
     "list_outlined_kinds",
     "list_strategy_names",
     "read_ingests",
@@ -54,18 +64,23 @@ __all__ = [
 #: the parser.
 _LAZY_ATTRIBUTES = {
     "Cursor": ".cursor:Cursor",
+    "ReadOptions": "..readers:ReadOptions",
     "can_fill_store": ".parser:can_fill_store",
     "check_condition": "..sql.condition:check_condition",
+    "check_engine": "..ingest.engines:check_engine",
+    "find_sources": "..ingest.sources:find_sources",
     "format_count": "..arguments:format_count",
     "format_identifier": "..sql.literals:format_identifier",
     "format_literal": "..sql.literals:format_literal",
     "list_formats": "..ingest:list_formats",
     "get_keywords": ".grammar_parsing:get_keywords",
+    "get_strategy": "..registry:get_strategy",
     "list_described_kinds": ".description_handlers:list_described_kinds",
     "list_expected_terminals": ".grammar_parsing:list_expected_terminals",
     "list_extraction_kinds": ".extraction_handlers:list_extraction_kinds",
     "list_index_kinds": ".index_handlers:list_index_kinds",
     "list_ingest_options": ".document_handlers:list_ingest_options",
+    "list_ingest_patterns": "..ingest.ingest_interface:list_ingest_patterns",
     "list_outlined_kinds": ".index_handlers:list_outlined_kinds",
     "list_strategy_names": ".description_handlers:list_strategy_names",
     "read_ingests": "..ingest.ingest_log:read_ingests",
