@@ -358,3 +358,20 @@ def test_a_list_in_the_context_is_shown_with_its_lead_in(reader: AnswerReader, t
         answer = store.ask("Which bank did the fund receive a donation from?")
     assert "Quay Street" in answer.text.partition("\n")[0], answer.text
     assert "donations from:\n- Orrin Works\n- Petrel Steel" in answer.text, answer.text
+
+
+@pytest.mark.parametrize(
+    ("question", "is_answered"),
+    [
+        ("What is the largest boat of the yard?", True),
+        ("What is the smallest boat of the yard?", False),
+    ],
+)
+def test_a_sentence_about_the_opposite_is_only_the_nearest(
+    reader: AnswerReader, tmp_path: Path, question: str, is_answered: bool
+) -> None:
+    text = "The largest boat of the yard is the Heron. The crane can lift it."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("yard", text, title="Yard")
+        answer = store.ask(question)
+    assert (answer.outcome == "answered") == is_answered, answer.text

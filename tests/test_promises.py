@@ -302,7 +302,7 @@ FIGURES = {
     "A question is unanswerable if the documents cover its subject, but no document answers it.": (
         "tools/evaluate_answers.py"
     ),
-    "kvstore refuses to answer 90 % of the unanswerable questions about three folders of real documents, and 49 "
+    "kvstore refuses to answer 90 % of the unanswerable questions about three folders of real documents, and 51 "
     "% of the unanswerable questions about held-out articles of SQuAD 2.0.": ("tools/evaluate_answers.py"),
     'Loading is slower than in stores that keep only rows and vectors: see the section "Where we lose" of '
     '"How it compares".': "tools/bench_peers.py",

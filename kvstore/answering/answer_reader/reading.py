@@ -26,6 +26,7 @@ from ...structures.ranking import Ranking, best
 from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms
 from ..answer_span import Verdict
+from ..contrasts import is_contrary
 from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates, render_snippet
 from ..passages import Passage
 from ..question_kinds import (
@@ -263,6 +264,9 @@ _YES_NO_CONSTANT = -4.6
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
+#: The weight of a snippet with the opposite of a word of the question. It is the logarithm of the ratio of the shares
+#: of near misses and of other questions of SQuAD 2.0, outside the held-out articles, with such a sentence.
+_CONTRARY_LOGIT = -2.1
 
 
 class SnippetReading(NamedTuple):
@@ -271,7 +275,7 @@ class SnippetReading(NamedTuple):
     ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
     ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
     money. ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and
-    heading.
+    heading. ``is_contrary`` is True if it has the opposite of a word of the question instead.
     """
 
     position: SnippetPosition
@@ -281,6 +285,7 @@ class SnippetReading(NamedTuple):
     is_kind_missing: bool
     answer: str
     coverage: float
+    is_contrary: bool
 
 
 class PassageReading(NamedTuple):
@@ -330,7 +335,12 @@ class PassageReading(NamedTuple):
         signals = {"reader": self.logit_in_context, "rules": rule_logit}
         logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
         logit = min(logit, rule_logit + _MAX_GAIN_OVER_RULES)
-        return logit + unknown_logit + MISSING_KIND_LOGIT * self.best.is_kind_missing
+        return (
+            logit
+            + unknown_logit
+            + MISSING_KIND_LOGIT * self.best.is_kind_missing
+            + _CONTRARY_LOGIT * self.best.is_contrary
+        )
 
     def _compute_yes_no_logit(self) -> float:
         """Return the logit that the likeliest snippet answers a question that yes or no answers, without a verdict."""
@@ -368,6 +378,7 @@ def read_passages(
                 is_kind_missing=window.is_kind_missing,
                 answer=window.text[reading.start : reading.end],
                 coverage=scorer.compute_coverage(window.text),
+                is_contrary=is_contrary(question, window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
