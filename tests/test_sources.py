@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+import kvstore
 from kvstore.errors import InputError, ReaderError
 from kvstore.ingest.sources import find_sources
 
@@ -232,3 +233,15 @@ def test_a_path_in_a_folder_without_permission_is_not_called_missing(tree: Path)
         pytest.raises(ReaderError, match=r"cannot be accessed \(Permission denied\); check the permissions"),
     ):
         find_sources([tree / "closed" / "notes"])
+
+
+def test_a_store_in_a_folder_is_not_ingested(tree: Path) -> None:
+    path = tree / "b" / "store"
+    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
+        for _ in range(2):  # the first ingest writes a log into the folder of the store
+            report = store.ingest(str(tree), include=["*.md", "*.json*"], workers=0)
+            assert report.skipped_by["stores"] == 1
+        assert (path / "ingests.jsonl").exists()
+        assert store.keys() == ["a.md"]
+        assert len(find_sources([path])) == 0
+        assert keys(f"{tree}/**/*.jsonl") == ["g.jsonl"]

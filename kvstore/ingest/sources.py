@@ -2,8 +2,8 @@
 
 In: paths, and addresses that fsspec reads, such as ``s3://bucket/folder`` (:mod:`.remote_files`). A folder is walked in
 sorted order. A pattern with ``**``, ``*`` or ``?`` is matched below its fixed prefix. Hidden names (those that begin
-with a dot, or that an operating system reserves), links to folders and links to files outside the root are skipped.
-Out: :class:`Sources`.
+with a dot, or that an operating system reserves), links to folders, links to files outside the root, and stores are
+skipped. Out: :class:`Sources`.
 
 In a folder, files with known suffixes are taken (those of the format, if one is named), or those that match the
 ``include`` patterns. Local files with an unknown suffix are taken if their content shows their format
@@ -26,6 +26,7 @@ from typing import BinaryIO
 from ..errors import InputError, ReaderError
 from ..readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
 from ..readers.content_format import MAX_START_BYTES, detect_format, has_ambiguous_name, is_hidden
+from ..storage.location import DATA_FILE, WRITER_FILE
 from . import remote_files
 from .remote_files import is_address
 
@@ -128,10 +129,13 @@ def find_sources(
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
 
 
+#: The files by which a folder is recognized as a store.
+_STORE_FILES = frozenset((DATA_FILE, WRITER_FILE))
 #: The singular of each reason in the plural.
 _SINGULARS = {
     "links to folders": "link to a folder",
     "links out of the folder": "link out of the folder",
+    "stores": "store",
     "links in archives": "link in an archive",
     "paths outside the archive": "path outside the archive",
 }
@@ -287,6 +291,9 @@ class _FileSearch:
                 names = sorted(os.listdir(path), reverse=True)  # a stack: the last item is popped first
             except OSError as error:
                 self.failures.append(ReadFailure(str(path), f"cannot be listed: {error.strerror}"))
+                continue
+            if _STORE_FILES.issubset(names):  # its ingest log is not a document
+                self.skipped["stores"] += 1
                 continue
             prefix = relative_path + "/" if relative_path else ""
             visible_names = [name for name in names if not is_hidden(name)]
