@@ -130,6 +130,18 @@ def test_a_transaction_commits_or_rolls_back(tmp_path: Path) -> None:
     assert run(tmp_path, test) == ((3, 2), ["milk"], False)
 
 
+def test_a_change_beside_an_open_transaction_names_the_remedy(tmp_path: Path) -> None:
+    async def test() -> list[str]:
+        async with aio.open(tmp_path / "s", embedder="hashing", lock_timeout=0.1) as store:
+            with pytest.raises(errors.LockTimeoutError, match="within a transaction, use the methods"):
+                async with store.transaction() as transaction:
+                    await transaction.put("milk", "Milk is white.")
+                    await store.put("tea", "Tea is green.")
+            return await store.keys()
+
+    assert asyncio.run(test()) == []
+
+
 def test_a_snapshot_keeps_its_state(tmp_path: Path) -> None:
     async def test(store: aio.AsyncStore) -> Any:
         async with store.snapshot() as snapshot:

@@ -196,7 +196,11 @@ class WriterLock:
             holder = self._holder
             if timeout <= 0 or not isinstance(holder, MaintenanceThread):
                 name = holder.name if holder is not None else "another thread"
-                raise self._make_timeout_error(timeout, f"thread {name!r} of this process ({os.getpid()})")
+                raise self._make_timeout_error(
+                    timeout,
+                    f"thread {name!r} of this process ({os.getpid()})",
+                    "wait for it to finish (within a transaction, use the methods of the transaction)",
+                )
 
     def _lock_file(self, kind: int, deadline: float, timeout: float) -> int:
         """Lock the file (``kind``: LOCK_SH or LOCK_EX) and return its descriptor.
@@ -247,11 +251,13 @@ class WriterLock:
             self._holder = None
             self._thread_lock.release()
 
-    def _make_timeout_error(self, timeout: float, holder: str) -> LockTimeoutError:
+    def _make_timeout_error(
+        self, timeout: float, holder: str, remedy: str = "wait for it to finish"
+    ) -> LockTimeoutError:
         """Return the error for a lock that ``holder`` has not released in ``timeout`` seconds."""
         return LockTimeoutError(
-            f"{self.path.parent}: {holder} has the writer lock and did not release it in {timeout:g} s; wait for it to "
-            "finish, or allow more time with lock_timeout (of the command: --lock-timeout)"
+            f"{self.path.parent}: {holder} has the writer lock and did not release it in {timeout:g} s; {remedy}, or "
+            "allow more time with lock_timeout (of the command: --lock-timeout)"
         )
 
     def _reset_after_fork(self) -> None:
