@@ -131,6 +131,28 @@ def test_each_indexed_field_has_a_vector_of_its_own(memory: KvstoreStore) -> Non
     assert [item.key for item in found] == ["long", "other"]  # each once
 
 
+@pytest.mark.parametrize(
+    ("value", "options", "message"),
+    [
+        ({"fact": "x"}, {"index": "fact"}, r"index must be a list of fields, not the text 'fact'; write \['fact'\]"),
+        ({"fact": "x"}, {"ttl": float("inf")}, "ttl must be a number of minutes, not inf"),
+        ({"fact": "x"}, {"ttl": "5"}, "ttl must be a number of minutes, not '5'"),
+        (["x"], {}, "item 'key': its value must be a mapping, not list"),
+    ],
+)
+def test_invalid_items_are_refused(memory: KvstoreStore, value: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(kvstore.errors.InputError, match=message):
+        memory.put(("users",), "key", value, **options)
+    assert memory.get(("users",), "key") is None
+
+
+def test_a_text_as_fields_is_refused(tmp_path: Path) -> None:
+    for options in ({"fields": "fact"}, {"index": {"dims": 256, "embed": len, "fields": "fact"}}):
+        with pytest.raises(kvstore.errors.InputError, match="fields must be a list of fields"):
+            KvstoreStore(tmp_path / "store", **options)
+    assert not (tmp_path / "store").exists()
+
+
 def test_namespaces_are_listed(facts: KvstoreStore) -> None:
     assert facts.list_namespaces(prefix=("users",)) == [("users", "ana"), ("users", "anabel"), ("users", "ben")]
     assert facts.list_namespaces(suffix=("ana",)) == [("users", "ana")]

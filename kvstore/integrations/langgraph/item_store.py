@@ -58,6 +58,7 @@ class KvstoreStore(AdapterStore, BaseStore):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
+        self._fields = list(stored_items.check_paths("fields", fields or (index or {}).get("fields") or ["$"]))
         embedding = None if index is None else ensure_embeddings(index.get("embed"))
         self.index_config, self.embeddings = index, embedding
         store_embedder = (
@@ -68,7 +69,6 @@ class KvstoreStore(AdapterStore, BaseStore):
             )
         )
         self.store, self._owns_store = resolve_store("KvstoreStore", path, store, store_embedder, settings)
-        self._fields = list(fields or (index or {}).get("fields") or ["$"])
         self._search_kind = search
         self.ttl_config = ttl
 

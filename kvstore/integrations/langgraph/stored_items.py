@@ -13,6 +13,7 @@ from typing import Any
 from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path
 
 from ... import Document, Hit
+from ...errors import InputError
 
 #: The metadata fields of a document: the value of its item, and its times as mapping.
 VALUE, TIMES = "value", "item"
@@ -44,11 +45,13 @@ def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str,
 def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: datetime) -> dict[str, Any]:
     """Return the arguments of ``put`` for an item, which keeps the creation time of the item ``stored``.
 
-    The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed.
+    The text consists of the indexed fields, each a chunk of its own, or of the whole value if none is indexed. Raises
+    InputError if the value, the fields or the lifetime of the item is invalid.
     """
-    assert put.value is not None
+    if not isinstance(put.value, Mapping):
+        raise InputError(f"item {put.key!r}: its value must be a mapping, not {type(put.value).__name__}")
     value = dict(put.value)
-    paths = () if put.index is False else fields if put.index is None else put.index
+    paths = () if put.index is False else fields if put.index is None else check_paths("index", put.index)
     texts = [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
     times = {
         "created": now.isoformat() if stored is None else stored.meta[TIMES]["created"],
@@ -69,6 +72,13 @@ def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: date
     }
 
 
+def check_paths(argument: str, paths: Sequence[str]) -> Sequence[str]:
+    """Return the paths of indexed fields. Raises InputError for a text, whose characters would be taken for paths."""
+    if isinstance(paths, str):
+        raise InputError(f"{argument} must be a list of fields, not the text {paths!r}; write [{paths!r}]")
+    return paths
+
+
 def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:
     """Return the metadata of an item with its expiry counted from ``now``, or None if the item does not expire."""
     minutes = document.meta[TIMES].get("minutes")
@@ -78,8 +88,13 @@ def refresh_times(document: Document, now: datetime) -> dict[str, Any] | None:
 
 
 def _compute_expiry(now: datetime, minutes: float) -> str:
-    """Return the time ``minutes`` after ``now``, in ISO 8601."""
-    return (now + timedelta(minutes=minutes)).isoformat()
+    """Return the time ``minutes`` after ``now``, in ISO 8601. Raises InputError if there is no such time."""
+    try:
+        return (now + timedelta(minutes=minutes)).isoformat()
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"ttl must be a number of minutes, not {minutes!r}; omit it for an item that never expires"
+        ) from None
 
 
 def is_live_item(document: Document | None, now: datetime) -> bool:
