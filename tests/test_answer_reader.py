@@ -375,3 +375,13 @@ def test_a_sentence_about_the_opposite_is_only_the_nearest(
         store.put("yard", text, title="Yard")
         answer = store.ask(question)
     assert (answer.outcome == "answered") == is_answered, answer.text
+
+
+def test_a_short_number_in_a_column_of_phones_is_a_telephone_number(reader: AnswerReader, tmp_path: Path) -> None:
+    table = "| Name | Task | Phone |\n|---|---|---|\n| Ida Berg | boats | 31 |\n| Tom Quill | ropes | 27 |"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("people.md", f"# Staff of the yard\n\n{table}\n", format="markdown")
+        answer = store.ask("What is the phone number of Tom Quill?")
+        mail = store.ask("What is the e-mail address of Tom Quill?")
+    assert answer.outcome == "answered" and "Phone: 27" in answer.text.partition("\n")[0], answer.text
+    assert mail.outcome == "nearest" and "No passage found has any e-mail address." in mail.text

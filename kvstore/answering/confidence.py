@@ -283,13 +283,19 @@ def estimate_confidence(
             weights["unnamed"] * signals_by_name["unnamed"] + weights["lacking"] * signals_by_name["lacking"]
         )
         logit = reading.compute_confidence_logit(logit, unknown_logit if question_terms.unknown else 0.0)
-    formless = _find_missing_kind(
-        classify_question(query.question, question_language),
-        passages,
-        coverages,
-        names=list(question_terms.names),
-        function_words=function_words,
-        is_english=question_language in (None, "english"),
+    # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
+    has_form = reading is not None and not reading.best.is_kind_missing
+    formless = (
+        ""
+        if has_form
+        else _find_missing_kind(
+            classify_question(query.question, question_language),
+            passages,
+            coverages,
+            names=list(question_terms.names),
+            function_words=function_words,
+            is_english=question_language in (None, "english"),
+        )
     )
     signals: dict[str, Any] = dict(signals_by_name)
     if not best_cosines:
