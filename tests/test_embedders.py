@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -746,3 +746,51 @@ def test_a_silent_server_times_out(server: Server, monkeypatch: pytest.MonkeyPat
 def test_options_that_cannot_work_are_refused_at_once(options: dict[str, Any]) -> None:
     with pytest.raises(EmbedderError, match="is not an address|must be at least"):
         open_embedder("openai:small", **options)
+
+
+class OwnEmbedder:
+    """An embedder of a program: counts of letters, changed by ``change``."""
+
+    name, dimension = "letters", 26
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        self.change = change
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return self.change(np.array([[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts]))
+
+
+def test_the_vectors_of_an_own_embedder_are_scaled(tmp_path: Path) -> None:
+    texts = {"owl": "Owls hoot at night.", "jay": "Jays jabber in the wood.", "ann": "Ann Lee walks to Paris."}
+    results = []
+    for name, change in {
+        "unit": normalised,
+        "raw": lambda counts: counts,
+        "lists": lambda counts: (counts * 50).tolist(),
+        "uneven": lambda counts: counts * (1 + counts[:, :1]),
+    }.items():
+        with kvstore.open(tmp_path / name, embedder=OwnEmbedder(change)) as store:  # type: ignore[arg-type]
+            for key, text in texts.items():
+                store.put(key, text)
+            hits = [(hit.document, round(hit.score, 5)) for hit in store.search("hooting owls", using="vector")]
+            results.append((hits, store.ask("Who walks to Paris?").text, store.check()))
+            np.testing.assert_allclose(np.linalg.norm(store.vectors([("owl", 0)]), axis=1), 1, atol=0.01)
+    assert results[1:] == [results[0]] * 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda counts: counts[:, :3],
+        lambda counts: counts[1:],
+        lambda counts: counts * np.nan,
+        lambda counts: [[1.0], [1.0, 2.0]],
+        lambda counts: None,
+        lambda counts: "vectors",
+    ],
+)
+def test_invalid_vectors_of_an_own_embedder_are_refused(tmp_path: Path, change: Callable[[Any], Any]) -> None:
+    with kvstore.open(tmp_path / "store", embedder=OwnEmbedder(change)) as store:  # type: ignore[arg-type]
+        with pytest.raises(EmbedderError, match=r"the embedder letters returned .*the shape must be \(1, 26\)"):
+            store.put("owl", "Owls hoot at night.")
+        assert store.keys() == []

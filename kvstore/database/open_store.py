@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from ..changes.compaction import GrowthTracker
 from ..errors import ClosedError, EmbedderError, KvstoreError, LockTimeoutError, TransactionError
@@ -139,14 +139,29 @@ class LazyEmbedder:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the unit vectors of these texts, shape (n, dimension). Without texts, the embedder is not loaded."""
         if texts:
-            return self.load().embed(texts)
+            embedder = self.load()
+            vectors = embedder.embed(texts)
+            return self._check_vectors(vectors, (len(texts),)) if self.is_supplied else vectors
         import numpy as np
 
         return np.empty((0, self._settings.dimension), np.float32)
 
     def embed_query(self, text: str) -> Matrix:
         """Return the unit vector of a question, shape (dimension,)."""
-        return self.load().embed_query(text)
+        embedder = self.load()
+        if self.is_supplied and not hasattr(embedder, "embed_query"):
+            return cast("Matrix", self.embed([text])[0])
+        vector = embedder.embed_query(text)
+        return self._check_vectors(vector, ()) if self.is_supplied else vector
+
+    def _check_vectors(self, vectors: Any, shape: tuple[int, ...]) -> Matrix:
+        """Return the vectors of the program's embedder as unit vectors of the store's dimension.
+
+        ``shape`` is the shape without the dimension. Raises EmbedderError.
+        """
+        from ..models.protocol import to_unit_vectors
+
+        return to_unit_vectors(vectors, (*shape, self._settings.dimension), f"the embedder {self._settings.embedder}")
 
     def embed_cached(self, texts: Sequence[str]) -> Matrix:
         """Return the same vectors as :meth:`embed`; vectors of recently embedded texts come from a cache."""

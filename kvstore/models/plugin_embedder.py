@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from ..errors import EmbedderError, KvstoreError, PluginError
 from ..extensions.entry_points import Plugin, format_error
-from .protocol import Embedder, Embeddings
+from .protocol import Embedder, Embeddings, to_unit_vectors
 
 Result = TypeVar("Result")
 
@@ -64,30 +61,20 @@ class PluginEmbedder:
         return dimension
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        """Return the unit vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         vectors = _call_plugin(self._plugin, lambda: self._embedder.embed(texts))
-        return self._check_vectors(vectors, (len(texts), self.dimension))
+        return to_unit_vectors(vectors, (len(texts), self.dimension), str(self._plugin))
 
     def embed_query(self, text: str) -> Embeddings:
-        """Return the vector of a question, shape (dimension,). Raises EmbedderError."""
+        """Return the unit vector of a question, shape (dimension,). Raises EmbedderError."""
         vector = _call_plugin(self._plugin, lambda: self._embedder.embed_query(text))
-        return self._check_vectors(vector, (self.dimension,))
+        return to_unit_vectors(vector, (self.dimension,), str(self._plugin))
 
     def load(self) -> None:
         """Load the model, if the package's embedder has a method for that."""
         load = getattr(self._embedder, "load", None)
         if load is not None:
             _call_plugin(self._plugin, load)
-
-    def _check_vectors(self, values: npt.ArrayLike, shape: tuple[int, ...]) -> Embeddings:
-        """Convert a package's vectors to float32; raises EmbedderError if they have another shape or are not finite."""
-        vectors = _call_plugin(self._plugin, lambda: np.asarray(values, np.float32))
-        if vectors.shape != shape or not np.isfinite(vectors).all():
-            raise EmbedderError(
-                f"{self._plugin} returned vectors of shape {vectors.shape}, or numbers that are not finite; the shape "
-                f"must be {shape}"
-            )
-        return vectors
 
 
 def _call_plugin(plugin: Plugin, call: Callable[[], Result]) -> Result:

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import EmbedderError
 from ..extensions.extras import format_install
 
 Embeddings = npt.NDArray[np.float32]
@@ -94,6 +95,31 @@ def normalised(vectors: npt.ArrayLike) -> Embeddings:
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: Embeddings = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
     return scaled
+
+
+#: The maximum difference from 1 of the length of a vector that is not scaled.
+_MAX_LENGTH_ERROR = 1e-3
+
+
+def to_unit_vectors(values: npt.ArrayLike, shape: tuple[int, ...], source: str) -> Embeddings:
+    """Convert the vectors of an embedder that is not kvstore's to float32, and scale them to length 1.
+
+    A vector of zeros, or of a length of almost 1, is unchanged. ``source`` names the embedder in the EmbedderError for
+    vectors of another shape or with numbers that are not finite.
+    """
+    try:
+        vectors = np.asarray(values, np.float32)
+    except (TypeError, ValueError):
+        raise EmbedderError(f"{source} returned no vectors, but {values!r:.80}; the shape must be {shape}") from None
+    if vectors.shape != shape or not np.isfinite(vectors).all():
+        raise EmbedderError(
+            f"{source} returned vectors of shape {vectors.shape}, or numbers that are not finite; the shape must be "
+            f"{shape}"
+        )
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
+    # The decision is made for each vector alone, so that it does not depend on the other vectors of the call.
+    lengths[(lengths == 0) | (abs(lengths - 1) <= _MAX_LENGTH_ERROR)] = 1
+    return np.asarray(vectors / lengths, np.float32)
 
 
 class Runtime(Protocol):
