@@ -123,6 +123,27 @@ def test_an_export_has_them_and_history_does_not_matter(
     assert server.requests and all(len(list_quoted_texts(request)) in (1, 3) for request in server.requests)
 
 
+def test_a_second_attempt_chooses_from_the_predicates_of_a_passage(store: kvstore.Store, server: Server) -> None:
+    store.put("fortune", TEXTS["fortune"], title="Robert Fortune")
+
+    def write(request: dict[str, Any]) -> Planned:
+        """Answer with a triple of the example first, and then with one of what the schema allows."""
+        schema = request["response_format"]["json_schema"]["schema"]["properties"]["passages"]["items"]
+        triple = schema["properties"]["triples"]["items"]
+        if triple["type"] == "array":
+            return build_extract_answer(request, "triples", lambda text: [["Ann Lee", "founded", "choir of Rome"]])
+        assert {name: schema["enum"] for name, schema in triple["properties"].items()} == {
+            "subject": ["Robert Fortune"],
+            "predicate": ["was born in | Kelloe", "took | tea plants"],
+        }
+        part = {"subject": "Robert Fortune", "predicate": "was born in | Kelloe"}
+        return build_extract_answer(request, "triples", lambda text: [part])
+
+    server.answering = write
+    assert store.extract("triples").refused == 1
+    assert store.triples("fortune") == [("Robert Fortune", "was born in", "Kelloe")]
+
+
 def test_a_line_with_an_invalid_triple_is_reported(filled: kvstore.Store, tmp_path: Path) -> None:
     path = tmp_path / "wrong.jsonl"
     filled.export(path)

@@ -280,4 +280,5 @@ def test_an_english_sentence_without_a_verb_is_a_fragment() -> None:
     passages = SourcePassages([" ".join(sentences)])
     assert list(find_supported_sentences(sentences, passages, name="a sentence")) == sentences
     assert is_fragment("Ann was born on 11 May 1937 and.", is_english=True)
+    assert is_fragment("Boot Hill may also refer to:.", is_english=True)
     assert not is_fragment("Der Verein und die Gemeinde.", is_english=False), "verbs of other languages are unknown"

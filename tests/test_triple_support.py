@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvstore.models.triple_support import check_triple
+from kvstore.models.triple_support import check_triple, list_triple_parts
 
 TEXT = (
     "Ann Lee founded the choir of Rome in 1802. The mill was built by Bo Ray. Born in Oslo, Carl Berg sails. "
@@ -83,3 +83,57 @@ def test_only_the_title_can_be_the_subject_of_a_sentence_that_does_not_name_it()
     check_triple("The Tower", "is", "film", text, title="The Tower")
     with pytest.raises(ValueError, match="in this order"):
         check_triple("The Tower", "was", "investigated", text, title="Lowell Bergman")
+
+
+LIFE = (
+    "Ann Lee of Oslo (born 2 May 1801) was a Danish singer, sister of Carl Lee of Norway, and Queen of Kent and Essex. "
+    "She met Bo Ray, who founded the mill. Her husband, Dan Fox, died in Rome. Her first album was released in 1820. "
+    "The brother of Ann Lee sings in Bern. Ann Lee, whose aunt is a priest, lives in New York. Born in Ulm, she sails. "
+    "The light at the pier is red. Ann Lee was the first artist to sail."
+)
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        ("Ann Lee of Oslo", "born", "2 May 1801"),
+        ("Ann Lee of Oslo", "was", "singer"),
+        ("Ann Lee", "met", "Bo Ray"),
+        ("Bo Ray", "founded", "mill"),
+        ("Ann Lee", "born in", "Ulm"),
+        ("light", "is", "red"),
+    ],
+)
+def test_the_subject_of_a_verb_can_be_far_from_it(triple: tuple[str, str, str]) -> None:
+    check_triple(*triple, LIFE, title="Ann Lee")
+
+
+@pytest.mark.parametrize(
+    "triple",
+    [
+        ("Ann Lee", "was", "Carl Lee"),
+        ("Ann Lee", "was", "Essex"),
+        ("Ann Lee", "was", "Norway"),
+        ("Ann Lee", "is", "Ulm"),
+        ("Ann Lee", "founded", "mill"),
+        ("Ann Lee", "died in", "Rome"),
+        ("Ann Lee", "is", "released"),
+        ("Ann Lee", "sings in", "Bern"),
+        ("Ann Lee", "is", "priest"),
+        ("Ann Lee", "lives in", "York"),
+        ("Ann", "met", "Bo"),
+        ("pier", "is", "red"),
+        ("Ann Lee", "was", "first artist"),
+    ],
+)
+def test_a_verb_of_another_subject_or_object_is_refused(triple: tuple[str, str, str]) -> None:
+    with pytest.raises(ValueError, match=r"in this order|not a name"):
+        check_triple(*triple, LIFE, title="Ann Lee")
+
+
+def test_the_parts_of_triples_are_those_of_the_text() -> None:
+    names, predicates = list_triple_parts(LIFE)
+    assert names[:3] == ["Ann Lee of Oslo", "2 May 1801", "Danish singer"]
+    assert {"Queen of Kent", "Bo Ray", "mill", "New York"} <= set(names)
+    assert {("born", "2 May 1801"), ("was", "Danish singer"), ("met", "Bo Ray"), ("founded", "mill")} <= set(predicates)
+    assert list_triple_parts("Die Mühle wurde 1802 von Anna Lind in Oslo gebaut.") == ([], [])

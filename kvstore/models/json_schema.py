@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -51,6 +51,11 @@ def build_object_schema(**properties: Any) -> dict[str, Any]:
 def build_array_schema(items: Any, max_items: int, min_items: int = 1) -> dict[str, Any]:
     """Return the schema of an array of ``min_items`` to ``max_items`` values of the schema ``items``."""
     return {"type": "array", "minItems": min_items, "maxItems": max_items, "items": items}
+
+
+def build_enum_schema(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of one of ``texts``."""
+    return {"type": "string", "enum": list(texts)}
 
 
 def build_text_schema(max_length: int, min_length: int = 1) -> dict[str, Any]:

@@ -95,14 +95,16 @@ def iter_written_sentences(text: str) -> Iterator[str]:
 
 
 def is_fragment(sentence: str, *, is_english: bool) -> bool:
-    """True if a sentence begins with a small letter, has half of a pair of brackets, or is English without a verb.
+    """True if a sentence begins with a small letter, announces a list, or has half of a pair of brackets.
 
-    English sentences that end with "and" or "the" are fragments, too.
+    English sentences without a verb, or that end with "and" or "the", are fragments, too.
 
     >>> is_fragment("The full team.", is_english=True), is_fragment("The full team swims.", is_english=True)
     (True, False)
     """
-    if has_open_bracket(sentence) or next(filter(str.isalnum, sentence), "").islower():
+    if has_open_bracket(sentence) or sentence.rstrip(" .").endswith(":"):
+        return True
+    if next(filter(str.isalnum, sentence), "").islower():
         return True
     return is_english and is_incomplete(sentence)
 

@@ -2,18 +2,21 @@
 
 In: subject, relation and object, and the text that they are from. Out: an error if no sentence has them in an order
 that relates them: a sentence with all words of a triple can still say the opposite, or relate other names. If a
-sentence lacks the name of the subject, a pronoun can stand for it, or the title of the text if it has the name. In
-languages other than English, where verbs can be last, only the order of subject and object counts; texts without spaces
-are not checked.
+sentence lacks the name of the subject, a personal pronoun can stand for it if the title of the text or the sentence
+before has the name. In languages other than English, where verbs can be last, only the order of subject and object
+counts; texts without spaces are not checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Sequence, Set
+from contextlib import suppress
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import dropwhile, groupby, pairwise, product
+from operator import itemgetter
 
 from ..process.frozen_dataclass import frozen_dataclass
+from ..text.everyday_words import VERB, get_everyday_kind
 from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
@@ -21,7 +24,9 @@ from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
 from .english_words import (
     ARTICLES,
+    AUXILIARIES,
     BE_WORDS,
+    DETERMINERS,
     IRREGULAR_VERBS,
     PAST_ENDINGS,
     PREPOSITIONS,
@@ -38,9 +43,16 @@ _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 #: object.
 _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
 _ARTICLES_AND_CONJUNCTIONS = ARTICLES | {"and", "or"}
-#: The prepositions that a relation must have if they are before its object.
-_RELATION_PREPOSITIONS = PREPOSITIONS - {"by", "of"}
-_PARTICIPLES = frozenset("based born called held known located made named".split())
+_PARTICIPLES = frozenset("based born called held known located made named released written".split())
+_NOUNS_IN_LY = frozenset(
+    "ally anomaly assembly belly bully family fly homily italy jelly july lily monopoly reply supply".split()
+)
+#: Words that say which of several, so a term with one of them needs the words after it ("the first artist to").
+_SELECTORS = frozenset("best first second third fourth fifth last latest only other same".split())
+#: Words with a verb's ending that join an example or a source.
+_PREPOSITIONS_IN_ING = frozenset("according concerning excluding including regarding".split())
+#: The pronouns that can be the subject of a sentence.
+_SUBJECT_PRONOUNS = PRONOUNS - {"him", "her", "them", "his", "hers", "its", "their", "theirs"}
 #: The words with which no name begins. No name ends with one of them, with an article or with a participle that needs
 #: another word.
 _LINKS = BE_WORDS | PREPOSITIONS | frozenset("had has have that which".split())
@@ -48,7 +60,12 @@ _LINKS = BE_WORDS | PREPOSITIONS | frozenset("had has have that which".split())
 _Span = tuple[int, int]
 #: The words that, like verbs with a regular ending, begin another clause.
 _CLAUSE_SIGNS = BE_WORDS | IRREGULAR_VERBS | RELATIVE_PRONOUNS
-#: The span of a subject that only the title of the text names.
+#: The words that are not part of a name, and those of them that a relation does not need.
+_UNRELATED_WORDS = _ARTICLES_AND_CONJUNCTIONS | PRONOUNS | RELATIVE_PRONOUNS
+_GAP_WORDS = FUNCTION_WORDS | PREPOSITIONS | AUXILIARIES | _UNRELATED_WORDS
+#: The words between a subject and its verb.
+_VERB_SIGNS = AUXILIARIES | RELATIVE_PRONOUNS
+#: The span of a subject that only the title of the text names, before a sentence that begins with its verb.
 _IMPLIED: _Span = (-1, -1)
 
 
@@ -70,27 +87,106 @@ class _OrderedSentence:
         A span has at most ``max_other_words`` other words between its first and last word.
         """
         present = [stem for stem in stems if stem in self.stems]
-        spans: list[_Span] = []
-        for start, stem in enumerate(self.stems):
-            if stem in present[:1] and 2 * len(present) >= len(stems):
-                end = start
-                for wanted in present[1:]:
-                    end = next(
-                        (next_end for next_end in range(end + 1, len(self.stems)) if self.stems[next_end] == wanted), -1
-                    )
-                    if end < 0:
-                        break
-                if 0 <= end - start < len(present) + max_other_words:
-                    spans.append((start, end))
-        return spans
+        # Without its last stems, if they are elsewhere: "Ann of Oslo" is "Ann" in "Ann is Queen of Oslo".
+        for length in range(len(present), max(0, (len(stems) - 1) // 2), -1):
+            spans = [
+                span
+                for start, stem in enumerate(self.stems)
+                if stem == present[0] and (span := self._match(present[:length], start, max_other_words))
+            ]
+            if spans:
+                return spans
+        return []
+
+    def _match(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
+        """Return the span that begins at ``start`` and has ``stems`` in order, and a number such as "IV"; or None."""
+        end = start
+        for wanted in stems[1:]:
+            end = next((position for position in range(end + 1, len(self.stems)) if self.stems[position] == wanted), -1)
+            if end < 0:
+                return None
+        if end - start >= len(stems) + max_other_words:
+            return None
+        while end not in self.ends and end + 1 < len(self.words) and set(self.written_words[end + 1]) <= set("IVX"):
+            end += 1
+        return start, end
 
     def ends_noun_phrase(self, position: int) -> bool:
         """True if the word at a position is not followed by a noun, which it would only modify ("comics writer")."""
         if position in self.ends or position + 1 >= len(self.words):
             return True
         word = self.words[position + 1]
+        if word in ("and", "or"):
+            # "film" modifies "actor" in "film and television actor"; "writer" of "writer and editor" does not.
+            return position + 2 in self.ends or not self._is_noun(position + 3)
+        return not self._is_noun(position + 1)
+
+    def _is_noun(self, position: int) -> bool:
+        """True if the word at a position can be a noun, as most words can that are not frequent with another use."""
+        if position >= len(self.words):
+            return False
+        word = self.words[position]
         is_verb = _has_verb([word], nouns=frozenset())
-        return word in FUNCTION_WORDS or word in PREPOSITIONS or is_verb or word.endswith("ly") or word.isdigit()
+        return not (word in FUNCTION_WORDS or word in PREPOSITIONS or is_verb or _is_adverb(word) or word.isdigit())
+
+    def is_whole_name(self, span: _Span) -> bool:
+        """True if a name is not a part of a longer one, such as "York" of "New York" and "Ann" of "Ann Lee"."""
+        start, end = span
+        if span == _IMPLIED or not self.written_words[end][0].isupper():
+            return True
+        return not any(
+            0 <= first < len(self.words) - 1
+            and first not in self.ends
+            and self.written_words[position][0].isupper()
+            and self.words[position] not in FUNCTION_WORDS
+            for first, position in ((start - 1, start - 1), (end, end + 1))
+        )
+
+    def is_subject(self, span: _Span, start: int) -> bool:
+        """True if a name or pronoun can be the subject of the verb at position ``start``, after it.
+
+        Between them are at most auxiliaries, adverbs, a relative pronoun, a predicate noun ("Kent is a county located
+        in"), or words between punctuation marks; after the first name of a sentence also a preposition with its nouns
+        ("the light at the pier is"), or another predicate and "and" or a comma ("Ann was born in Oslo and sings"). A
+        name after a preposition is no subject.
+        """
+        if self.find_preposition(span[0]) is not None:
+            return False
+        last = start - 1
+        while last > span[1] and (self.words[last] in _VERB_SIGNS or _is_adverb(self.words[last])):
+            last -= 1
+        if last == span[1]:
+            return True
+        copula = next((position for position in range(span[1] + 1, last + 1) if self.words[position] in BE_WORDS), last)
+        if copula < last and self.is_subject(span, copula) and self.joins_object((), copula + 1, last + 1):
+            return True
+        if self.has_word(RELATIVE_PRONOUNS, span[1] + 1, start):
+            return False
+        is_first = all(word in DETERMINERS for word in self.words[: span[0]])
+        if (
+            is_first
+            and self.words[span[1] + 1] in PREPOSITIONS
+            and self.joins_object(PREPOSITIONS, span[1] + 1, last + 1)
+        ):
+            return True
+        return (last in self.ends and (is_first or span[1] in self.ends)) or (is_first and self.words[last] == "and")
+
+    def find_preposition(self, position: int) -> str | None:
+        """Return the preposition before the name at a position and its articles, or None if it has none."""
+        before = position - 1
+        while before >= 0 and before not in self.ends and self.words[before] in DETERMINERS:
+            before -= 1
+        is_preposition = before >= 0 and before not in self.ends and self.words[before] in PREPOSITIONS
+        return self.words[before] if is_preposition else None
+
+    def joins_object(self, relation_words: Collection[str], start: int, end: int) -> bool:
+        """True if the words from a relation, which ends before ``start``, to an object at ``end`` belong to the object.
+
+        They are neither another clause nor after a preposition or punctuation mark.
+        """
+        has_preposition = any(word in PREPOSITIONS and word not in relation_words for word in self.words[start:end])
+        is_interrupted = any(position in self.ends for position in range(start - 1, end))
+        return not (has_preposition or is_interrupted or self.begins_clause(relation_words, start, end))
 
     def has_lower_case(self, span: _Span) -> bool:
         """True if a word of a span is in lower case, or the span is the first word, which always has a capital."""
@@ -112,11 +208,15 @@ class _OrderedSentence:
 
 @frozen_dataclass
 class _OrderedText:
-    """The sentences of a text. ``nouns`` are the words after an article or a number."""
+    """The sentences of a text. ``nouns`` are the words after an article or a number.
+
+    ``kinds`` are the words by which the first sentence says what its subject is, such as "film" of "is a film".
+    """
 
     has_spaces: bool
     is_english: bool
     nouns: Set[str]
+    kinds: Set[str]
     sentences: Sequence[_OrderedSentence]
 
 
@@ -133,19 +233,34 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
     # The present of a plural has no ending.
-    has_verb = relation[0].islower() and (subject.endswith("s") or _has_verb(relation_words, source.nouns))
-    if source.is_english and not has_verb and (relation[0].isupper() or FUNCTION_WORDS.isdisjoint(relation_words)):
+    is_preposition = relation_words[0] in _PREPOSITIONS_IN_ING
+    has_verb = (
+        relation[0].islower()
+        and not is_preposition
+        and (subject.endswith("s") or _has_verb(relation_words, source.nouns))
+    )
+    has_preposition = not is_preposition and relation[0].islower() and not FUNCTION_WORDS.isdisjoint(relation_words)
+    if source.is_english and not has_verb and not has_preposition:
         raise ValueError("the relation of a triple has no verb")
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
     if not source.has_spaces:
         return
     is_titled = not set(subject_stems).isdisjoint(list_content_stems(title or ""))
-    for sentence in source.sentences:
+    for previous, sentence in zip([None, *source.sentences], source.sentences, strict=False):
+        is_known = is_titled or (previous is not None and set(subject_stems) <= set(previous.stems))
         relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
-        for subject_span, object_span in _iter_name_spans(sentence, subject_stems, object_stems, is_titled):
+        subject_spans = _find_subjects(
+            sentence, subject_stems, object_stems, source.kinds, is_known=is_known, is_titled=is_titled
+        )
+        object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
+        for subject_span, object_span in product(subject_spans, object_spans):
+            if subject_span[0] <= object_span[1] and object_span[0] <= subject_span[1]:
+                continue
             if not source.is_english:
                 has_order = subject_span < object_span
+            elif not (sentence.is_whole_name(subject_span) and sentence.is_whole_name(object_span)):
+                has_order = False
             elif relation_stems:
                 has_order = any(
                     _has_order(sentence, subject_span, relation_span, object_span, relation_words)
@@ -161,25 +276,99 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
 
 
-def _iter_name_spans(
-    sentence: _OrderedSentence, subject_stems: Sequence[str], object_stems: Sequence[str], is_titled: bool
-) -> Iterator[tuple[_Span, _Span]]:
-    """Yield the pairs of separate spans of a subject and an object in a sentence.
+def _find_subjects(
+    sentence: _OrderedSentence,
+    subject_stems: Sequence[str],
+    object_stems: Sequence[str],
+    kinds: Set[str],
+    *,
+    is_known: bool,
+    is_titled: bool,
+) -> list[_Span]:
+    """Return the spans of a subject in a sentence.
 
-    If the sentence lacks a word of a name, a pronoun can stand for it, and the title for a subject that it names
-    (``is_titled``). A pronoun at the beginning can always stand for the subject.
+    If the sentence lacks a word of it, a pronoun can stand for it (``is_known``: the title or the sentence before names
+    it). So can, for a subject in the title (``is_titled``), "the" and one of ``kinds``, or nothing.
     """
-    pronouns = [(position, position) for position, word in enumerate(sentence.words) if word in PRONOUNS]
-    subject_spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
-    object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
-    pairs = list(product([*subject_spans, *(span for span in pronouns if span == (0, 0))], object_spans))
-    if set(subject_stems) <= set(object_stems) or not set(subject_stems) <= set(sentence.stems):
-        pairs += product([_IMPLIED, *pronouns] if is_titled else pronouns, object_spans)
-    if not set(object_stems) <= set(sentence.stems):
-        pairs += product(subject_spans, pronouns)
-    for subject_span, object_span in pairs:
-        if subject_span[1] < object_span[0] or object_span[1] < subject_span[0]:
-            yield subject_span, object_span
+    spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
+    lacks_subject = set(subject_stems) <= set(object_stems) or not set(subject_stems) <= set(sentence.stems)
+    if is_known:
+        spans += [
+            (position, position)
+            for position, word in enumerate(sentence.words)
+            if word in _SUBJECT_PRONOUNS and (lacks_subject or position == 0)
+        ]
+    if is_titled and lacks_subject:
+        spans.append(_IMPLIED)
+        if sentence.words[0] in ("the", "this") and not kinds.isdisjoint(sentence.words[1:2]):
+            spans.append((0, 1))
+    return spans
+
+
+def list_triple_parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the names and terms of an English text, and its predicates: each a relation and the name after it.
+
+    They are the parts of the simplest triples about it. In other languages there are none.
+
+    >>> list_triple_parts("Oak Lake (born of ice) is fed by the Rill, a river in Kent.")
+    (['Oak Lake', 'ice', 'Rill', 'river', 'Kent'], [('born of', 'ice'), ('is fed by', 'Rill')])
+    """
+    if not _parse_text(text).is_english:
+        return [], []
+    names: dict[str, None] = {}
+    predicates: dict[tuple[str, str], None] = {}
+    for start, end in split_sentences(text, None):
+        for piece in _PUNCTUATION_PATTERN.split(text[start:end].rstrip(" .!?")):
+            relation = ""
+            for is_name, group in groupby(_mark_names(piece.split()), key=itemgetter(1)):
+                words = [word for word, _ in group]
+                name = " ".join(words)
+                if is_name and _is_name(name):
+                    names[name] = None
+                    if relation:
+                        predicates[relation, name] = None
+                has_verb = not is_name and any(map(_is_verb, words))
+                words = [word for word in words if word.lower() not in _UNRELATED_WORDS]
+                # Without the preposition of "the film for which he won".
+                words = list(dropwhile(PREPOSITIONS.__contains__, words))
+                relation = " ".join(words) if has_verb else ""
+    return list(names), list(predicates)
+
+
+def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return the words of a part of a sentence, each with True if it belongs to a name or term.
+
+    "of" between two names belongs to both, with an article after it.
+    """
+    are_names = [word == "May" or (fold_case(word) not in _GAP_WORDS and not _is_verb(word)) for word in words]
+    for position, word in enumerate(words[:-1]):
+        follower = position + 1 + (words[position + 1].lower() in ARTICLES)
+        if word == "of" and position and are_names[position - 1] and follower < len(words) and are_names[follower]:
+            are_names[position:follower] = [True] * (follower - position)
+    return list(zip(words, are_names, strict=True))
+
+
+def _is_verb(word: str) -> bool:
+    """True if a word in lower case is a common verb, or has the ending of a past tense."""
+    is_verb = word in BE_WORDS or get_everyday_kind(word) == VERB or _is_past_form(word)
+    return is_verb and word.islower() and word not in _PREPOSITIONS_IN_ING
+
+
+def _is_adverb(word: str) -> bool:
+    """True if a word has the ending of adverbs and is not a frequent noun with this ending."""
+    return word.endswith("ly") and word not in _NOUNS_IN_LY
+
+
+def _is_past_form(word: str) -> bool:
+    """True if a word in normal form is a past tense or participle by its ending, or a common one."""
+    return (len(word) > 4 and word.endswith("ed")) or word in IRREGULAR_VERBS or word in _PARTICIPLES
+
+
+def _is_name(text: str) -> bool:
+    """True if :func:`check_name` accepts a text."""
+    with suppress(ValueError):
+        return bool(check_name(text))
+    return False
 
 
 def check_name(name: str) -> list[str]:
@@ -190,14 +379,15 @@ def check_name(name: str) -> list[str]:
     """
     words, stems = split_written_words(name), list_content_stems(name)
     ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | _PARTICIPLES
-    if not stems or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
+    is_adverb = _is_adverb(words[-1]) if words else False
+    if not stems or is_adverb or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
 
 
 def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
     """True if one of the words of an English relation can be a verb. A word such as "mills" can be one or a noun."""
-    if any(word in IRREGULAR_VERBS or word.endswith(PAST_ENDINGS) for word in words):
+    if any(word in IRREGULAR_VERBS or word in _PARTICIPLES or word.endswith(PAST_ENDINGS) for word in words):
         return True
     return any(word.endswith(PRESENT_ENDINGS) and word not in nouns for word in words)
 
@@ -219,7 +409,21 @@ def _parse_text(text: str) -> _OrderedText:
             ends.add(len(written_words) - 1)
         folded_words = list(map(fold_case, written_words))
         sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
-    return _OrderedText(has_spaces, is_english, nouns, sentences)
+    return _OrderedText(has_spaces, is_english, nouns, _list_kinds(sentences[0]) if sentences else set(), sentences)
+
+
+def _list_kinds(sentence: _OrderedSentence) -> set[str]:
+    """Return the words between the first "is a" of a sentence and the next preposition or punctuation mark."""
+    copula = next((position for position, word in enumerate(sentence.words) if word in BE_WORDS), len(sentence.words))
+    kinds = set()
+    for position in range(copula + 1, len(sentence.words)):
+        if sentence.words[position] in PREPOSITIONS:
+            break
+        if sentence.written_words[position].islower():
+            kinds.add(sentence.words[position])
+        if position in sentence.ends:
+            break
+    return kinds - FUNCTION_WORDS
 
 
 def _has_light_order(
@@ -227,22 +431,32 @@ def _has_light_order(
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
-    Between them must be a word of the relation, another form of its "be", or nothing but articles. The object must not
-    be in another clause, and not modify a noun after it.
+    They are joined by a word of the relation or another form of its "be", or are an apposition with an article ("Kent,
+    a county") or before a name ("the singer Ann Lee"). The object must not modify a noun after it.
     """
     if not sentence.ends_noun_phrase(object_[1]):
         return False
     links = relation_words - _ARTICLES_AND_CONJUNCTIONS
-    if links & BE_WORDS:
+    is_copula = bool(links & BE_WORDS)
+    if is_copula:
         links |= BE_WORDS
+        object_words = sentence.words[object_[0] : object_[1] + 1]
+        is_cut = object_[1] not in sentence.ends and not _SELECTORS.isdisjoint(object_words)
+        if is_cut or _is_past_form(object_words[0]):
+            return False
     if subject[1] < object_[0]:
         between = sentence.words[subject[1] + 1 : object_[0]]
-        if subject != _IMPLIED and _ARTICLES_AND_CONJUNCTIONS.issuperset(between):
-            return True
+        if is_copula and subject != _IMPLIED and between and ARTICLES.issuperset(between):
+            return sentence.find_preposition(subject[0]) is None
         first = max(subject[1] + 1, object_[0] - _MAX_LINK_GAP)
-        positions = [position for position in range(first, object_[0]) if sentence.words[position] in links]
-        return bool(positions) and not sentence.begins_clause(relation_words, positions[-1] + 1, object_[0])
-    return bool(links & BE_WORDS) and _ARTICLES_AND_CONJUNCTIONS.issuperset(sentence.words[object_[1] + 1 : subject[0]])
+        links_at = [position for position in range(first, object_[0]) if sentence.words[position] in links]
+        return (
+            bool(links_at)
+            and sentence.is_subject(subject, links_at[-1])
+            and sentence.joins_object(relation_words, links_at[-1] + 1, object_[0])
+        )
+    is_apposition = object_[1] + 1 == subject[0] and object_[1] not in sentence.ends
+    return is_copula and is_apposition and sentence.written_words[subject[0]][0].isupper()
 
 
 def _has_order(
@@ -255,26 +469,25 @@ def _has_order(
     and is not in another clause.
     """
     is_passive = relation_words[-1] == "by"
-    if relation[1] < object_[0] and sentence.begins_clause(relation_words, relation[1] + 1, object_[0]):
-        return False
-    if relation[1] < object_[0] and _find_preposition(sentence, object_[0]) not in (None, *relation_words):
-        return False
+    if relation[1] < object_[0]:
+        has_preposition = sentence.find_preposition(object_[0]) in relation_words
+        inner_words = [*relation_words, "of"] if has_preposition else relation_words
+        start = 1 + max(end for end in (relation[1], subject[1]) if end < object_[0])
+        if not sentence.joins_object(inner_words, start, object_[0]):
+            return False
+        if not sentence.ends_noun_phrase(object_[1]):
+            return False
     if subject[0] < relation[0] < object_[0]:
-        return is_passive or "by" not in sentence.words[object_[0] - 2 : object_[0]]
+        has_agent = "by" in sentence.words[object_[0] - 2 : object_[0]]
+        return (is_passive or not has_agent) and sentence.is_subject(subject, relation[0])
     if object_[0] < relation[0] < subject[0]:
         return is_passive != ("by" in sentence.words[relation[0] : subject[0]])
     if relation[0] < object_[0] < subject[0]:
-        has_earlier_name = any(word[:1].isupper() for word in sentence.written_words[1 : relation[0]])
-        return not has_earlier_name or sentence.has_word(BE_WORDS, object_[1], subject[0])
+        before_subject = subject[0] - 1
+        begins_with_relation = relation[0] == 0 and before_subject in sentence.ends
+        return begins_with_relation or sentence.words[before_subject] in BE_WORDS
     if relation[0] < subject[0] < object_[0]:
         return "of" in sentence.words[relation[0] : subject[0]] and sentence.has_word(BE_WORDS, subject[1], object_[0])
     if object_[0] < subject[0] < relation[0]:
-        return sentence.has_word(PREPOSITIONS, object_[0] - 2, object_[0])
+        return sentence.find_preposition(object_[0]) in relation_words and sentence.is_subject(subject, relation[0])
     return False
-
-
-def _find_preposition(sentence: _OrderedSentence, position: int) -> str | None:
-    """Return the preposition before the name at a position and its articles; None if it has none, or "of" or "by"."""
-    earlier_words = (word for word in reversed(sentence.words[: max(0, position)]) if word not in ARTICLES)
-    word = next(earlier_words, None)
-    return word if word in _RELATION_PREPOSITIONS else None

@@ -7,13 +7,15 @@ names of a passage, and then for triples of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from ...errors import InputError
-from ...models.json_schema import build_array_schema, build_text_schema
+from ...models.json_schema import build_array_schema, build_enum_schema, build_object_schema, build_text_schema
 from ...models.statement_support import SourcePassages
-from ...models.triple_support import check_triple
+from ...models.structured import StructuredPrompt
+from ...models.triple_support import check_triple, list_triple_parts
 from ...registry.contract import TRIPLE_LINK
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact, WrittenPassages
@@ -29,6 +31,10 @@ from ...structures.state import State
 
 #: The maximum characters of a name and of a relation.
 _MAX_NAME_CHARS = 120
+#: The maximum number of names, and of predicates, from which the second attempt chooses, and of its triples.
+_MAX_NAMES, _MAX_SECOND_TRIPLES = 24, 4
+#: The mark between the relation and the object of a predicate.
+_PREDICATE_MARK = " | "
 
 _TASK = (
     'List what each passage says as triples of subject, relation and object, such as ["Ann Lee", "founded", '
@@ -73,6 +79,34 @@ class _WrittenTriples(WrittenListFact):
     def kind(self) -> str:
         """The name in EXTRACT."""
         return "triples"
+
+    def build_prompt(
+        self, passages: Sequence[SourcePassage], *, texts_schema: Mapping[str, Any] | None = None
+    ) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        """Build the prompt for the given passages. A single one has a second prompt, for triples of its predicates.
+
+        Weak models copy the triples of the examples, or combine any words, unless the schema lists what they can say.
+        """
+        prompt = super().build_prompt(passages, texts_schema=texts_schema)
+        if len(passages) > 1 or texts_schema is not None:
+            return prompt
+        title = (passages[0].title or "").partition(" (")[0]
+        names, predicates = list_triple_parts(passages[0].text)
+        if not predicates:
+            return prompt
+        triple_schema = build_object_schema(
+            subject=build_enum_schema([title] if title else names[:_MAX_NAMES]),
+            predicate=build_enum_schema([_PREDICATE_MARK.join(parts) for parts in predicates[:_MAX_NAMES]]),
+        )
+        second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
+        return replace(prompt, build_second=lambda: self.build_prompt(passages, texts_schema=second_schema))
+
+    def list_items(self, entry: Any) -> Iterable[Sequence[str]]:
+        """Return the triples of an answer as lists. In the answer to a second prompt they are objects."""
+        return [
+            [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item
+            for item in entry
+        ]
 
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
