@@ -29,6 +29,7 @@ from hypothesis_profile import num_examples
 import kvstore
 from kvstore.errors import ReaderError
 from kvstore.readers import RawDocument, ReadFailure, SkippedPart, mail_messages, read_bytes
+from kvstore.readers import text as text_reader
 from kvstore.readers.code_languages import LANGUAGES
 from kvstore.readers.packages import Package
 
@@ -632,16 +633,16 @@ def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: p
 
 
 def test_each_line_of_flowed_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    depth = mail_messages._get_quote_depth
+    depth = text_reader.get_quote_depth
     lengths: list[int] = []
 
     def record(line: str) -> int:
         lengths.append(len(line))
         return depth(line)
 
-    monkeypatch.setattr(mail_messages, "_get_quote_depth", record)
+    monkeypatch.setattr(text_reader, "get_quote_depth", record)
     text = "word \n" * 20_000 + "end\n> quoted \n> words\n"
-    assert mail_messages._join_flowed_lines(text) == "word " * 20_000 + "end\n> quoted words\n"
+    assert text_reader.join_flowed_lines(text) == "word " * 20_000 + "end\n> quoted words\n"
     assert sum(lengths) <= len(text)
 
 

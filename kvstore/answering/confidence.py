@@ -42,18 +42,16 @@ from ..text.words import (
     detect_word_language,
     get_function_words,
     is_bigram,
-    is_hiragana_bigram,
     is_unspaced,
     list_content_terms,
     list_content_words,
     list_informative_words,
     list_stem_variants,
     list_term_words,
-    may_cross_words,
 )
 from .passages import list_chunk_ids
 from .question_kinds import KNOWN_BY_FORM, QuestionKind, classify_question
-from .question_names import PassageWords, QuestionName, find_question_names
+from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
 if TYPE_CHECKING:
     from .answer_reader.reading import PassageReading
@@ -405,7 +403,7 @@ class _QuestionTerms(NamedTuple):
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
         if not isinstance(stem, Segmenter):  # which yields words instead of bigrams
-            consecutive_terms = _drop_crossing_bigrams(
+            consecutive_terms = drop_crossing_bigrams(
                 consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
             )
         stems = consecutive_terms or list_content_terms(question, stem)
@@ -474,27 +472,6 @@ class _QuestionTerms(NamedTuple):
     def _total_rarity(self) -> float:
         """The sum of the rarities of all terms, or 1 if there are no terms."""
         return math.fsum(self.rarities.values()) or 1.0
-
-
-def _drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
-
-    Terms in writing without spaces are bigrams of characters. ``counts`` has the number of chunks with each bigram. A
-    bigram that no chunk has crosses a boundary in two cases: it overlaps two bigrams that chunks have, or it has a
-    character that can be a function word.
-    """
-    remaining = []
-    for index, term in enumerate(terms):
-        if is_bigram(term) and not counts[term]:
-            neighbors = terms[max(0, index - 1) : index] + terms[index + 1 : index + 2]
-            overlaps_known = (
-                len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
-            )
-            if overlaps_known or may_cross_words(term):
-                continue
-        if not is_hiragana_bigram(term):
-            remaining.append(term)
-    return remaining
 
 
 def _compute_size_in_words(term: str, stem: Callable[[str], str]) -> float:

@@ -19,24 +19,22 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import skip_marker, to_plain_text
 from ..text.patterns import compile_lazily
-from ..text.words import count_written_words, find_reference_numbers, is_unspaced, list_terms
+from ..text.words import count_written_words, find_reference_numbers, list_terms
 from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
-from .runs import MAX_WORDS, Run, SnippetPosition, select_runs
-from .snippets import Snippet
+from .runs import MAX_WORDS, Run, SnippetPosition, build_run_citation, select_runs
+from .snippets import Snippet, truncate_snippet
 
 NO_ANSWER = "The documents do not say this."
 #: The maximum number of hits whose snippets are scored, and of sentences shown if the store does not answer.
 MAX_CHUNKS, MAX_NEAREST = 8, 3
 #: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
-#: The maximum number of words displayed of a snippet, and of a title or heading before a run.
-_MAX_SNIPPET_WORDS, _MAX_LABEL_WORDS = 90, 12
-#: The number of characters that count as a word in writing without spaces, as in ``count_written_words``.
-_CHARACTERS_PER_UNSPACED_WORD = 2
+#: The maximum number of words displayed of a title or heading before a run.
+_MAX_LABEL_WORDS = 12
 #: The weights of the parts of a snippet's score:
 #: ``cosine``: the cosine of its title, heading and text with the question; ``rest_cosine``: with the question
 #: without names; ``own_terms``: the fraction of the question's terms, by rarity, in it; ``adjacent_terms``: in it and
@@ -350,7 +348,7 @@ def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing
     """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
     paragraphs = [
-        f"{neutralize_citations(_truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
+        f"{neutralize_citations(truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
         for citation in citations
     ]
     heading = f"{_describe_refusal(unknown, missing_kind)} Nearest:"
@@ -412,7 +410,7 @@ def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
-        piece = _truncate_snippet(snippet.text)
+        piece = truncate_snippet(snippet.text)
         if snippet.label and (previous is None or previous.term != snippet.term):
             piece = f"{snippet.label}: {piece}"
         if snippet.kind == "code":
@@ -439,20 +437,6 @@ def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
     """Return the list marker to display before an item: its number as written, such as ``2.``, or a dash."""
     marker = passage.text[snippet.start : skip_marker(passage.text, snippet.start, snippet.end)].strip()
     return marker if marker[:1].isdigit() else "-"
-
-
-def _truncate_snippet(text: str) -> str:
-    """Return the first ``_MAX_SNIPPET_WORDS`` words of a text, with an ellipsis if words are omitted.
-
-    A text in writing without spaces is cut after as many characters as that many words have.
-    """
-    if count_written_words(text) <= _MAX_SNIPPET_WORDS:
-        return text
-    if is_unspaced(text):
-        max_characters = _CHARACTERS_PER_UNSPACED_WORD * _MAX_SNIPPET_WORDS
-        return text if len(text) <= max_characters else text[:max_characters] + "…"
-    words = text.split(" ")
-    return text if len(words) <= _MAX_SNIPPET_WORDS else " ".join(words[:_MAX_SNIPPET_WORDS]) + " …"
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer, answer: str) -> str:
@@ -502,11 +486,3 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
         ):
             parts.insert(0, path.stem)
     return " > ".join(dict.fromkeys(parts))
-
-
-def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    """Return the citation of a run. Its kind and ordinal are those of the first snippet that is within a hit."""
-    snippets = passage.snippets[run.first : run.last + 1]
-    start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
-    kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
-    return Citation(number, passage.document, ordinal, start, end, text, kind)

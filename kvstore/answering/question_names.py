@@ -7,7 +7,7 @@ marks of an option or identifier, and whether the passage contains it as a whole
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,10 @@ from ..text.patterns import compile_lazily
 from ..text.words import (
     FUNCTION_WORDS,
     get_function_words,
+    is_bigram,
+    is_hiragana_bigram,
     list_informative_words,
+    may_cross_words,
     segment_words,
     separate_unspaced,
     split_written_words,
@@ -288,3 +291,24 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
     if len(content_pieces) < _MIN_TITLE_WORDS or not all(piece[0].isupper() for piece in content_pieces):
         return False
     return 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces)
+
+
+def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
+
+    Terms in writing without spaces are bigrams of characters. ``counts`` has the number of chunks with each bigram. A
+    bigram that no chunk has crosses a boundary in two cases: it overlaps two bigrams that chunks have, or it has a
+    character that can be a function word.
+    """
+    remaining = []
+    for index, term in enumerate(terms):
+        if is_bigram(term) and not counts[term]:
+            neighbors = terms[max(0, index - 1) : index] + terms[index + 1 : index + 2]
+            overlaps_known = (
+                len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
+            )
+            if overlaps_known or may_cross_words(term):
+                continue
+        if not is_hiragana_bigram(term):
+            remaining.append(term)
+    return remaining

@@ -16,7 +16,12 @@ from ..retrieval.evidence import Hit
 from ..text.blocks import skip_marker, split_mail_fields, to_plain_text, unwrap_links
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
+from ..text.words import count_written_words, is_unspaced
 
+#: The maximum number of words displayed of a snippet.
+_MAX_SNIPPET_WORDS = 90
+#: The number of characters that count as a word in writing without spaces, as in ``count_written_words``.
+_CHARACTERS_PER_UNSPACED_WORD = 2
 _FENCE_PATTERN = compile_lazily(r"^[ >]*(?:```|~~~).*$\n?", re.MULTILINE)
 _MARKER_PATTERN = compile_lazily(r"^(?:\s*(?:[-*+•>]|\d+[.)]|\([a-z\d]\))\s+)+")
 _QUOTE_PATTERN = compile_lazily(r"^[ \t]*>[ \t]?", re.MULTILINE)
@@ -366,3 +371,17 @@ def split_release(heading: str, start: int, end: int, block: int) -> Iterator[Sn
     release = find_release(heading)
     if release is not None:
         yield Snippet(start, end, heading, "table", block, is_selectable=False, num_words=2, release=release)
+
+
+def truncate_snippet(text: str) -> str:
+    """Return the first ``_MAX_SNIPPET_WORDS`` words of a text, with an ellipsis if words are omitted.
+
+    A text in writing without spaces is cut after as many characters as that many words have.
+    """
+    if count_written_words(text) <= _MAX_SNIPPET_WORDS:
+        return text
+    if is_unspaced(text):
+        max_characters = _CHARACTERS_PER_UNSPACED_WORD * _MAX_SNIPPET_WORDS
+        return text if len(text) <= max_characters else text[:max_characters] + "…"
+    words = text.split(" ")
+    return text if len(words) <= _MAX_SNIPPET_WORDS else " ".join(words[:_MAX_SNIPPET_WORDS]) + " …"

@@ -36,6 +36,7 @@ from ..errors import ReaderError
 from .decoding import SURROGATE_PATTERN, clean_text
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_quote
 from .raw_document import JSON, EnclosedFile, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart
+from .text import SIGNATURE_PATTERN, get_quote_depth, join_flowed_lines
 
 #: The maximum size in bytes of a message in a file of messages.
 _MAX_MESSAGE_BYTES = 256 << 20
@@ -59,13 +60,11 @@ _HEADER_PATTERN = re.compile(rb"[!-9;-~]+[ \t]*:|>?From \S")
 _FROM_LINE_PATTERN = re.compile(rb"From (?:\S|$)")
 _TIMED_FROM_LINE_PATTERN = re.compile(rb"From \S.*\d\d:\d\d")
 _ESCAPED_FROM_PATTERN = re.compile(rb">+From ")
-_QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
 _FORWARD_LINE_PATTERN = re.compile(
     r"-{2,}\s*(?:Original Message|Forwarded message|Ursprüngliche Nachricht)\s*-{2,}\s*$", re.I
 )
 #: The line above a signature, which is a block quotation like quoted text.
 _SIGNATURE_LABEL = "Signature:"
-_SIGNATURE_PATTERN = re.compile(r"--\s?$")
 _ITEM_PATTERN = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+\S")
 #: Invisible parts of HTML. Unclosed markup extends to the end, so that no part of a text is scanned twice.
 _MARKUP_PATTERN = re.compile(
@@ -386,7 +385,7 @@ def _build_blocks(part: Message, name: str, options: ReadOptions) -> list[Markdo
 
         return convert_markup(text, name, options)
     if str(part.get_param("format") or "").lower() == "flowed":
-        text = _join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
+        text = join_flowed_lines(text, str(part.get_param("delsp") or "").lower() == "yes")
     return list(_iter_plain_blocks(text.split("\n")))
 
 
@@ -412,35 +411,6 @@ def _is_signature(block: MarkdownBlock) -> bool:
     return block.text.startswith(f"> {_SIGNATURE_LABEL}")
 
 
-def _join_flowed_lines(text: str, delete_space: bool = False) -> str:
-    """Join each line that ends with a space and the next line of the same quotation depth (RFC 3676, 4).
-
-    If ``delete_space``, that space is removed.
-    """
-    pieces: list[str] = []
-    open_depth: int | None = None  # the depth of an unfinished line, None if it ends
-    for line in text.split("\n"):
-        depth = _get_quote_depth(line)
-        if depth != open_depth:
-            pieces += ["\n", line]
-            open_depth = depth if line.endswith(" ") and not _SIGNATURE_PATTERN.match(line) else None
-            continue
-        if delete_space:
-            pieces[-1] = pieces[-1].removesuffix(" ")
-        line = line.lstrip(">").lstrip() if depth else line
-        if line:
-            pieces.append(line)
-        if not pieces[-1].endswith(" "):
-            open_depth = None
-    return "".join(pieces[1:])
-
-
-def _get_quote_depth(line: str) -> int:
-    """Return the number of ``>`` at the beginning of a line."""
-    prefix = _QUOTE_PREFIX_PATTERN.match(line)
-    return prefix[0].count(">") if prefix else 0
-
-
 def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
     """Yield the blocks of plain text: paragraphs, block quotations and signatures.
 
@@ -450,11 +420,11 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
     while start < len(lines):
         line = lines[start]
         end = start + 1
-        if _get_quote_depth(line):
-            while end < len(lines) and _get_quote_depth(lines[end]):
+        if get_quote_depth(line):
+            while end < len(lines) and get_quote_depth(lines[end]):
                 end += 1
             quoted_lines = [re.sub(r"^\s?>[ ]?", "", text_line, count=1) for text_line in lines[start:end]]
-            can_nest = max(depth, _get_quote_depth(line)) < _MAX_QUOTE_DEPTH
+            can_nest = max(depth, get_quote_depth(line)) < _MAX_QUOTE_DEPTH
             blocks = (
                 list(_iter_plain_blocks(quoted_lines, depth + 1))
                 if can_nest
@@ -468,8 +438,8 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             blocks = list(_iter_plain_blocks(lines[start + 1 :], depth + 1))
             if blocks:
                 yield make_quote(blocks)
-        elif _SIGNATURE_PATTERN.match(line):
-            while end < len(lines) and not _get_quote_depth(lines[end]):
+        elif SIGNATURE_PATTERN.match(line):
+            while end < len(lines) and not get_quote_depth(lines[end]):
                 end += 1
             signature_lines = [text_line.strip() for text_line in lines[start + 1 : end] if text_line.strip()]
             if signature_lines:
@@ -478,8 +448,8 @@ def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlo
             while (
                 end < len(lines)
                 and lines[end].strip()
-                and not _get_quote_depth(lines[end])
-                and not _SIGNATURE_PATTERN.match(lines[end])
+                and not get_quote_depth(lines[end])
+                and not SIGNATURE_PATTERN.match(lines[end])
             ):
                 end += 1
             text_lines = [

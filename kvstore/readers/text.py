@@ -37,6 +37,9 @@ _NO_TITLE_PATTERN = re.compile(r"://|\S@\S|^(?:copyright|\(c\)|©)|^[\W\d]*$", r
 _FIELD_PATTERN = re.compile(r"\s*[^\s:][^:\n]*: +\S")
 _SENTENCE_END_PATTERN = re.compile(r"[.,;:!]$")
 _TITLE_START_PATTERN = re.compile(r"[\"'“‘«(]?[^\W\d_]|\d+(?![\w.):/-])")
+#: The marks of a quotation, and the line above a signature in mail.
+_QUOTE_PREFIX_PATTERN = re.compile(r"\s?(?:>\s?)+")
+SIGNATURE_PATTERN = re.compile(r"--\s?$")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -112,3 +115,32 @@ def _format_title(lines: list[str]) -> str | None:
     for line in title_lines[1:]:
         title += (" " if line[0].islower() else ", ") + line
     return title if len(title) <= _MAX_TITLE_CHARACTERS and not _COLUMNS_PATTERN.search(lines[0].strip()) else None
+
+
+def join_flowed_lines(text: str, delete_space: bool = False) -> str:
+    """Join each line that ends with a space and the next line of the same quotation depth (RFC 3676, 4).
+
+    If ``delete_space``, that space is removed.
+    """
+    pieces: list[str] = []
+    open_depth: int | None = None  # the depth of an unfinished line, None if it ends
+    for line in text.split("\n"):
+        depth = get_quote_depth(line)
+        if depth != open_depth:
+            pieces += ["\n", line]
+            open_depth = depth if line.endswith(" ") and not SIGNATURE_PATTERN.match(line) else None
+            continue
+        if delete_space:
+            pieces[-1] = pieces[-1].removesuffix(" ")
+        line = line.lstrip(">").lstrip() if depth else line
+        if line:
+            pieces.append(line)
+        if not pieces[-1].endswith(" "):
+            open_depth = None
+    return "".join(pieces[1:])
+
+
+def get_quote_depth(line: str) -> int:
+    """Return the number of ``>`` at the beginning of a line."""
+    prefix = _QUOTE_PREFIX_PATTERN.match(line)
+    return prefix[0].count(">") if prefix else 0
