@@ -258,10 +258,10 @@ cdef class LayeredGraph:
         """Check the shapes of the arrays, and keep references to them; see the class."""
         cdef Py_ssize_t nodes = vectors.shape[0], layer
         check_layers(layers, nodes)
-        cdef Py_ssize_t above = nodes - layers[1]
-        if not (links0.shape[0] == layers[1] and links.shape[0] == down.shape[0] == above
+        cdef Py_ssize_t num_upper = nodes - layers[1]
+        if not (links0.shape[0] == layers[1] and links.shape[0] == down.shape[0] == num_upper
                 and entry.shape[0] == layers.shape[0] - 1 and checks.shape[0] == nodes
-                and bounds.shape[0] == above + 1):
+                and bounds.shape[0] == num_upper + 1):
             raise ValueError(f"arrays of {nodes} nodes do not match layers that begin at {list(layers)}")
         for layer in range(entry.shape[0]):
             if layers[layer] < layers[layer + 1] and not layers[layer] <= entry[layer] < layers[layer + 1]:
@@ -271,8 +271,8 @@ cdef class LayeredGraph:
         self._checked.assign(nodes, 0)
         self._graph.vectors = &vectors[0, 0] if nodes and vectors.shape[1] else NULL
         self._graph.links0 = <uint32_t*> &links0[0, 0] if layers[1] and links0.shape[1] else NULL
-        self._graph.links = <uint32_t*> &links[0, 0] if above and links.shape[1] else NULL
-        self._graph.down = &down[0] if above else NULL
+        self._graph.links = <uint32_t*> &links[0, 0] if num_upper and links.shape[1] else NULL
+        self._graph.down = &down[0] if num_upper else NULL
         self._graph.checks = &checks[0] if nodes else NULL
         self._graph.checked = self._checked.data()
         self._graph.first = &layers[0]

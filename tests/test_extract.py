@@ -158,7 +158,7 @@ def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: S
     assert 0.8 * forecast.tokens <= report.sent <= forecast.tokens
     assert "tiny: statements that can be understood alone" in steps[2].detail
     assert (
-        f"about {forecast.tokens:,} tokens to send if every answer is usable, nothing is sent now: POST {server.url}"
+        f"about {forecast.tokens:,} tokens to send if every answer is usable; nothing is sent now: POST {server.url}"
         in steps[2].detail
     )
     rows = filled.execute("EXPLAIN EXTRACT UNITS SHARE 0.9 BY random MODEL 'none'").fetchall()

@@ -162,9 +162,11 @@ def validate(
     for field, value in (("key", key), ("text", text), ("title", title), ("source", source)):
         if not isinstance(value, str) and (value is not None or field in ("key", "text")):
             subject = f"document {key!r}: its" if isinstance(key, str) and field != "key" else "a document's"
-            raise InputError(f"{subject} {field} is a string, not {type(value).__name__}")
+            raise InputError(f"{subject} {field} must be a string, not {type(value).__name__}")
     if meta is not None and not isinstance(meta, Mapping):
-        raise InputError(f"document {key!r}: metadata is a mapping of names to JSON values, not {type(meta).__name__}")
+        raise InputError(
+            f"document {key!r}: metadata must be a mapping of names to JSON values, not {type(meta).__name__}"
+        )
     original_text, text = text, text.replace("\r\n", "\n").replace("\r", "\n")
     encoded = _encode_text(key, text, format)
     if chunks is not None and format == PAIRS_FORMAT:

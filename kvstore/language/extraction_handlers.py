@@ -57,7 +57,7 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
         Step("choose", f"{chooser_detail}{limit_detail}", forecast.passages, None),
         Step(
             "ask model",
-            f"{name}{purpose}; about {forecast.tokens:,} tokens to send if every answer is usable, nothing is sent "
+            f"{name}{purpose}; about {forecast.tokens:,} tokens to send if every answer is usable; nothing is sent "
             f"now: {address_detail}",
             forecast.calls,
             None,

@@ -275,7 +275,7 @@ class PageSurvey:
         if target.startswith("#"):
             num_fragment_links = 1
         elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
-            num_site_links = int("//" not in target[:10] or _parse_host(target) in self._hosts)
+            num_site_links = int("//" not in target[:10] or _parse_site(target) in self._hosts)
         if length > _MAX_LABEL_CHARACTERS:
             return LinkCounts(1, num_site_links, num_fragment_links)
         text = link.text(deep=True)
@@ -409,13 +409,13 @@ class PageSurvey:
 def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
     """Yield the hosts that a page declares as its own site."""
     for node in tree.css("link[rel=canonical], base[href]"):
-        host = _parse_host(node.attributes.get("href") or "")
+        host = _parse_site(node.attributes.get("href") or "")
         if host:
             yield host
 
 
-def _parse_host(url: str) -> str:
-    """Return the host of a URL in lowercase, or an empty string."""
+def _parse_site(url: str) -> str:
+    """Return the host of a URL, with its port, in lower case, or an empty string."""
     try:
         return (urlsplit(url).netloc or "").lower()
     except ValueError:

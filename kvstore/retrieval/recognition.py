@@ -57,7 +57,10 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
     capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[Seed]:
-        """Return the entities that the question names, those with the fewest addresses first."""
+        """Return the entities that the question names, those with the fewest addresses first.
+
+        Addresses are places in documents and trees. An entity without any is omitted.
+        """
         folded = fold(self.question)
         matches = state.filter.recognize(folded, state.settings.name_words)
         if self.capitalized_only:

@@ -158,7 +158,7 @@ class VerifiedTransaction:
         return self.lmdb.get(key, db=db.handle)
 
     def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
-        """Return a cursor over a table."""
+        """Return a cursor over a table: over its verified pages, or over LMDB if this transaction changed the table."""
         if db.tree is not None and not db.is_changed:
             return db.tree.cursor()
         return VerifiedCursor(self.lmdb.cursor(db=db.handle), db.tree)

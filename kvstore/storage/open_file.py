@@ -389,7 +389,8 @@ class OpenFile:
     def _rewrite_file(self, write: Callable[[Path], None], wait: float) -> None:
         """Replace the data file with the one that ``write`` creates; this thread must hold the writer lock.
 
-        Raises the errors of :meth:`_compact_file`. ``write`` may open snapshots, and must close them.
+        A repair does this. Raises TransactionError if another process has the file open, or a transaction of this
+        process is not over after ``wait`` seconds. ``write`` may open snapshots, and must close them.
         """
         with (
             self._open_lock.hold_exclusively(),

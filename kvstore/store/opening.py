@@ -310,8 +310,8 @@ def _read_settings(view: View) -> FixedSettings | None:
     return FixedSettings(**settings)
 
 
-def _find_outdated_writing(view: View) -> str | None:
-    """Return a description of the scripts in a store that an earlier kvstore split into other words, or None."""
+def _describe_retokenized_scripts(view: View) -> str | None:
+    """Return a description of the scripts in a store that an earlier version tokenized differently, or None."""
     if not _has_earlier_tokenizer(view):
         return None
     from ..structures.postings import Postings
@@ -367,7 +367,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
     Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
-        if (writing := _find_outdated_writing(snapshot)) is not None:
+        if (writing := _describe_retokenized_scripts(snapshot)) is not None:
             raise StoreFormatError(
                 f"{environment.path}: an earlier kvstore split its words of {writing} by other rules; update the store "
                 f"with: kvstore migrate {environment.path} (it keeps a copy)"
@@ -474,7 +474,7 @@ def _is_rebuild_pending(view: View) -> bool:
 
 def _has_outdated_data(view: View) -> bool:
     """True if data of a store in the current format must be derived from the documents again."""
-    return explain_migration(view) is not None or _find_outdated_writing(view) is not None
+    return explain_migration(view) is not None or _describe_retokenized_scripts(view) is not None
 
 
 def _find_free_path(path: Path, stored_format: int) -> Path:

@@ -78,23 +78,28 @@ def load_name_words(language: str | None) -> NameWords | None:
 
 
 class _CapitalizedRun(NamedTuple):
-    """Capitalized words in a row with the particles between them: ``forms`` as written, ``keys`` in normal form.
+    """Capitalized words in a row with the particles between them: as written, and as ``keys``, in normal form.
 
     ``before`` are the tokens of the sentence before the run.
     """
 
-    forms: list[str]
+    written_words: list[str]
     keys: list[str]
     before: Sequence[str]
 
     def drop_first(self) -> _CapitalizedRun:
         """Return the run without its first word and the particles after it."""
-        start = next((i for i in range(1, len(self.forms)) if self.forms[i][0].isupper()), len(self.forms))
-        return _CapitalizedRun(self.forms[start:], self.keys[start:], [*self.before, *self.forms[:start]])
+        start = next(
+            (i for i in range(1, len(self.written_words)) if self.written_words[i][0].isupper()),
+            len(self.written_words),
+        )
+        return _CapitalizedRun(
+            self.written_words[start:], self.keys[start:], [*self.before, *self.written_words[:start]]
+        )
 
     def list_capitalized_keys(self) -> list[str]:
         """Return the capitalized words of the run, that is all but its particles, in normal form."""
-        return [key for form, key in zip(self.forms, self.keys, strict=True) if form[0].isupper()]
+        return [key for form, key in zip(self.written_words, self.keys, strict=True) if form[0].isupper()]
 
     @property
     def opens_sentence(self) -> bool:
@@ -136,8 +141,8 @@ class CapitalNames:
         """Yield the names in a sentence, in order, given its index among the sentences of the document."""
         for run in self._runs[sentence_index]:
             name = self._choose_german_name(run) if self._has_capital_nouns else self._choose_name(run)
-            if name is not None and len(name.forms) <= _MAX_WORDS:
-                yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.forms))
+            if name is not None and len(name.written_words) <= _MAX_WORDS:
+                yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.written_words))
 
     def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_CapitalizedRun]:
         """Yield the runs of capitalized words of a sentence, without function words at their beginning."""
@@ -163,11 +168,11 @@ class CapitalNames:
             if end > start:
                 forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
                 run = _CapitalizedRun(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
-                while run.forms and (
+                while run.written_words and (
                     run.keys[0] in self._words.function_words or run.keys[0] in self._words.determiners
                 ):
                     run = run.drop_first()
-                if run.forms:
+                if run.written_words:
                     yield run
             start = max(end, start + 1)
 
@@ -196,15 +201,19 @@ class CapitalNames:
 
     def _choose_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
         """Return the name in a run of a language that capitalizes names alone, or None."""
-        while run.forms and self._is_title(run.keys[0]):
+        while run.written_words and self._is_title(run.keys[0]):
             run = run.drop_first()
-        if run.opens_sentence and run.forms:  # every word has a capital there
+        if run.opens_sentence and run.written_words:  # every word has a capital there
             key = run.keys[0]
-            if key in self._common or key in self._words.common or (len(run.forms) == 1 and key not in self._proper):
+            if (
+                key in self._common
+                or key in self._words.common
+                or (len(run.written_words) == 1 and key not in self._proper)
+            ):
                 run = run.drop_first()
-        if not run.forms or all(key in self._words.common for key in run.keys) or not _has_long_word(run):
+        if not run.written_words or all(key in self._words.common for key in run.keys) or not _has_long_word(run):
             return None
-        if len(run.forms) == 1 and run.keys[0].endswith(self._words.common_endings):
+        if len(run.written_words) == 1 and run.keys[0].endswith(self._words.common_endings):
             return None
         return run
 
@@ -212,14 +221,17 @@ class CapitalNames:
         """Return the name in a run of German nouns, or None.
 
         Titles and nouns for persons before a name are dropped (*Bundeskanzler Scholz*). A single noun is a name after a
-        title, in capitals, with the ending of a street, or with two hyphens. Another one is a name only if it is no
-        common noun, and has a preposition before it or is part of a name elsewhere in the document.
+        title, in capitals, with the ending of a street, or with two hyphens and the ending of a compound name. Any
+        other noun is a name only if it is not a common noun, and if it has a preposition before it or is part of a name
+        elsewhere in the document.
         """
         words = self._words
-        if run.keys[-1] in words.forms and len(run.forms) > 1:  # a company: "Rieger GmbH"
+        if run.keys[-1] in words.forms and len(run.written_words) > 1:  # a company: "Rieger GmbH"
             return run
         is_titled = False
-        while len(run.forms) > 1 and not run.keys[0].endswith(words.heads):  # "Hotel Adler" keeps its first word
+        while len(run.written_words) > 1 and not run.keys[0].endswith(
+            words.heads
+        ):  # "Hotel Adler" keeps its first word
             is_title = self._is_title(run.keys[0])
             is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
             if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2))):
@@ -230,7 +242,7 @@ class CapitalNames:
             return None
         if len(nouns) > 1:
             return run if self._is_german_name_of_several_words(run, nouns) else None
-        (key,), form = nouns, run.forms[0]  # a single noun
+        (key,), form = nouns, run.written_words[0]  # a single noun
         is_compound = form.count("-") > 1 and key.endswith(words.compound_endings)
         is_marked = form.isupper() or key.endswith(words.street_endings) or is_compound
         if (is_titled or is_marked) and len(form) >= _MIN_LETTERS:
@@ -259,9 +271,9 @@ class CapitalNames:
 
 def _begins_with_adjective(run: _CapitalizedRun) -> bool:
     """True if a German run of two words begins with an adjective of a place or an institution (*Starnberger See*)."""
-    return len(run.forms) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
+    return len(run.written_words) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
 
 
 def _has_long_word(run: _CapitalizedRun) -> bool:
     """True if a run has a word of at least three characters, one of which is a letter."""
-    return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.forms)
+    return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.written_words)

@@ -59,8 +59,8 @@ _SHARED_SCRIPTS = (
 _SCRIPT_PATTERN = compile_lazily("[\u0370-\u1fff\u3040-\ud7af]")
 #: Letters of Russian that the other languages in its script lack, except Belarusian.
 _RUSSIAN_PATTERN = compile_lazily("[ыэё]", re.IGNORECASE)
-#: The number of letters of a text in Russian without any of these is smaller.
-_MAX_RUSSIAN_LETTERS = 60
+#: A text of at least this many letters in Russian has one of those.
+_MAX_UNMARKED_LETTERS = 60
 #: The minimum number of function words that shows the language of a text, and of a text of few words.
 _MIN_FUNCTION_WORDS, _MIN_SHORT_TEXT_WORDS = 4, 2
 #: The minimum share of the words of a short text that are function words.
@@ -133,6 +133,8 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
 def detect_script_language(text: str) -> str | None:
     """Return the language that the script of a text identifies, or None if several languages share the script.
 
+    Russian shares its script, but a short text, or one with a letter that only Russian has, is taken as Russian.
+
     >>> detect_script_language("图书馆什么时候闭馆？"), detect_script_language("Когда выходной?")
     ('chinese', 'russian')
     >>> detect_script_language("Wann?"), detect_script_language("Коли її збудували?")
@@ -146,7 +148,7 @@ def detect_script_language(text: str) -> str | None:
             return name
     for name, script, other_letters in _SHARED_SCRIPTS:
         if 2 * len(script.findall(text)) > letters and not other_letters.search(text):
-            is_russian = letters < _MAX_RUSSIAN_LETTERS or _RUSSIAN_PATTERN.search(text)
+            is_russian = letters < _MAX_UNMARKED_LETTERS or _RUSSIAN_PATTERN.search(text)
             return name if name != "russian" or is_russian else None
     return None
 

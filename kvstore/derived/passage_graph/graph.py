@@ -204,7 +204,7 @@ class PassageGraph(ViewReader):
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with its row."""
+        """Yield every chunk that names any entity, with a mapping from these entities to how it names them."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_iter_edges(_decode_row(key, value)))
 

@@ -31,7 +31,7 @@ def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
 def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
     """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid."""
     if not isinstance(filters, Mapping):
-        raise FilterError(f"a filter is a dictionary, not {filters!r}")
+        raise FilterError(f"a filter must be a dictionary, not {filters!r}")
     is_comparison = "field" in filters
     for name in ("operator", "value") if is_comparison else ("operator", "conditions"):
         if name not in filters:

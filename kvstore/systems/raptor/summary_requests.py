@@ -93,7 +93,10 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     max_newer_chunks: int
 
     def fetch(self, state: State) -> TopicCandidates | None:
-        """Read the sentences of all texts, or of the summaries of topics, and find the topics of their chunks."""
+        """Read the sentences of all texts, or of the summaries of topics, and find the topics of their chunks.
+
+        Returns None if the store has no topics. From these sentences, the strategy selects the list it returns.
+        """
         topics = bind_index(state, TOPICS)
         if topics is None:
             return None
