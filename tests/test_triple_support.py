@@ -89,7 +89,8 @@ LIFE = (
     "Ann Lee of Oslo (born 2 May 1801) was a Danish singer, sister of Carl Lee of Norway, and Queen of Kent and Essex. "
     "She met Bo Ray, who founded the mill. Her husband, Dan Fox, died in Rome. Her first album was released in 1820. "
     "The brother of Ann Lee sings in Bern. Ann Lee, whose aunt is a priest, lives in New York. Born in Ulm, she sails. "
-    "The light at the pier is red. Ann Lee was the first artist to sail."
+    "The light at the pier is red. Ann Lee was the first artist to sail. "
+    "* * * Yesterday Eva Dahl met Gene Kelly. Gene Kelly was born in Italy."
 )
 
 
@@ -102,6 +103,8 @@ LIFE = (
         ("Bo Ray", "founded", "mill"),
         ("Ann Lee", "born in", "Ulm"),
         ("light", "is", "red"),
+        ("Eva Dahl", "met", "Gene Kelly"),
+        ("Gene Kelly", "was born in", "Italy"),
     ],
 )
 def test_the_subject_of_a_verb_can_be_far_from_it(triple: tuple[str, str, str]) -> None:
@@ -137,3 +140,14 @@ def test_the_parts_of_triples_are_those_of_the_text() -> None:
     assert {"Queen of Kent", "Bo Ray", "mill", "New York"} <= set(names)
     assert {("born", "2 May 1801"), ("was", "Danish singer"), ("met", "Bo Ray"), ("founded", "mill")} <= set(predicates)
     assert list_triple_parts("Die Mühle wurde 1802 von Anna Lind in Oslo gebaut.") == ([], [])
+
+
+def test_a_sentence_without_words_is_skipped() -> None:
+    text = "Bo Ray was born in Oslo.\n\n---\n\nHe founded the choir of Rome in 1900."
+    check_triple("Bo Ray", "founded", "choir of Rome", text, title="Bo Ray")
+
+
+def test_rows_of_a_table_are_no_predicates() -> None:
+    assert list_triple_parts("The oak was made in Kent | 1900 | Ghent. Ann Lee is here.")[1] == [
+        ("was made in", "Kent")
+    ]

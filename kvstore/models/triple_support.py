@@ -16,7 +16,7 @@ from itertools import dropwhile, groupby, pairwise, product
 from operator import itemgetter
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.everyday_words import VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind
 from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
@@ -36,7 +36,7 @@ from .english_words import (
 from .statement_support import PRONOUNS, list_content_stems, to_stem
 
 #: The marks at which a noun phrase ends.
-_PUNCTUATION_PATTERN = compile_lazily(r"[,;:()\"“”–—]")
+_PUNCTUATION_PATTERN = compile_lazily(r"[,;:|()\"“”–—]")
 #: The maximum number of words of a relation, and of a name.
 _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 #: The maximum number of other words between the first and last word of a subject in a sentence, and between "is" and an
@@ -44,9 +44,7 @@ _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
 _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
 _ARTICLES_AND_CONJUNCTIONS = ARTICLES | {"and", "or"}
 _PARTICIPLES = frozenset("based born called held known located made named released written".split())
-_NOUNS_IN_LY = frozenset(
-    "ally anomaly assembly belly bully family fly homily italy jelly july lily monopoly reply supply".split()
-)
+_RARE_NOUNS_IN_LY = frozenset("anomaly bully folly homily jelly lily monopoly tally".split())
 #: Words that say which of several, so a term with one of them needs the words after it ("the first artist to").
 _SELECTORS = frozenset("best first second third fourth fifth last latest only other same".split())
 #: Words with a verb's ending that join an example or a source.
@@ -127,7 +125,13 @@ class _OrderedSentence:
             return False
         word = self.words[position]
         is_verb = _has_verb([word], nouns=frozenset())
-        return not (word in FUNCTION_WORDS or word in PREPOSITIONS or is_verb or _is_adverb(word) or word.isdigit())
+        return not (
+            word in FUNCTION_WORDS
+            or word in PREPOSITIONS
+            or is_verb
+            or _is_adverb(self.written_words[position])
+            or word.isdigit()
+        )
 
     def is_whole_name(self, span: _Span) -> bool:
         """True if a name is not a part of a longer one, such as "York" of "New York" and "Ann" of "Ann Lee"."""
@@ -139,6 +143,8 @@ class _OrderedSentence:
             and first not in self.ends
             and self.written_words[position][0].isupper()
             and self.words[position] not in FUNCTION_WORDS
+            # A common first word has its capital from the sentence; "New" of "New York" can be an adjective.
+            and (position > 0 or get_everyday_kind(self.words[position]) in (None, ADJECTIVE))
             for first, position in ((start - 1, start - 1), (end, end + 1))
         )
 
@@ -148,12 +154,12 @@ class _OrderedSentence:
         Between them are at most auxiliaries, adverbs, a relative pronoun, a predicate noun ("Kent is a county located
         in"), or words between punctuation marks; after the first name of a sentence also a preposition with its nouns
         ("the light at the pier is"), or another predicate and "and" or a comma ("Ann was born in Oslo and sings"). A
-        name after a preposition is no subject.
+        name after a preposition is not a subject.
         """
         if self.find_preposition(span[0]) is not None:
             return False
         last = start - 1
-        while last > span[1] and (self.words[last] in _VERB_SIGNS or _is_adverb(self.words[last])):
+        while last > span[1] and (self.words[last] in _VERB_SIGNS or _is_adverb(self.written_words[last])):
             last -= 1
         if last == span[1]:
             return True
@@ -239,8 +245,8 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
         and not is_preposition
         and (subject.endswith("s") or _has_verb(relation_words, source.nouns))
     )
-    has_preposition = not is_preposition and relation[0].islower() and not FUNCTION_WORDS.isdisjoint(relation_words)
-    if source.is_english and not has_verb and not has_preposition:
+    has_function_word = not is_preposition and relation[0].islower() and not FUNCTION_WORDS.isdisjoint(relation_words)
+    if source.is_english and not has_verb and not has_function_word:
         raise ValueError("the relation of a triple has no verb")
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
@@ -355,8 +361,9 @@ def _is_verb(word: str) -> bool:
 
 
 def _is_adverb(word: str) -> bool:
-    """True if a word has the ending of adverbs and is not a frequent noun with this ending."""
-    return word.endswith("ly") and word not in _NOUNS_IN_LY
+    """True if a word is in lower case, has the ending of adverbs, and is not known as a noun or adjective."""
+    can_be_adverb = get_everyday_kind(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
+    return word.islower() and word.endswith("ly") and can_be_adverb
 
 
 def _is_past_form(word: str) -> bool:
@@ -407,6 +414,8 @@ def _parse_text(text: str) -> _OrderedText:
         for piece in _PUNCTUATION_PATTERN.split(text[start:end]):
             written_words += split_written_words(piece)
             ends.add(len(written_words) - 1)
+        if not written_words:
+            continue
         folded_words = list(map(fold_case, written_words))
         sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
     return _OrderedText(has_spaces, is_english, nouns, _list_kinds(sentences[0]) if sentences else set(), sentences)

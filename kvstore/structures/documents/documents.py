@@ -49,10 +49,10 @@ class DocumentRecord:
     """A stored document.
 
     ``groups`` holds the number of chunks of each leaf abstract in order: group *i* of the document is abstract
-    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``changed_at`` counts seconds since
-    1970, UTC. ``origin`` is the folder it was ingested from. ``left_out`` counts the characters of its page that were
-    removed as navigation. ``uppers`` are the ids of the abstracts above the leaves. ``own_chunks`` describes chunk boundaries set by the user, in the format of
-    :mod:`kvstore.extraction.validation`.
+    ``first_group + i`` and owns chunks ``5 * (first_group + i)`` and following. ``uppers`` are the ids of the abstracts
+    above the leaves. ``changed_at`` counts seconds since 1970, UTC. ``origin`` is the folder it was ingested from.
+    ``left_out`` counts the characters of its page that were removed as navigation. ``own_chunks`` describes chunk
+    boundaries set by the user, in the format of :mod:`kvstore.extraction.validation`.
     """
 
     id: int
