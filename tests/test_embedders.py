@@ -25,7 +25,7 @@ from kvstore.models import embedder as embedder_names
 from kvstore.models import endpoint, packaged_embedder, sentence_transformer, torch_export
 from kvstore.models.embedder import EMBEDDER_FORMS, Embedder, open_embedder, open_recorded_embedder
 from kvstore.models.hashing import HashingEmbedder
-from kvstore.models.protocol import normalised
+from kvstore.models.protocol import normalised, to_unit_vectors
 from kvstore.models.torch_runtime import TorchRuntime
 
 KEY = "sk-secret-0123456789"
@@ -748,6 +748,13 @@ def test_options_that_cannot_work_are_refused_at_once(options: dict[str, Any]) -
         open_embedder("openai:small", **options)
 
 
+class TrainedTensor:
+    """An object that numpy cannot convert, as torch's tensors with gradients."""
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
 class OwnEmbedder:
     """An embedder of a program: counts of letters, changed by ``change``."""
 
@@ -787,6 +794,10 @@ def test_the_vectors_of_an_own_embedder_are_scaled(tmp_path: Path) -> None:
         lambda counts: [[1.0], [1.0, 2.0]],
         lambda counts: None,
         lambda counts: "vectors",
+        lambda counts: [[10**400] * 26],
+        lambda counts: counts * 1e39,
+        lambda counts: [TrainedTensor()],
+        lambda counts: TrainedTensor(),
     ],
 )
 def test_invalid_vectors_of_an_own_embedder_are_refused(tmp_path: Path, change: Callable[[Any], Any]) -> None:
@@ -794,3 +805,12 @@ def test_invalid_vectors_of_an_own_embedder_are_refused(tmp_path: Path, change: 
         with pytest.raises(EmbedderError, match=r"the embedder letters returned .*the shape must be \(1, 26\)"):
             store.put("owl", "Owls hoot at night.")
         assert store.keys() == []
+
+
+def test_an_own_embedder_without_memory_is_not_refused() -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise MemoryError
+
+    with pytest.raises(MemoryError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainedTensor, "__array__", fail)
+        to_unit_vectors(TrainedTensor(), (1, 26), "letters")

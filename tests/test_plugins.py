@@ -304,6 +304,7 @@ class Embedder:
         self.name = "other" if rest == "other" else "failing" if rest == "failing" else "failing:" + rest
     def embed(self, texts):
         if self.name == "failing:flat": return [[1.0, 2.0]]
+        if self.name == "failing:large": return [[10**400, 0, 0, 0]]
         raise RuntimeError("out of order")
     embed_query = embed
 
@@ -330,6 +331,7 @@ def test_a_failing_plugin_is_named_in_the_error(
         ("failing:other", rf"{whose} has the name 'other', under which no store can open it again"),
         ("failing", rf"{whose} failed \(RuntimeError: out of order\)"),
         ("failing:flat", rf"{whose} returned vectors of shape \(1, 2\).*must be \(1, 4\)"),
+        ("failing:large", rf"{whose} returned no vectors, but .*\(OverflowError: .*must be \(1, 4\)"),
     ):
         with pytest.raises(errors.EmbedderError, match=told):
             open_embedder(name).embed(["a"])

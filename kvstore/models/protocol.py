@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import EmbedderError
+from ..extensions.entry_points import format_error
 from ..extensions.extras import format_install
 
 Embeddings = npt.NDArray[np.float32]
@@ -104,13 +105,19 @@ _MAX_LENGTH_ERROR = 1e-3
 def to_unit_vectors(values: npt.ArrayLike, shape: tuple[int, ...], source: str) -> Embeddings:
     """Convert the vectors of an embedder that is not kvstore's to float32, and scale them to length 1.
 
-    A vector of zeros, or of a length of almost 1, is unchanged. ``source`` names the embedder in the EmbedderError for
-    vectors of another shape or with numbers that are not finite.
+    A vector of zeros, or of a length of almost 1, is unchanged except that its numbers become float32. ``source`` names
+    the embedder in the EmbedderError for vectors that cannot be converted, have another shape, or have numbers that
+    float32 does not represent, such as 1e39.
     """
     try:
-        vectors = np.asarray(values, np.float32)
-    except (TypeError, ValueError):
-        raise EmbedderError(f"{source} returned no vectors, but {values!r:.80}; the shape must be {shape}") from None
+        with np.errstate(over="ignore"):
+            vectors = np.asarray(values, np.float32)
+    except MemoryError:
+        raise
+    except Exception as error:  # the vectors may be an object of another library, such as torch, with its own errors
+        raise EmbedderError(
+            f"{source} returned no vectors, but {values!r:.80} ({format_error(error)}); the shape must be {shape}"
+        ) from error
     if vectors.shape != shape or not np.isfinite(vectors).all():
         raise EmbedderError(
             f"{source} returned vectors of shape {vectors.shape}, or numbers that are not finite; the shape must be "
