@@ -819,6 +819,27 @@ def test_pdf_cells_that_are_drawn_one_by_one_are_a_row() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("font", "advance"),
+    [
+        ("/BaseFont /Helvetica", 13.34),
+        ("/BaseFont /Helvetica /Encoding /WinAnsiEncoding", 13.34),
+        ("/BaseFont /Helvetica /Encoding << /Differences [97 /m /l] >>", None),
+        ("/BaseFont /Symbol", None),
+        ("/BaseFont /ZapfDingbats", None),
+    ],
+)
+def test_pdf_widths_of_standard_fonts_are_those_of_letters(font: str, advance: float | None) -> None:
+    from pypdf import PdfReader
+
+    from kvstore.readers.pdf_fonts import PenTracker
+
+    tracker = PenTracker()
+    tracker.start_page(PdfReader(io.BytesIO(pdf([[]]).replace(b"/BaseFont /Helvetica", font.encode()))).pages[0])
+    tracker.track_operator(b"Tf", ["/F1", 12])
+    assert tracker.measure_advance([b"ab"]) == (None if advance is None else pytest.approx(advance, abs=0.01))
+
+
 def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
     """If a font has no space, only gaps, which may be narrow, separate words."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"

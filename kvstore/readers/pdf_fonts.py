@@ -25,6 +25,8 @@ _MAX_SPACED_CODES = 3
 _MAX_WIDTHS = 1 << 16
 #: The default width of a composite font without ``DW`` (9.7.4.3).
 _DEFAULT_WIDTH = 1000.0
+#: The standard fonts whose codes are not those of letters (9.6.2.2).
+_SYMBOL_FONTS = ("Symbol", "ZapfDingbats")
 
 
 class _FontWidths(NamedTuple):
@@ -183,7 +185,11 @@ def _get_codes(string: Any) -> bytes:
 def _read_widths(font: Any) -> _FontWidths | None:
     """Return the widths of a font, or None if its encoding is unknown or it has more than ``_MAX_WIDTHS`` widths."""
     if font["/Subtype"] == "/Type1" and "/Widths" not in font:
-        return _get_standard_widths(str(font["/BaseFont"]).removeprefix("/"))
+        name = str(font["/BaseFont"]).removeprefix("/")
+        # Codes of other encodings (9.6.5) are not those of cp1252.
+        if name in _SYMBOL_FONTS or not isinstance(font.get("/Encoding", ""), str):
+            return None
+        return _get_standard_widths(name)
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
         # A Type 3 font has its own unit (9.6.5).
@@ -215,7 +221,7 @@ def _read_widths(font: Any) -> _FontWidths | None:
 def _get_standard_widths(name: str) -> _FontWidths:
     """Return the widths of a standard font, such as Helvetica, which a file need not have (9.6.2.2).
 
-    Raises an exception if the font is no standard font, or if this version of pypdf lacks the widths.
+    Raises an exception if the font is not a standard font, or if this version of pypdf lacks the widths.
     """
     from pypdf._codecs.core_font_metrics import CORE_FONT_METRICS
 
