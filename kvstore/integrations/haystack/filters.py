@@ -17,7 +17,7 @@ FilterMapping = dict[str, Any]
 _ORDER_OPERATORS = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
 _LIST_OPERATORS = {"in": "$in", "not in": "$nin"}
 _OPERATORS = {"==": "$eq", "!=": "$ne", **_ORDER_OPERATORS, **_LIST_OPERATORS}
-#: The attributes of a document that a condition cannot compare; in Haystack, these names are no metadata fields.
+#: The attributes of a document that a condition cannot compare; in Haystack, these names are not metadata fields.
 _OTHER_ATTRIBUTES = ("content", "blob", "score", "embedding", "sparse_embedding")
 #: The condition that no document satisfies.
 _NEVER: FilterMapping = {"$key": {"$in": []}}

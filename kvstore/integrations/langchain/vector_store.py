@@ -139,7 +139,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         _reject_arguments("similarity_search", kwargs)
         if using == "vector":
             vector = self.embeddings.embed_query(query)
-            # The embedder returns zeros for a question that it knows no word of, so no document is near.
+            # The embedder returns zeros for a question of which it knows no word, so no document is near.
             return self._search_nearest(vector, k, filter) if any(vector) else []
         with self.store.snapshot() as state:
             hits = state.search(query, using=using, top=k, where=filter) if k > 0 else []
