@@ -170,12 +170,12 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
 def _find_missing_paths(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
     """Return a message for each path if none of them exists, or None."""
     from kvstore.errors import ReaderError
-    from kvstore.language import find_sources
+    from kvstore.language import check_source
 
     problems = []
     for path in paths:
         try:
-            find_sources([path], format_name)
+            check_source(path, format_name)
         except ReaderError as error:
             problems.append(str(error))
         else:

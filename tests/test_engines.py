@@ -26,7 +26,7 @@ from kvstore import errors
 from kvstore.ingest.engines import Engine, SourceRanges, WorkerHandle
 from kvstore.ingest.engines.processes import ProcessEngine
 from kvstore.ingest.engines.ray import RayEngine
-from kvstore.ingest.sources import Source
+from kvstore.ingest.sources import Source, check_source
 from kvstore.ingest.transport import frame_message
 from kvstore.ingest.worker import Job, Limits
 from kvstore.ingest.worker_pool import WorkerPool
@@ -99,6 +99,17 @@ def test_addresses_are_read_through_fsspec(
     for wrong in ("file:///no/such", f"{address}/*.none", "nonsense://a/b", "https://example.org/a.html"):
         (failure,) = store.ingest(wrong).failures
         assert failure.place == wrong
+
+
+def test_a_check_of_an_address_lists_no_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = pytest.importorskip("fsspec.implementations.local")
+    monkeypatch.delattr(local.LocalFileSystem, "ls")
+    monkeypatch.setattr(local.LocalFileSystem, "find", None)
+    for path in ("", "/more", "/30.jsonl", "/more/*.md"):
+        check_source(f"file://{folder}{path}")
+    for wrong in ("file:///no/such", f"file://{folder}/no/*.md", "nonsense://a/b", "https://example.org/a.html"):
+        with pytest.raises(errors.ReaderError):
+            check_source(wrong)
 
 
 # Workers elsewhere, without Ray ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 import kvstore
 from kvstore.errors import InputError, ReaderError
-from kvstore.ingest.sources import find_sources
+from kvstore.ingest.sources import check_source, find_sources
 
 FILES = [
     "a.md",
@@ -108,6 +108,22 @@ def test_a_missing_path_is_named(tree: Path, path: str, monkeypatch: pytest.Monk
     with pytest.raises(ReaderError) as caught:
         find_sources(["a.md", path])
     assert repr(path) in str(caught.value)
+    with pytest.raises(ReaderError) as checked:
+        check_source(path)
+    assert str(checked.value) == str(caught.value)
+
+
+def test_a_check_of_a_path_reads_no_folder(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tree))
+    (tree / "broken").symlink_to(tree / "absent")
+    with mock.patch("os.listdir", side_effect=AssertionError), mock.patch("builtins.open", side_effect=AssertionError):
+        for path in (tree, tree / "b", tree / "a.md", tree / "Makefile", "~", "~/b/c.txt"):
+            check_source(str(path))
+        for path, error in (("", InputError), (str(tree / "broken"), ReaderError)):
+            with pytest.raises(error):
+                check_source(path)
+        with pytest.raises(InputError, match="htm"):
+            check_source(str(tree), "htm")
 
 
 def test_links_out_of_the_root_and_to_folders_are_not_followed(tree: Path) -> None:

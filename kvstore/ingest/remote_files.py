@@ -43,8 +43,11 @@ def is_address(value: str) -> bool:
     return _ADDRESS_PATTERN.match(value) is not None
 
 
-def list_remote(address: str) -> RemoteListing:
-    """List the files at an address. Raises ReaderError if it does not exist or cannot be reached."""
+def list_remote(address: str, *, with_files: bool = True) -> RemoteListing:
+    """List the files at an address, or none if ``with_files`` is false.
+
+    Raises ReaderError if the address does not exist or cannot be reached.
+    """
     segments = address.split("/")
     # The first three segments are the scheme, an empty one and the host or bucket.
     num_fixed = next(
@@ -59,7 +62,7 @@ def list_remote(address: str) -> RemoteListing:
             return RemoteListing(root, is_folder=False, pattern=None, files=[])
         if not file_system.isdir(base_path):
             raise ReaderError(f"{address}: there is no such file or folder; check the address")
-        paths = file_system.find(base_path)
+        paths = file_system.find(base_path) if with_files else []
     except ReaderError:
         raise
     except Exception as error:  # every file system has its own errors

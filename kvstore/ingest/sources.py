@@ -129,6 +129,19 @@ def find_sources(
     return Sources(tuple(search.files), tuple(search.covered), search.skipped, tuple(search.failures))
 
 
+def check_source(path: str, format: str | None = None) -> None:
+    """Raise the errors of :func:`find_sources` for a path, but walk no folder and list no files of an address.
+
+    A pattern of local files is matched; for a pattern of an address, only the folder of its files must exist.
+    """
+    if format is not None:
+        check_format(format)
+    if is_address(path):
+        remote_files.list_remote(path, with_files=False)
+    elif not (os.path.isdir(local_path := os.path.expanduser(path)) or os.path.isfile(local_path)):
+        find_sources([path])
+
+
 #: The files by which a folder is recognized as a store.
 _STORE_FILES = frozenset((DATA_FILE, WRITER_FILE))
 #: The singular of each reason in the plural.

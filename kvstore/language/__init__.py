@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..ingest.engines import check_engine
     from ..ingest.ingest_interface import list_ingest_patterns
     from ..ingest.ingest_log import read_ingests
-    from ..ingest.sources import find_sources
+    from ..ingest.sources import check_source
     from ..readers import ReadOptions
     from ..registry import get_strategy
     from ..sql.condition import check_condition
@@ -38,8 +38,8 @@ __all__ = [
     "can_fill_store",
     "check_condition",
     "check_engine",
+    "check_source",
     "find_plain_question",
-    "find_sources",
     "find_unquoted_question",
     "format_count",
     "format_identifier",
@@ -68,7 +68,7 @@ _LAZY_ATTRIBUTES = {
     "can_fill_store": ".parser:can_fill_store",
     "check_condition": "..sql.condition:check_condition",
     "check_engine": "..ingest.engines:check_engine",
-    "find_sources": "..ingest.sources:find_sources",
+    "check_source": "..ingest.sources:check_source",
     "format_count": "..arguments:format_count",
     "format_identifier": "..sql.literals:format_identifier",
     "format_literal": "..sql.literals:format_literal",

@@ -77,10 +77,10 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
     statements = [parsed.statement for parsed in parse(text, parameters)]
     for statement in statements:
         if isinstance(statement, s.Ingest):
-            from ..ingest.sources import find_sources
+            from ..ingest.sources import check_source
 
             check_path("a path to ingest", statement.path)
-            find_sources([statement.path], statement.format)
+            check_source(statement.path, statement.format)
         elif isinstance(statement, s.Import):
             from ..database.exchange import check_export
 
