@@ -41,3 +41,10 @@ def test_the_names_of_columns_are_repeated_in_each_row() -> None:
     assert split_table(prices) == ["Boat: Dinghy; Crew: 1; Fee a day: 12.50", "Boat: Cutter; Crew: 4; Fee a day: 80.00"]
     hours = "Monday    closed   closed\nTuesday   9-12     14-18\nFriday    9-12     14-20"
     assert split_table(hours) == ["Monday: closed; closed", "Tuesday: 9-12; 14-18", "Friday: 9-12; 14-20"]
+    staff = "Ann Lee   Chief   None\nBo Ray    Cook    room 12\nCy Day    Guard   room 14"
+    assert split_table(staff) == ["Ann Lee: Chief; None", "Bo Ray: Cook; room 12", "Cy Day: Guard; room 14"]
+    for missing in ("None", "n/a", "on request"):
+        boats = f"Dinghy   Quay   {missing}\nCutter   Yard   12 euros\nSloop    Quay   15 euros"
+        assert split_table(boats)[0] == f"Dinghy: Quay; {missing}"
+    people = "Full Name   Task    Phone\nAnn Lee     boats   31\nBo Ray      ropes   27"
+    assert split_table(people)[0] == "Full Name: Ann Lee; Task: boats; Phone: 31"

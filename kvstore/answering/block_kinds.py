@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from ..text.everyday_words import is_everyday
 from ..text.patterns import compile_lazily
 from .snippets import TIMESTAMP_PATTERN, Snippet, render_inline, split_entries, split_table, strip_item_marker
 
@@ -27,6 +28,9 @@ _MAX_FIRST_COLUMN = 40
 _MAX_COLUMN_SHIFT = 3
 #: The minimum size of a table whose first line has the names of its columns.
 _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
+#: What a cell can have instead of a number, and the form of a person's name.
+_MISSING_NUMBER_PATTERN = compile_lazily(r"[-\u2013\u2014.?]+|none|nil|n/?a|free|closed|unknown|tb[acd]", re.IGNORECASE)
+_PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
 _WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b", re.IGNORECASE)
 #: The maximum length of a line of notes in characters; lines of wrapped sentences are longer.
 _MAX_NOTE_LINE = 60
@@ -110,18 +114,28 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first row has the names of the columns.
 
     There are three rows with at least three cells each, and in one column all cells except the first have a number. A
-    weekday is not the name of a column.
+    weekday, a person, and a mark for a missing number are not names of columns. If the first name has a capital, no
+    other name begins with a small letter.
     """
-    return (
-        len(rows) >= _MIN_HEADED_ROWS
-        and len(rows[0]) >= _MIN_HEADED_COLUMNS
-        and all(len(row) == len(rows[0]) for row in rows)
-        and not _WEEKDAY_PATTERN.match(rows[0][0])
-        and any(
-            [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * (len(rows) - 1)
-            for column in zip(*rows, strict=True)
-        )
+    if (
+        len(rows) < _MIN_HEADED_ROWS
+        or len(rows[0]) < _MIN_HEADED_COLUMNS
+        or any(len(row) != len(rows[0]) for row in rows)
+        or _WEEKDAY_PATTERN.match(rows[0][0])
+        or (rows[0][0][:1].isupper() and any(cell[:1].islower() for cell in rows[0]))
+        or _are_persons([row[0] for row in rows])
+    ):
+        return False
+    return any(
+        [any(map(str.isdigit, cell)) for cell in column] == [False] + [True] * (len(rows) - 1)
+        and not _MISSING_NUMBER_PATTERN.fullmatch(column[0])
+        for column in zip(*rows, strict=True)
     )
+
+
+def _are_persons(cells: Sequence[str]) -> bool:
+    """True if all cells have the form of a person's name, and the first is not made of everyday words alone."""
+    return all(map(_PERSON_PATTERN.fullmatch, cells)) and not all(map(is_everyday, cells[0].split()))
 
 
 class SplitFunction(Protocol):
