@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kvstore.answering.passages import split_snippets
+from kvstore.answering.snippets import find_release
 
 CONTRACT = """\
 3. Rent
@@ -152,3 +155,22 @@ def test_wrapped_sentences_are_not_entries(text: str) -> None:
     assert all(
         snippet.kind == "prose" and not snippet.heading for snippet in split_snippets(text, "text", "", False, None)
     )
+
+
+@pytest.mark.parametrize(
+    ("heading", "version"),
+    [
+        ("v1.2.3-rc.1 (3 May 2026)", "1.2.3-rc.1"),
+        ("2026.1.0.dev4+g1 - 2026-02-03", "2026.1.0.dev4+g1"),
+        ("1.2 Rules", None),
+    ],
+)
+def test_a_heading_of_a_release_has_a_version_and_a_date(heading: str, version: str | None) -> None:
+    release = find_release(heading)
+    assert (release and release.version) == version
+
+
+def test_a_long_heading_is_searched_in_linear_time() -> None:
+    start = time.process_time()
+    assert not find_release("1.2." * 20_000)
+    assert time.process_time() - start < 1

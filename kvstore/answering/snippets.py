@@ -70,7 +70,8 @@ _QUESTION_ENTRY_PATTERN = compile_lazily(
 )
 #: A heading of a list of changes: a version and its date, and at most the name of the product.
 _RELEASE_PATTERN = compile_lazily(
-    r"\W*(?:[^\W\d][\w-]*\.? ){0,3}(?:v|version |release )?(?P<version>\d+(?:\.\d+)+[\w.+-]*)\W{1,4}(?:released )?"
+    r"\W*(?:[^\W\d][\w-]*\.? ){0,3}(?:v|version |release )?"
+    r"(?P<version>\d+(?:\.\d+){1,5}[\w+-]{0,20}(?:\.[\w+-]{1,20}){0,3})\W{1,4}(?:released )?"
     r"(?P<date>\d{4}-\d\d-\d\d|\d{1,2}\.? [^\W\d_]{3,9}\.?,? \d{4}|[^\W\d_]{3,9}\.? \d{1,2},? \d{4})\W*",
     re.IGNORECASE,
 )
