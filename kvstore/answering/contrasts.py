@@ -16,7 +16,7 @@ _PAIRS = """
     full-time part-time, annual monthly, annually monthly, minimum maximum, buy sell, buying selling, buyer seller,
     north south, northern southern, east west, eastern western, northeast southwest, northwest southeast,
     increase decrease, increased decreased, increases decreases, rise fall, rose fell, largest smallest,
-    biggest smallest, highest lowest, most least, first last, oldest newest, oldest youngest, older younger,
+    biggest smallest, highest lowest, oldest newest, oldest youngest, older younger,
     earliest latest, longest shortest, higher lower, larger smaller, greater smaller, male female, men women,
     public private, upper lower, positive negative, best worst, better worse, stronger weaker, inside outside,
     internal external, domestic foreign, import export, imports exports, urban rural, legal illegal,
@@ -26,19 +26,19 @@ _PAIRS = """
     undergraduate graduate, lend borrow, arrive depart, income expense, credit debit, employer employee,
     landlord tenant, temporary permanent, primary secondary
 """
-#: Words that often mean something else in a question ("do most people", "how long does it last").
-_AMBIGUOUS_WORDS = frozenset(("last", "most"))
+#: Words that ask for a quantity ("how large is the harbor"): their opposite in a text does not change the answer.
+_QUANTITY_PATTERN = compile_lazily(r"\bhow [a-z]+")
 _WORD_PATTERN = compile_lazily(r"[a-z]+(?:-[a-z]+)*")
 
 
 def _map_opposites(pairs: str) -> Mapping[str, frozenset[str]]:
-    """Map each word of the pairs to its opposites, except the ambiguous words."""
+    """Map each word of the pairs to its opposites."""
     opposites: dict[str, set[str]] = defaultdict(set)
     for pair in pairs.split(","):
         first, second = pair.split()
         opposites[first].add(second)
         opposites[second].add(first)
-    return {word: frozenset(words) for word, words in opposites.items() if word not in _AMBIGUOUS_WORDS}
+    return {word: frozenset(words) for word, words in opposites.items()}
 
 
 _OPPOSITES = _map_opposites(_PAIRS)
@@ -52,5 +52,6 @@ def is_contrary(question: str, text: str) -> bool:
     [True, False, False]
     """
     words = set(_WORD_PATTERN.findall(text.lower()))
-    missing_words = _OPPOSITES.keys() & set(_WORD_PATTERN.findall(question.lower())) - words
+    question_words = set(_WORD_PATTERN.findall(_QUANTITY_PATTERN.sub("", question.lower())))
+    missing_words = _OPPOSITES.keys() & question_words - words
     return any(not _OPPOSITES[word].isdisjoint(words) for word in missing_words)

@@ -79,7 +79,8 @@ _KIND_PATTERNS = {
     ),
     "telephone number": compile_lazily(
         r"(?:tel|phone|fax|mobile|call|ring|dial)[a-z]*\.?:?(?: us| me)?(?: at| on| under)? ?[+(]?\d[\d ()/.-]{3,}\d"
-        r"|\b(?:tele)?(?:phone|tel|extension|ext)\b[^:\d]{0,10}:? ?\d{2}"
+        r"|\b(?:tele)?(?:phone|tel)\b[^:\d]{0,10}:? ?\d{2}"
+        rf"|\bext(?:ension)?\.?:? ?(?:is )?\d{{2,}}(?![\d%]| (?:{_TIME_UNITS}|{_LENGTH_UNITS}|{_CURRENCIES})(?!\w))"
         r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b",
         re.IGNORECASE,
     ),
