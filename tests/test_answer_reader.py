@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
 from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, load_reader
+from kvstore.answering.contrasts import is_contrary
 from kvstore.answering.question_kinds import classify_question
 from kvstore.models.language import find_english_folder
 
@@ -385,3 +387,58 @@ def test_a_short_number_in_a_column_of_phones_is_a_telephone_number(reader: Answ
         mail = store.ask("What is the e-mail address of Tom Quill?")
     assert answer.outcome == "answered" and "Phone: 27" in answer.text.partition("\n")[0], answer.text
     assert mail.outcome == "nearest" and "No passage found has any e-mail address." in mail.text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How high is the tower?", "The tower rises 20 meters above the ground at low tide."),
+        ("How large is the harbor?", "The harbor covers 3 hectares and has 12 berths for small boats."),
+        ("Who first founded the museum?", "The museum was founded by Ann Lee; Bo Ray left it last year."),
+        ("How many berths does the harbor have at least?", "Most visitors know that the harbor has 12 berths."),
+    ],
+)
+def test_a_word_of_quantity_has_no_opposite(question: str, text: str) -> None:
+    assert not is_contrary(question, text)
+
+
+def test_an_item_of_a_list_is_shown_once(reader: AnswerReader, tmp_path: Path) -> None:
+    text = (
+        "Before a backup, these parts must be closed:\n\n- The pump must be closed for 5 minutes.\n"
+        "- The valve of the tank must be closed for 12 minutes.\n- The cover must be closed for 3 minutes."
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("tank.md", f"# Tank\n\n{text}", format="markdown")
+        answer = store.ask("Before a backup, how long must the valve of the tank be closed?")
+    spans = sorted((citation.start, citation.end) for citation in answer.citations)
+    assert answer.text.count("The valve of the tank") == 1, answer.text
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans)), spans
+
+
+def test_the_heading_of_a_release_does_not_explain_a_pronoun(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "# Changes of Tern\n\n## [2.4.0] - 2026-02-03\n\nIt reads 20 formats, such as CSV.\n\n- Fixed the importer."
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("changes.md", text, format="markdown")
+        answer = store.ask("How many formats does it read?")
+    assert "It reads 20 formats" in answer.text and answer.text.count("2.4.0") == 1, answer.text
+
+
+def test_a_quality_is_a_whole_word_of_a_row(reader: AnswerReader, tmp_path: Path) -> None:
+    table = "| Property | Value |\n|---|---|\n| Storage hall | 12 m |\n| Crane | 7 m |"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("port.md", f"# Port of Moss\n\n{table}\n", format="markdown")
+        answer = store.ask("How old is the port of Moss?")  # "storage" contains "age"
+    assert answer.confidence < 0.5, answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_number"),
+    [
+        ("Extension: 23", True),
+        ("The extension is 4512.", True),
+        ("An extension of 14 days costs 5 euros.", False),
+        ("The extension is 12 weeks.", False),
+    ],
+)
+def test_an_extension_without_a_unit_is_a_telephone_number(text: str, is_number: bool) -> None:
+    assert classify_question("What is the phone number?").is_present_in(text) == is_number

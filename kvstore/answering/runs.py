@@ -95,6 +95,11 @@ def select_runs(
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
 
 
+def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if a snippet precedes the one at ``index`` in the same section. The heading of a release does not count."""
+    return index > 0 and snippets[index - 1].section == snippets[index].section and snippets[index - 1].release is None
+
+
 def _adjust_score(
     passages: Sequence[Passage], position: SnippetPosition, score: float, selected: Mapping[SnippetPosition, float]
 ) -> float:

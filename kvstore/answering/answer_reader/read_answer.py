@@ -9,7 +9,7 @@ entity.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
@@ -19,7 +19,7 @@ from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, SnippetScorer, render_runs, render_snippet
 from ..passages import Passage
 from ..question_kinds import classify_question
-from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span
+from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span, has_previous
 from ..snippets import Snippet
 from .reading import PassageReading, SnippetReading
 
@@ -63,7 +63,7 @@ def extract_reader_answer(
     for position in _list_context(reading):
         if len(runs) > max_context:
             break
-        context_run = _make_context_run(reading.passages, position, best.score)
+        context_run = _make_context_run(reading.passages, position, best.score, displayed_positions)
         context_snippets = reading.passages[context_run.passage].snippets[context_run.first : context_run.last + 1]
         num_added = sum(snippet.num_words for snippet in context_snippets)
         fits_limit = num_words + num_added <= max_words
@@ -135,11 +135,21 @@ def _make_single_run(position: SnippetPosition, score: float) -> Run:
     return Run(passage_index, index, index, score)
 
 
-def _make_context_run(passages: Sequence[Passage], position: SnippetPosition, score: float) -> Run:
-    """Return the run of a sentence of context: the sentence, with the list that it introduces if it is a lead-in."""
+def _make_context_run(
+    passages: Sequence[Passage],
+    position: SnippetPosition,
+    score: float,
+    displayed_positions: Collection[SnippetPosition],
+) -> Run:
+    """Return the run of a sentence of context: the sentence, with the list that it introduces if it is a lead-in.
+
+    The list is omitted if one of its items is displayed already.
+    """
     passage_index, index = position
     snippets = passages[passage_index].snippets
     last = find_required_span(snippets, index)[1] if snippets[index].is_lead_in else index
+    if any((passage_index, item_index) in displayed_positions for item_index in range(index + 1, last + 1)):
+        last = index
     return Run(passage_index, index, last, score)
 
 
@@ -160,7 +170,7 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
     snippet = snippets[index]
     has_pronoun = snippet.num_words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
     refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
-    return refers_back and index > 0 and snippets[index - 1].section == snippet.section
+    return refers_back and has_previous(snippets, index)
 
 
 def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:

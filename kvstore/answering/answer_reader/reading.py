@@ -36,7 +36,7 @@ from ..question_kinds import (
     find_quality,
     is_yes_no_question,
 )
-from ..runs import SnippetPosition, find_required_span
+from ..runs import SnippetPosition, find_required_span, has_previous
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
 
@@ -147,7 +147,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
         quality that it asks for.
         """
         snippet = snippets[index]
-        is_named = quality is not None and quality in snippet.cells.lower()
+        is_named = quality is not None and stem(quality) in list_terms(snippet.cells, stem)
         is_other_row = bool(snippet.cells) and not (is_named or list_question_terms(f"{snippet.label} {snippet.cells}"))
         return is_other_row or kind.is_missing_in(_render_with_block(snippets, index))
 
@@ -195,7 +195,7 @@ def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
     )
-    if (snippet.needs_previous or snippet.needs_subject) and _has_previous(snippets, index):
+    if (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index):
         before += f"{render_snippet(snippets[index - 1])} "
     return before + _render_with_block(snippets, index), len(before)
 
@@ -208,16 +208,11 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
     passage_index, index = window.position
     snippets = passages[passage_index].snippets
     snippet = snippets[index]
-    if snippet.needs_previous or snippet.needs_subject or not _has_previous(snippets, index):
+    if snippet.needs_previous or snippet.needs_subject or not has_previous(snippets, index):
         return None
     if not snippet.kind == snippets[index - 1].kind == "prose":
         return None
     return f"{window.text[: window.offset]}{render_snippet(snippets[index - 1])} {window.text[window.offset :]}"
-
-
-def _has_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if a snippet precedes the one at ``index`` in the same section."""
-    return index > 0 and snippets[index - 1].section == snippets[index].section
 
 
 def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
@@ -264,8 +259,9 @@ _YES_NO_CONSTANT = -4.6
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
-#: The weight of a snippet with the opposite of a word of the question. It is the logarithm of the ratio of the shares
-#: of near misses and of other questions of SQuAD 2.0, outside the held-out articles, with such a sentence.
+#: The weight of a snippet with the opposite of a word of the question. It is three quarters of the logarithm of the
+#: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
+#: outside the held-out articles.
 _CONTRARY_LOGIT = -2.1
 
 
