@@ -238,15 +238,11 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     relation_words = segment_words(relation)
     if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
-    # The present of a plural has no ending.
-    is_preposition = relation_words[0] in _PREPOSITIONS_IN_ING
-    has_verb = (
-        relation[0].islower()
-        and not is_preposition
-        and (subject.endswith("s") or _has_verb(relation_words, source.nouns))
-    )
-    has_function_word = not is_preposition and relation[0].islower() and not FUNCTION_WORDS.isdisjoint(relation_words)
-    if source.is_english and not has_verb and not has_function_word:
+    is_verb_phrase = relation[0].islower() and relation_words[0] not in _PREPOSITIONS_IN_ING
+    # The present of a plural has no ending, and "from" or "capital of" can mean "is from".
+    has_verb = subject.endswith("s") or _has_verb(relation_words, source.nouns)
+    has_verb = has_verb or not FUNCTION_WORDS.isdisjoint(relation_words)
+    if source.is_english and not (is_verb_phrase and has_verb):
         raise ValueError("the relation of a triple has no verb")
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
