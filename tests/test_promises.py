@@ -291,7 +291,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
 FIGURES = {
     "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of refused "
     "questions.": ("tools/evaluate_answers.py"),
-    "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 9 to 23 % of "
+    "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 7 to 23 % of "
     "unanswerable questions.": "tools/evaluate_answers.py",
     "All figures were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
