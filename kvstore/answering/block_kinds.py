@@ -28,7 +28,7 @@ _MAX_FIRST_COLUMN = 40
 _MAX_COLUMN_SHIFT = 3
 #: The minimum size of a table whose first line has the names of its columns.
 _MIN_HEADED_ROWS, _MIN_HEADED_COLUMNS = 3, 3
-#: What a cell can have instead of a number, and the form of a person's name.
+#: The marks for a missing number in a cell, and the form of a person's name.
 _MISSING_NUMBER_PATTERN = compile_lazily(r"[-\u2013\u2014.?]+|none|nil|n/?a|free|closed|unknown|tb[acd]", re.IGNORECASE)
 _PERSON_PATTERN = compile_lazily(r"(?:[A-Z][\w'’.-]* ){1,3}[A-Z][\w'’-]*")
 _WEEKDAY_PATTERN = compile_lazily(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b", re.IGNORECASE)

@@ -139,14 +139,20 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         description = to_printable(" ".join(self.describe_passage(passage).split()))
         return f"{number}: {description[:_MAX_LABEL_CHARS]}".strip()
 
-    def build_prompt(
-        self, passages: Sequence[SourcePassage], *, texts_schema: Mapping[str, Any] | None = None
-    ) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for the given passages, all with different digests.
 
-        The checked answer maps digests to texts. It has the passages with usable texts, at least one. The texts of a
-        passage have the JSON Schema ``texts_schema``; None: the schema that :meth:`build_entry_schema` returns.
+        The checked answer maps digests to texts. It has the passages with usable texts, at least one.
         """
+        # One schema for all passages, because a schema per passage costs a third of its tokens.
+        return self.build_schema_prompt(
+            passages, self.build_entry_schema(max(len(passage.text) for passage in passages))
+        )
+
+    def build_schema_prompt(
+        self, passages: Sequence[SourcePassage], texts_schema: Mapping[str, Any]
+    ) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+        """Build the prompt of :meth:`build_prompt` with a JSON Schema for the texts of a passage."""
         from ..models.json_schema import build_array_schema, build_object_schema
         from ..models.quoting import Quotation
         from ..models.structured import StructuredPrompt
@@ -180,12 +186,10 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             f"{quotation.quote(replace_quotes(to_printable(passage.text)))}"
             for number, passage in enumerate(passages, 1)
         ]
-        # One schema for all passages, because a schema per passage costs a third of its tokens.
-        schema_of_texts = texts_schema or self.build_entry_schema(max(len(passage.text) for passage in passages))
 
         def build_schema(min_items: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
             """Return the schema of an answer with at least ``min_items`` passages."""
-            entry_schema = build_object_schema(passage=label_schema, **{self.kind: schema_of_texts})
+            entry_schema = build_object_schema(passage=label_schema, **{self.kind: texts_schema})
             return build_object_schema(passages=build_array_schema(entry_schema, len(passages), min_items))
 
         # Servers that do not enforce the schema may write a number only.

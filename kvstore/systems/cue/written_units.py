@@ -60,14 +60,12 @@ class _WrittenUnits(WrittenListFact):
     )
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
-    def build_prompt(
-        self, passages: Sequence[SourcePassage], *, texts_schema: Mapping[str, Any] | None = None
-    ) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for the given passages. A single one has a second prompt for a sentence about each sentence.
 
         Weak models do not split a passage into statements, but most can shorten or repeat a sentence.
         """
-        prompt = super().build_prompt(passages, texts_schema=texts_schema)
+        prompt = super().build_prompt(passages)
         if len(passages) > 1:
             return prompt
         return replace(prompt, build_second=partial(self._build_short_prompt, passages[0]))

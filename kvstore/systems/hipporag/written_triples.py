@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from ...errors import InputError
@@ -80,15 +81,13 @@ class _WrittenTriples(WrittenListFact):
         """The name in EXTRACT."""
         return "triples"
 
-    def build_prompt(
-        self, passages: Sequence[SourcePassage], *, texts_schema: Mapping[str, Any] | None = None
-    ) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
+    def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for the given passages. A single one has a second prompt, for triples of its predicates.
 
         Weak models copy the triples of the examples, or combine any words, unless the schema lists what they can say.
         """
-        prompt = super().build_prompt(passages, texts_schema=texts_schema)
-        if len(passages) > 1 or texts_schema is not None:
+        prompt = super().build_prompt(passages)
+        if len(passages) > 1:
             return prompt
         title = (passages[0].title or "").partition(" (")[0]
         names, predicates = list_triple_parts(passages[0].text)
@@ -99,7 +98,7 @@ class _WrittenTriples(WrittenListFact):
             predicate=build_enum_schema([_PREDICATE_MARK.join(parts) for parts in predicates[:_MAX_NAMES]]),
         )
         second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
-        return replace(prompt, build_second=lambda: self.build_prompt(passages, texts_schema=second_schema))
+        return replace(prompt, build_second=partial(self.build_schema_prompt, passages, second_schema))
 
     def list_items(self, entry: Any) -> Iterable[Sequence[str]]:
         """Return the triples of an answer as lists. In the answer to a second prompt they are objects."""
