@@ -50,7 +50,7 @@ def test_the_file_holds_everything_in_order(store: kvstore.Store, tmp_path: Path
     report = store.export(tmp_path / "out.jsonl")
     assert (report.documents, report.edges, report.aliases) == (3, 2, 2)
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().split(b"\n")[:-1]]
-    assert lines[0] == {**HEADER, "settings": lines[0]["settings"]}
+    assert lines[0] == {**HEADER, "settings": lines[0]["settings"], "lines": 7}
     assert lines[0]["settings"]["embedder"] == store.settings.embedder
     assert [line["document"] for line in lines[1:4]] == ["city", "fleet", "ß/é"]
     assert lines[3] == {
@@ -81,6 +81,28 @@ def test_a_copy_holds_the_same_and_exports_the_same_file(make_store: Any, tmp_pa
     assert (tmp_path / "first.jsonl").read_bytes() == (tmp_path / "second.jsonl").read_bytes()
     again = copy.import_(tmp_path / "first.jsonl")
     assert (again.documents, again.edges, again.aliases, again.unchanged) == (0, 0, 0, 7)
+
+
+@pytest.mark.parametrize("num_lines", range(1, 8))
+def test_a_file_cut_off_after_a_line_imports_nothing(make_store: Any, tmp_path: Path, num_lines: int) -> None:
+    original, copy = make_store("original"), make_store("copy")
+    fill(original)
+    original.export(tmp_path / "whole.jsonl")
+    lines = (tmp_path / "whole.jsonl").read_bytes().splitlines(keepends=True)
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(b"".join(lines[:num_lines]))
+    with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing is imported\)"):
+        copy.import_(cut)
+    assert copy.keys() == []
+    # An export of an earlier version, and one whose lines were deleted on purpose.
+    header = json.loads(lines[0])
+    del header["lines"]
+    cut.write_bytes(b"".join([json.dumps(header).encode() + b"\n", *lines[1:num_lines]]))
+    assert copy.import_(cut).documents == min(num_lines - 1, 3)
+    # A missing last line end loses nothing.
+    cut.write_bytes(b"".join(lines).rstrip(b"\n"))
+    copy.import_(cut)
+    assert contents(copy) == contents(original)
 
 
 def test_an_import_replaces_documents_with_the_same_key_only(make_store: Any, tmp_path: Path) -> None:

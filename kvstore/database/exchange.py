@@ -1,11 +1,13 @@
 """Export and import of a store's facts as JSON lines.
 
-In and out: a UTF-8 file with one JSON object per line. The first line is a header (``format``, ``version``, and the
-``settings`` the store was created with). The facts follow, documents first, each kind in key order;
+In and out: a UTF-8 file with one JSON object per line. The first line is a header (``format``, ``version``, the
+``settings`` the store was created with, and the number of ``lines`` that follow, which earlier versions did not write).
+The facts follow, documents first, each kind in key order;
 :mod:`kvstore.changes.facts` defines the fields of each kind. Everything else in a store is derived from the facts, so
 importing the file into a store with the same settings produces the same content.
 
-An export appears complete or not at all. An import commits batch by batch, in bounded memory. An invalid line raises
+An export appears complete or not at all. An import of a file that was cut off imports nothing. An import commits batch
+by batch, in bounded memory. An invalid line raises
 InputError, which names the line and the progress of the import.
 """
 
@@ -41,6 +43,10 @@ _BATCH_CHUNKS = 1024
 _BATCH_LINES = 4096
 #: The most bytes in a line of an import, because each line is read into memory.
 _MAX_LINE = 512 << 20
+#: The bytes of a file that are read at once to count its lines.
+_READ_BYTES = 1 << 20
+#: The most digits of the number of lines in a header, which is written once all lines are.
+_MAX_LINE_DIGITS = 20
 
 
 def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
@@ -58,12 +64,15 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
         )
     counts = dict.fromkeys((fact.plural for fact in facts.list_fact_kinds()), 0)
     with create_file_atomically(target) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:
-        header = {"format": FORMAT, "version": VERSION, "settings": asdict(state.settings)}
-        file.write(json.dumps(header) + "\n")
+        header = {"format": FORMAT, "version": VERSION, "settings": asdict(state.settings), "lines": 0}
+        width = len(json.dumps(header)) + _MAX_LINE_DIGITS
+        file.write(" " * width + "\n")
         for fact in facts.list_fact_kinds():
             for key, value in fact.scan(state):
                 counts[fact.plural] += 1
                 file.write(json.dumps(fact.to_line(key, value), ensure_ascii=False) + "\n")
+        file.seek(0)
+        file.write(json.dumps({**header, "lines": sum(counts.values())}).ljust(width))
     return make_report(ExportReport, counts)
 
 
@@ -78,7 +87,7 @@ def import_file(session: Session, begin: Callable[[], Transaction], path: str | 
 
 
 def check_export(path: str | os.PathLike[str]) -> None:
-    """Raise InputError unless ``path`` is a file that EXPORT wrote; reads only the first line."""
+    """Raise InputError unless ``path`` is a file that EXPORT wrote and is complete; parses only its first line."""
     _ExportReader(_parse_export_path(path)).check()
 
 
@@ -118,9 +127,9 @@ class _ExportReader:
         self._imported_line = 1
 
     def check(self) -> None:
-        """Raise InputError unless the file can be read and begins with the header of an export."""
+        """Raise InputError unless the file can be read, begins with the header of an export and is complete."""
         with self._open() as file:
-            self._check_header(self._read_line(file, 1))
+            self._read_header(file)
 
     def _open(self) -> BinaryIO:
         """Open the file; raises InputError for a folder, and for a device or pipe, which might never end."""
@@ -142,9 +151,12 @@ class _ExportReader:
             )
         return line
 
-    def _check_header(self, line: bytes) -> None:
-        """Raise InputError unless the first line is the header of an export that this version reads."""
-        header = self._parse_line(1, line)
+    def _read_header(self, file: BinaryIO) -> None:
+        """Read the first line.
+
+        Raises InputError unless it is the header of an export that this version reads, and the file has its lines.
+        """
+        header = self._parse_line(1, self._read_line(file, 1))
         if header.get("format") != FORMAT:
             raise self._make_error(
                 1, f'an export begins with {{"format": "{FORMAT}", ...}}; name a file that EXPORT wrote'
@@ -153,6 +165,14 @@ class _ExportReader:
             raise self._make_error(
                 1,
                 f"this export has version {header.get('version')!r}, but this kvstore reads {VERSION}; update kvstore",
+            )
+
+        expected_lines = header.get("lines")
+        if isinstance(expected_lines, int) and (num_lines := _count_lines(file)) < expected_lines:
+            raise self._make_error(
+                1,
+                f"the export wrote {expected_lines:,} lines after this one, but the file has {num_lines:,}, so it was "
+                'cut off; copy it again (if you deleted lines on purpose, delete "lines" from this one)',
             )
 
     def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:
@@ -172,6 +192,16 @@ class _ExportReader:
         return InputError(f"{self._path}, line {line_number}: {reason} ({progress})")
 
 
+def _count_lines(file: BinaryIO) -> int:
+    """Return the number of lines after the position of a file, which stays the same."""
+    start, num_lines, last_block = file.tell(), 0, b"\n"
+    while block := file.read(_READ_BYTES):
+        num_lines += block.count(b"\n")
+        last_block = block
+    file.seek(start)
+    return num_lines + (not last_block.endswith(b"\n"))
+
+
 class _Importer(_ExportReader):
     """The import of one file: reads it line by line, and commits a batch whenever it is full."""
 
@@ -187,7 +217,7 @@ class _Importer(_ExportReader):
         """Import all lines, and return the report."""
         with self._open() as file:
             line_number = 1
-            self._check_header(self._read_line(file, 1))
+            self._read_header(file)
             while line := self._read_line(file, line_number + 1):
                 line_number += 1
                 if line.strip():
