@@ -94,6 +94,8 @@ class Console:
         #: The initial text of the next prompt (``.edit``), and the last statement.
         self.draft = ""
         self.last_statement = ""
+        #: True if a store that was created by a failed script and has no content is deleted at the end.
+        self.deletes_unused_store = False
         #: True if anything failed, which decides the exit status.
         self.failed = False
         #: The file for the next result only (``.once``); later results go to ``out`` again.
@@ -301,6 +303,7 @@ class Console:
         """Close the store and use another."""
         self._close_store()
         self._store = new_store
+        self.deletes_unused_store = False
 
     def finish(self) -> None:
         """Roll back an open transaction, and close the store and the output file."""
@@ -312,6 +315,10 @@ class Console:
         if not isinstance(self._store, BackgroundOpening) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
             self.notify("the open transaction was rolled back")
+        if self.deletes_unused_store and self.failed and not isinstance(self._store, BackgroundOpening):
+            from kvstore.language import delete_unused_store
+
+            delete_unused_store(self._store)
         self._store.close()
 
     def notify(self, text: str) -> None:

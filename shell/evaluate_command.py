@@ -173,6 +173,10 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     report_message(
         ", ".join([*(f"{count} {kind}" for kind, count in counts), format_count(last_count, f"{last_kind} question")])
     )
+    if report.missing_documents:
+        keys = ", ".join(map(repr, report.missing_documents[:3])) + ", ..." * (len(report.missing_documents) > 3)
+        missing = format_count(len(report.missing_documents), "gold document")
+        report_message(f"warning: the store does not have {missing} of the questions, so no hit can count: {keys}")
     for advice in report.advice:
         report_message(str(advice))
 

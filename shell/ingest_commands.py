@@ -100,7 +100,7 @@ def ingest(
     """Ingest files, folders and glob patterns into STORE.
 
     The command creates STORE if STORE does not exist."""
-    from kvstore.language import check_engine, format_count, list_ingest_patterns
+    from kvstore.language import check_engine, delete_unused_store, format_count, list_ingest_patterns
 
     from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
@@ -112,7 +112,8 @@ def ingest(
     with blame_options():
         check_engine(engine)
         list_ingest_patterns(include)
-    if not (store / "data.mdb").exists() and (problems := _find_missing_paths(paths, format_name)) is not None:
+    is_new = not (store / "data.mdb").exists()
+    if is_new and (problems := _find_missing_paths(paths, format_name)) is not None:
         for problem in problems:
             report_message(problem)
         report_message(f"error: there is nothing to ingest, so no store was created at {store}")
@@ -143,6 +144,10 @@ def ingest(
                 f"interrupted; {progress_line.describe_saved_progress()}; run the same command again to continue"
             )
             return INTERRUPTED
+        except Exception:
+            if is_new:
+                delete_unused_store(opened_store)
+            raise
         progress_line.close()
         if as_json:
             print(_format_report(report))
@@ -154,6 +159,8 @@ def ingest(
             report_message(_format_counts(report))
             for remark in report.remarks:
                 report_message(remark)
+        if is_new and report.failures and delete_unused_store(opened_store):
+            report_message(f"nothing was stored, so no store was created at {store}")
         return FAILED if report.failures else 0
 
 

@@ -134,10 +134,12 @@ def shell(
 
     # Options for a new store ask for one; without them, a missing store is created when a statement stores something.
     opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
-    opens_lazily = not (opens_at_once or (store / "data.mdb").exists())
+    is_new = not (store / "data.mdb").exists()
+    opens_lazily = is_new and not opens_at_once
     with pause_garbage_collection():
         store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)
+    console.deletes_unused_store = is_new
     try:
         _run_scripts(console, commands, files)
     except (Bail, ShellExit):

@@ -164,6 +164,34 @@ def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
         status, out, error = kv(*command)
         assert (status, out, reason in error) == (1, "", True), error
         assert not Path("new").exists()
+    Path("bad.pdf").write_bytes(b"%PDF-1.4\nThis is no PDF.")
+    for command in (
+        ["ingest", "new", "bad.pdf", "--embedder", "hashing"],
+        ["ingest", "new", "notes.txt", "--embedder", "hashing", "--as", "jsonl"],
+        *(
+            ["shell", "new", *options, "-c", statement]
+            for options in ([], ["--embedder", "hashing"])
+            for statement in (
+                "INSERT EDGE 'a' UNDER 'a'",
+                "SET nosuch = 3",
+                "CREATE INDEX nosuch",
+                "INGEST 'bad.pdf'",
+                "BEGIN; INSERT EDGE 'a' UNDER 'b'; INSERT EDGE 'a' UNDER 'a'",
+            )
+        ),
+    ):
+        status, _, error = kv(*command)
+        assert status == 1, (command, error)
+        assert not Path("new").exists(), command
+    # A failure after something was stored, and one in a store that exists, delete nothing.
+    assert kv("shell", "new", "-c", "INSERT EDGE 'a' UNDER 'b'", "-c", "SET nosuch = 3")[0] == 1
+    assert kv("shell", "new", "-c", "SELECT child FROM edges")[1] == "child\na\n"
+    with kvstore.open("empty", embedder="hashing"):
+        pass
+    assert kv("shell", "empty", "-c", "SET nosuch = 3")[0] == 1
+    assert kv("ingest", "empty", "bad.pdf")[0] == 1
+    assert (Path("empty") / "data.mdb").exists()
+    shutil.rmtree("new")
     assert kv("ingest", "new", "missing", "notes.txt", "--embedder", "hashing")[0] == 1
     assert kv("shell", "new", "-c", "SELECT key FROM documents")[1] == "key\nnotes.txt\n"
 

@@ -281,6 +281,10 @@ def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, f
     assert run_until_killed(make)
     with pytest.raises(NotAStoreError, match="create it again"):
         kvstore.open(tmp_path / "store", create=False, lock_timeout=0)
+    start = time.monotonic()
+    with pytest.raises(NotAStoreError, match="create it again"):
+        kvstore.open(tmp_path / "store", readonly=True, lock_timeout=60)
+    assert time.monotonic() - start < 30, "nobody is creating it: the timeout is not awaited"
     with kvstore.open(tmp_path / "store", **MAKING) as store:
         assert store.check() == []
         assert store.keys() == []

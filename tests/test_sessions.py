@@ -39,6 +39,8 @@ def test_an_open_path_gives_another_handle_and_the_last_close_closes(store: kvst
         other.keys()
     with pytest.raises(errors.ClosedError, match="this handle was closed"):
         other.put("milk", "Milk.")
+    with pytest.raises(errors.ClosedError, match="this handle was closed"):
+        other.set("top", 2)
     assert store.delete("coffee")
     third = open_again(store)
     store.close()

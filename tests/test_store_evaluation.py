@@ -173,6 +173,20 @@ def test_near_misses_alone_are_evaluated(harbour: kvstore.Store) -> None:
     assert report.current.figures["right"] is None and report.current.figures["hit@3"] is None
 
 
+def test_gold_documents_that_the_store_does_not_have_are_reported(
+    harbour: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    questions = tmp_path / "questions.jsonl"
+    rows = [("When does the pier open?", "pier.md"), ("How high is it?", "tower.md"), ("Is it open?", "Pier.md")]
+    questions.write_text("".join(json.dumps({"question": text, "document": key}) + "\n" for text, key in rows))
+    command = ["evaluate", str(harbour.path), "--strategy", "lexical", "--no-chunk-sizes", "--questions"]
+    assert run([*command, str(questions)]) == 0
+    message = "the store does not have 2 gold documents of the questions, so no hit can count: 'Pier.md', 'tower.md'"
+    assert message in capfd.readouterr().err
+    assert run([*command, str(questions), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["missing_documents"] == ["Pier.md", "tower.md"]
+
+
 def test_a_setting_is_advised_on_questions_that_it_was_not_chosen_on() -> None:
     # Setting a is better on the first half.
     assert _build_advice("strategy", "a", {"a": [1, 1, 0, 0], "b": [0, 1, 0, 1]}) is None

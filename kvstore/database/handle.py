@@ -14,15 +14,16 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
-from ..errors import ClosedError, InputError, ReadOnlyError
+from ..errors import ClosedError, InputError, KvstoreError, ReadOnlyError
 from ..settings import FixedSettings, SessionSettings
+from ..structures import tables
 from ..structures.state import State
 from .open_store import OpenStore, Session
 from .queryable import Queryable
@@ -34,6 +35,25 @@ if TYPE_CHECKING:
     from ..retrieval.query import Strategy
     from ..structures.vectors.vectors import Matrix
     from .transaction import Transaction
+
+
+def delete_unused_store(handle: Handle) -> bool:
+    """Delete the store of a command that failed before it stored anything; return True if the store was deleted.
+
+    Keeps a store that has any content or that another process has open.
+    """
+    from ..ingest.ingest_log import delete_log
+
+    environment = handle._session.environment
+    try:
+        if not environment.delete_if_unused({tables.META}):
+            return False
+    except (KvstoreError, OSError):
+        return False
+    delete_log(environment.path)
+    with suppress(OSError):  # the directory has other files
+        environment.path.rmdir()
+    return True
 
 
 class Handle(Queryable):
@@ -285,12 +305,13 @@ class Handle(Queryable):
     def set(self, name: str, value: Any) -> None:
         """Change a setting of this session; None resets it to its default.
 
-        Raises InputError for an unknown name or an invalid value.
+        Raises InputError for an unknown name or an invalid value, and ClosedError.
 
         >>> store.set("top", 3)
         >>> len(store.retrieve("What is tea made from?").hits) <= 3
         True
         """
+        self._session.environment.require_open()
         if isinstance(value, int) and not is_representable(value):
             raise InputError(f"{name} must be a number of at most {MAX_DIGITS} digits, not {format_value(value)}")
         if name == "strategy" and value is not None:

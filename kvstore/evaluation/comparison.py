@@ -94,7 +94,8 @@ class Advice:
 class EvaluationReport:
     """The questions, the rows of all compared settings, and advice on settings that may be better.
 
-    ``counts`` is the number of questions of each kind.
+    ``counts`` is the number of questions of each kind. ``missing_documents`` are the keys of gold documents that the
+    store does not have, so that no hit can count.
     """
 
     store: str
@@ -102,6 +103,7 @@ class EvaluationReport:
     rows: Sequence[ReportRow]
     advice: Sequence[Advice]
     counts: Mapping[str, int] = field(default_factory=dict)
+    missing_documents: Sequence[str] = ()
 
     @property
     def current(self) -> ReportRow:
@@ -112,7 +114,13 @@ class EvaluationReport:
         """Return the report without its questions, for JSON."""
         rows = [asdict(row) for row in self.rows]
         advice = [{**asdict(advice), "is_certain": advice.is_certain, "text": str(advice)} for advice in self.advice]
-        return {"store": self.store, "questions": dict(self.counts), "rows": rows, "advice": advice}
+        return {
+            "store": self.store,
+            "questions": dict(self.counts),
+            "missing_documents": list(self.missing_documents),
+            "rows": rows,
+            "advice": advice,
+        }
 
 
 def evaluate_store(
@@ -173,7 +181,9 @@ def evaluate_store(
             advice.append(compared_advice)
     kinds = [question.kind for question in questions]
     counts: dict[str, int] = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    return EvaluationReport(str(store.path), questions, rows, advice, counts)
+    gold = {key for question in questions for key in question.gold}
+    missing_documents = sorted(key for key in gold if key not in store)
+    return EvaluationReport(str(store.path), questions, rows, advice, counts, missing_documents)
 
 
 def _ask_with_label(

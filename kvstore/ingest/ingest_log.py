@@ -51,6 +51,12 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
         os.replace(temporary_path, path)
 
 
+def delete_log(folder: Path) -> None:
+    """Delete the log of the store in a folder, if there is one."""
+    with suppress(OSError):
+        (folder / _FILE_NAME).unlink()
+
+
 def read_ingests(folder: Path) -> list[dict[str, Any]]:
     """Return the logged ingests of the store in a folder, newest first; skip damaged lines."""
     ingests: list[dict[str, Any]] = []

@@ -14,6 +14,7 @@ from .questions import find_plain_question, find_unquoted_question
 
 if TYPE_CHECKING:
     from ..arguments import format_count
+    from ..database.handle import delete_unused_store
     from ..ingest import list_formats
     from ..ingest.engines import check_engine
     from ..ingest.ingest_interface import list_ingest_patterns
@@ -39,6 +40,7 @@ __all__ = [
     "check_condition",
     "check_engine",
     "check_source",
+    "delete_unused_store",
     "find_plain_question",
     "find_unquoted_question",
     "format_count",
@@ -69,6 +71,7 @@ _LAZY_ATTRIBUTES = {
     "check_condition": "..sql.condition:check_condition",
     "check_engine": "..ingest.engines:check_engine",
     "check_source": "..ingest.sources:check_source",
+    "delete_unused_store": "..database.handle:delete_unused_store",
     "format_count": "..arguments:format_count",
     "format_identifier": "..sql.literals:format_identifier",
     "format_literal": "..sql.literals:format_literal",

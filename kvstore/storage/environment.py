@@ -24,7 +24,7 @@ from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyErro
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, get_data_file_size, remove_unfinished
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
-from .location import DATA_FILE, REPAIR_DIRECTORY, WRITER_FILE, flush, is_creation_needed, make_directory
+from .location import DATA_FILE, READERS_FILE, REPAIR_DIRECTORY, WRITER_FILE, flush, is_creation_needed, make_directory
 from .locks import WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageTransaction
 from .open_file import OpenFile
@@ -373,6 +373,26 @@ class Environment(OpenFile):
             return report
         finally:
             self._writer_lock.release()
+
+    def delete_if_unused(self, tables: Set[str]) -> bool:
+        """Delete the files of a store with no records except in these tables, close it, and return True.
+
+        Returns False if there are others. Raises TransactionError if another process has the store open, and the
+        errors of :meth:`write`.
+        """
+        self._acquire_writer_lock(timeout=0)
+        try:
+            with self.snapshot() as snapshot:
+                statistics = snapshot.get_table_statistics()
+            if any(table["entries"] for name, table in statistics.items() if name not in tables):
+                return False
+            with self._open_lock.hold_exclusively():
+                for name in (DATA_FILE, READERS_FILE, WRITER_FILE):
+                    (self.path / name).unlink(missing_ok=True)
+                self.close()
+        finally:
+            self._writer_lock.release()
+        return True
 
     def rewrite(
         self, function: Callable[[ReadTransaction, WriteTransaction], Result], timeout: float | None = None

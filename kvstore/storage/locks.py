@@ -268,6 +268,17 @@ class WriterLock:
             os.close(descriptor)
 
 
+def has_living_holder(path: Path) -> bool:
+    """True if the lock file at ``path`` has the id of a process that exists. Reads the file and takes no lock."""
+    try:
+        os.kill(int(path.read_text("ascii", "replace")), 0)
+    except PermissionError:  # a process of another user
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
+
+
 def describe_holder(path: Path) -> str:
     """Return a description of the process that holds the lock at ``path``, for a message."""
     try:

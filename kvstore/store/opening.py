@@ -30,8 +30,8 @@ from ..registry.structure_versions import explain_migration, explain_read_only, 
 from ..settings import EARLIER_TOKENIZERS, ENGLISH_TOKENIZER, LANGUAGE_SETTINGS, FixedSettings
 from ..storage import records
 from ..storage.environment import Environment, View, WriteTransaction, WriteView, check_lock_timeout
-from ..storage.location import DATA_FILE, require_accessible
-from ..storage.locks import MAX_PAUSE, get_file_identity
+from ..storage.location import DATA_FILE, WRITER_FILE, require_accessible
+from ..storage.locks import MAX_PAUSE, get_file_identity, has_living_holder
 from ..structures import tables
 from ..text.segmenters import SEGMENTERS
 from .store import Store
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _FORMAT = b"format"
 #: The first format with the current change buffer.
 _CHANGE_BUFFER_FORMAT = 6
+#: The maximum number of seconds between two transactions of a process that is creating a store.
+_CREATION_PAUSE = 0.5
 
 
 @partial(check_arguments, name="kvstore.open")
@@ -260,9 +262,11 @@ def _load_or_create_settings(
 ) -> tuple[FixedSettings, bool]:
     """Return the settings of the store, and True if this call created them in a new store.
 
-    If it may not create them, it waits until the lock timeout for another process that is creating the store.
+    If it may not create them, it waits until the lock timeout for another process that is creating the store. It gives
+    up earlier if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
     """
     deadline = time.monotonic() + environment.lock_timeout
+    last_held = time.monotonic()
     while True:
         with environment.snapshot() as snapshot:
             fixed = _read_settings(snapshot)
@@ -281,7 +285,9 @@ def _load_or_create_settings(
             )
         if create:
             break
-        if time.monotonic() >= deadline:
+        if has_living_holder(environment.path / WRITER_FILE):
+            last_held = time.monotonic()
+        if time.monotonic() >= min(deadline, last_held + _CREATION_PAUSE):
             raise NotAStoreError(
                 f"{environment.path}: the store is incomplete, because another process is still creating it, or its "
                 "creation was interrupted; try again later, or create it again with kvstore.open() or kvstore ingest"
