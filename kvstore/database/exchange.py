@@ -194,7 +194,7 @@ class _ExportReader:
 
 def _count_lines(file: BinaryIO) -> int:
     """Return the number of lines after the position of a file, which stays the same."""
-    start, num_lines, last_block = file.tell(), 0, b"\n"
+    start, num_lines, last_block = file.seek(0, os.SEEK_CUR), 0, b"\n"
     while block := file.read(_READ_BYTES):
         num_lines += block.count(b"\n")
         last_block = block
