@@ -200,14 +200,14 @@ def test_own_chunks_are_exported_imported_repaired_and_dumped(
 @pytest.mark.parametrize(
     ("chunks", "message"),
     [
-        ("hole", "document 'tea': chunks are 'whole' or a list of"),
+        ("hole", "document 'tea': chunks must be 'whole' or a list of"),
         ([], "document 'tea': the list of chunks is empty"),
         ([(0, 3), (2, 9)], "document 'tea': chunk 1 is .2, 9., not between 3 and 109: chunks are in order"),
         ([(0, 300)], "document 'tea': chunk 0 is .0, 300., not between 0 and 109"),
         ([(5, 5)], "document 'tea': chunk 0 is .5, 5."),
         ([(5, 7)], "document 'tea': chunk 0, .5, 7., is blank; remove it"),
-        ([5], "document 'tea': chunk 0 is two whole numbers"),
-        ([(0, "3")], "document 'tea': chunk 0 is two whole numbers"),
+        ([5], "document 'tea': chunk 0 must be two whole numbers"),
+        ([(0, "3")], "document 'tea': chunk 0 must be two whole numbers"),
     ],
 )
 def test_invalid_chunks_are_refused_with_the_reason(store: kvstore.Store, chunks: Any, message: str) -> None:
@@ -302,7 +302,7 @@ def test_stored_vectors_are_a_column_that_must_be_named(filled: kvstore.Store) -
     ("wrong", "message"),
     [
         ({"text": " \n "}, "document 3 of 4: document 'doc/2' is empty"),
-        ({"format": "tex"}, "document 3 of 4: document 'doc/2': its format is one of"),
+        ({"format": "tex"}, "document 3 of 4: document 'doc/2': its format must be one of"),
         (
             {"meta": {"a": object()}},
             "document 3 of 4: document 'doc/2': its title, source or metadata",

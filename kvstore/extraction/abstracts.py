@@ -232,7 +232,10 @@ class _TreeBuilder:
         return path[depth] if depth < len(path) else None
 
     def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
-        """Return the index of the draft of a section. For a section without a leaf, return the leaf at its start."""
+        """Return the index of the draft of a section. For a section without a leaf, return the leaf at its start.
+
+        After the last leaf, it is the draft of the whole document.
+        """
         if section in draft_by_section:
             return draft_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)

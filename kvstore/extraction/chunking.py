@@ -172,7 +172,7 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 
 
 def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[Unit]:
-    """Return the units of a block, those that should not begin a chunk marked as tied.
+    """Return the units of a block, with ``is_tied`` set on those that should stay with the unit before them.
 
     ``is_attached`` is True if the block belongs to the block before it. ``chunk_tokens`` is the chunk size.
     """
@@ -185,7 +185,7 @@ def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[
         tied_indexes |= {1, len(units) - 1}
     elif kind == "table":  # the head, its rule and the first row
         tied_indexes |= {1, 2}
-    elif kind == "item" and units[0].tokens <= _MAX_LABEL_TOKENS:
+    elif kind == "item" and units[0].tokens <= _MAX_LABEL_TOKENS:  # a label, and what it labels
         tied_indexes.add(1)
     return [unit._replace(is_tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
 

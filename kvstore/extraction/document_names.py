@@ -98,7 +98,7 @@ def collect_introductions(names: Iterable[Name], max_words: int | None, document
             name_key = to_entity_key(form)
             if not 0 < len(name_key.encode()) <= MAX_ENTITY_KEY_BYTES:
                 raise InputError(
-                    f"document {document!r}: a name in a tree has 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
+                    f"document {document!r}: a name in a tree must have 1 to {MAX_ENTITY_KEY_BYTES} bytes, not {form!r}"
                 )
         else:
             name_key = _to_name_key(form, max_words)

@@ -111,7 +111,7 @@ def build_embedding_text(title: str | None, headings: list[str], text: str, cont
 
 
 def get_first_sentence(text: str, language: str | None = None) -> str:
-    """Return the first sentence of a document in plain words, given the text of its first chunk.
+    """Return the first sentence of a document as plain text, given the text of its first chunk.
 
     ``language`` decides where the sentence ends (None: the rules for English). Returns an empty string if the chunk has
     only headings, tables and code.
@@ -246,7 +246,7 @@ class ChunkedDocument:
 
 
 def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
-    """Split a document into chunks, or derive everything if it consists of pairs.
+    """Split a document into chunks, or derive everything if it consists of pairs of names.
 
     Raises InputError if the document is invalid.
     """
@@ -457,17 +457,16 @@ def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]
 
 def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
     """Yield the names in a document that rules recognize: in its title, its headings, its units and its code."""
-    text, is_english = chunked.text, any(chunked.english)
+    text, has_english = chunked.text, any(chunked.english)
     if chunked.document.title:
-        yield from extract_title_names(chunked.document.title, "title", is_english)
+        yield from extract_title_names(chunked.document.title, "title", has_english)
     for section in chunked.sections:
-        yield from extract_title_names(section.title, "heading", is_english)
+        yield from extract_title_names(section.title, "heading", has_english)
     units = [
         (compose(text[unit.start : unit.end]), unit.kind, is_english)
         for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
         for unit in chunk.units
     ]
-    code_units = [unit for unit, kind, _ in units if kind == "code"]
     # The row above the rule of a table has column heads, which are capitalized without being names.
     header_indexes = {index for index, (next_unit, _, _) in enumerate(units[1:]) if next_unit.startswith("|--")}
     text_units = [
@@ -475,28 +474,42 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
         for index, (unit, kind, is_english) in enumerate(units)
         if kind != "code" and index not in header_indexes and not unit.startswith(("#", "|--"))
     ]
-    mail_heads = [(unit, is_english) for unit, _, is_english in text_units if is_mail_header(unit, 0, len(unit))]
-    for unit, is_english in mail_heads:
+    mail_headers = [(unit, is_english) for unit, _, is_english in text_units if is_mail_header(unit, 0, len(unit))]
+    for unit, is_english in mail_headers:
         for start, end in split_mail_fields(unit, 0, len(unit)):
             yield from extract_mail_names(unit[start:end], is_english)
-    if mail_heads:
+    if mail_headers:
         text_units = [
-            (unit, kind, is_english) for unit, kind, is_english in text_units if (unit, is_english) not in mail_heads
+            (unit, kind, is_english) for unit, kind, is_english in text_units if (unit, is_english) not in mail_headers
         ]
-    prose = [(unit, kind) for unit, kind, is_english in text_units if is_english]
-    sentence_names = SentenceNames(unit for unit, _ in prose)
-    for index, (unit, kind) in enumerate(prose):
+    yield from _find_english_names([(unit, kind) for unit, kind, is_english in text_units if is_english])
+    yield from _find_foreign_names(
+        [unit for unit, _, is_english in text_units if not is_english],
+        get_sentence_language(chunked.language, settings),
+    )
+    for unit, kind, _ in units:
+        if kind == "code":
+            yield from find_identifiers(unit)
+
+
+def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
+    """Yield the names in the English units of a document, given the text and the block kind of each."""
+    sentence_names = SentenceNames(unit for unit, _ in units)
+    for index, (unit, kind) in enumerate(units):
         yield from sentence_names.iter_names(index)
         yield from find_identifiers(unit)
         yield from find_marked_names(unit, kind)
-    foreign_units = [unit for unit, _, is_english in text_units if not is_english]
-    for unit in foreign_units:
+
+
+def _find_foreign_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
+    """Yield the names in the texts of a document's units in a ``language`` other than English.
+
+    Names are recognized by their capitals only if kvstore has the words of the language.
+    """
+    for unit in units:
         yield from find_code_terms(unit)
-    language = get_sentence_language(chunked.language, settings)
-    name_words = load_name_words(language) if foreign_units else None
+    name_words = load_name_words(language) if units else None
     if language is not None and name_words is not None:
-        capital_names = CapitalNames(foreign_units, language, name_words)
-        for index in range(len(foreign_units)):
+        capital_names = CapitalNames(units, language, name_words)
+        for index in range(len(units)):
             yield from (Name(form, "name") for form in capital_names.iter_names(index))
-    for unit in code_units:
-        yield from find_identifiers(unit)

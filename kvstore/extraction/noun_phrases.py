@@ -29,6 +29,8 @@ _EMPTY_NOUNS = frozenset(
 )
 #: The minimum number of uses of a term in a document, for a term of several words and of one.
 _MIN_TERM_USES, _MIN_WORD_USES = 2, 3
+#: The minimum number of letters of a term of one word.
+_MIN_TERM_LETTERS = 4
 #: The maximum number of words that can precede the head of a phrase.
 _MAX_PHRASE_DISTANCE = 8
 #: The maximum length of a number in a proper name, with the blank before it.
@@ -110,23 +112,33 @@ class NounPhrases:
         for index, word in enumerate(self._words):
             if word.is_nominal and not word.is_proper and word.label not in inner_labels:
                 name = self.get_name(index)
-                is_compound = self.is_noun_compound(index)
                 if name is None or name.split()[0].lower() in CONTEXTUAL_ADJECTIVES or not _LATIN_PATTERN.search(name):
                     continue
-                if " " not in name:
-                    if len(name) > 3 and name.isalpha() and name.islower() and not is_everyday(name):
-                        terms += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
-                    continue
-                is_plain = get_everyday_kind(name.split()[0]) not in (VERB, OTHER)
-                if is_compound or (is_plain and word.lemma not in _EMPTY_NOUNS):
-                    # The plural as written is also a name, because the singular is not always in the text.
-                    first, last = self.find_phrase_bounds(index)
-                    written = self._sentence.text[self._words[first].start : self._words[last].end]
-                    is_clear = is_compound and self._is_clear_compound(first, last)
-                    forms = dict.fromkeys((name, " ".join(written.split())))
-                    is_verbal = is_compound and word.text.endswith("s") and get_everyday_kind(word.text) == VERB
-                    terms += [Term(form, _MIN_TERM_USES, is_clear, is_verbal) for form in forms]
+                if " " in name:
+                    terms += self._make_phrase_terms(index, name)
+                elif len(name) >= _MIN_TERM_LETTERS and name.isalpha() and name.islower() and not is_everyday(name):
+                    terms += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
         return terms
+
+    def _make_phrase_terms(self, index: int, name: str) -> list[Term]:
+        """Return the terms of a phrase of several words with this name, whose head has this index.
+
+        They are the name and, if it differs, the phrase as written: the name is in the singular, which is not always in
+        the text. The list is empty if the phrase is not a compound and begins with a verb or has an empty head.
+        """
+        head = self._words[index]
+        is_compound = self.is_noun_compound(index)
+        begins_with_verb = get_everyday_kind(name.split()[0]) in (VERB, OTHER)
+        if not is_compound and (begins_with_verb or head.lemma in _EMPTY_NOUNS):
+            return []
+        first, last = self.find_phrase_bounds(index)
+        written = self._sentence.text[self._words[first].start : self._words[last].end]
+        is_clear = is_compound and self._is_clear_compound(first, last)
+        is_verbal = is_compound and head.text.endswith("s") and get_everyday_kind(head.text) == VERB
+        return [
+            Term(form, _MIN_TERM_USES, is_clear=is_clear, is_verbal=is_verbal)
+            for form in dict.fromkeys((name, " ".join(written.split())))
+        ]
 
     def _is_clear_compound(self, first: int, last: int) -> bool:
         """True if the noun compound from word ``first`` to ``last`` is certainly the name of one thing.
@@ -182,30 +194,31 @@ class NounPhrases:
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
-        """Return ``index``, that of a noun, and the indexes of the nouns coordinated with it, without clauses."""
+        """Return the index of a noun, and those of the nouns coordinated with it up to a verb, colon or semicolon."""
         if index not in self._coordinated_nouns:  # cached: each member of a long list needs the list
             self._coordinated_nouns[index] = tuple(self._find_coordinated_nouns(index))
         return self._coordinated_nouns[index]
 
     def _find_coordinated_nouns(self, index: int) -> list[int]:
-        """Find the nouns that :meth:`get_coordinated_nouns` returns: the conjuncts up to a verb, colon or semicolon."""
+        """Return the result of :meth:`get_coordinated_nouns`, without its cache."""
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
-            inner = self._find_list_continuation(index, conjunct, determiners)
-            if self.is_phrase_head(conjunct) and (self._words[conjunct].label == "conj" or inner):
+            continuation = self._find_list_continuation(index, conjunct, determiners)
+            if self.is_phrase_head(conjunct) and (self._words[conjunct].label == "conj" or continuation):
                 if any(
                     word.tag in FINITE_VERB_TAGS or word.text in ";:"
                     for word in self._words[members[-1] + 1 : conjunct]
                 ):
                     break
-                members += [conjunct, *inner]
+                members += [conjunct, *continuation]
         return members
 
     def find_list_items(self, index: int) -> list[int]:
-        """Return ``index``, that of a noun, and the indexes of all other nouns of its list (``X, the Y and Z``).
+        """Return the index of a noun, and those of the nouns that follow it in its list (``X, the Y and Z``).
 
-        The list is read from the text, so that wrong attachments in the parse do not matter.
+        A list of three or more nouns is read from the order of the words, so that wrong attachments in the parse do not
+        matter. For a shorter one, the result is that of :meth:`get_coordinated_nouns`.
         """
         items = [index]
         words = self._words

@@ -164,7 +164,7 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
 
 
 def _is_prose(piece: str) -> bool:
-    """True if a text has at least three words and two thirds of it are letters."""
+    """True if a text has at least three words, and two thirds of its characters other than spaces are letters."""
     letters = sum(character.isalpha() for character in piece)
     return piece.count(" ") >= 2 and 3 * letters >= 2 * (len(piece) - piece.count(" "))
 

@@ -158,7 +158,7 @@ def parse_pairs(text: str) -> list[Relation]:
         for row in reader:
             size = sum(len(part.encode()) for part in lines[line : reader.line_num])
             if len(row) != 2 or not all(cell.strip() for cell in row):
-                raise InputError(f"a pair has two names, child and parent, not {row!r}")
+                raise InputError(f"a pair must have two names, child and parent, not {row!r}")
             child, parent = (" ".join(cell.split()) for cell in row)
             keys = to_entity_key(child), to_entity_key(parent)
             if keys[0] != keys[1] and keys not in relations:
@@ -166,5 +166,5 @@ def parse_pairs(text: str) -> list[Relation]:
                 relations[keys] = Relation(child, parent, PAIR_KIND, confidence=1.0, start=start, end=end)
             line, start = reader.line_num, start + size
     except csv.Error as error:
-        raise InputError(f"pairs are lines of CSV, child and parent: {error}") from None
+        raise InputError(f"pairs must be lines of CSV, child and parent: {error}") from None
     return list(relations.values())

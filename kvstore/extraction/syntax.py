@@ -102,6 +102,7 @@ def _build_words(span: Span) -> list[Word]:
     if any(word.label in _CLEARNLP_LABELS for word in words):
         _convert_to_universal(words)
     for index, word in enumerate(words):
+        # "brother Tom": the parser attaches the name to the common noun before it.
         if word.label == "flat" and word.head == index - 1 and word.is_proper and not words[index - 1].is_proper:
             _make_name_govern(words, index - 1, index)
     _correct_opening_word(words)

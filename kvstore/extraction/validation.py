@@ -39,22 +39,22 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
         return None
     if isinstance(chunks, str):
         if chunks != "whole":
-            raise InputError(f"document {key!r}: chunks are 'whole' or a list of (start, end), not {chunks!r}")
+            raise InputError(f"document {key!r}: chunks must be 'whole' or a list of (start, end), not {chunks!r}")
         _check_length(key, text.replace("\r\n", "\n"), "the chunk of the whole text")
         return "whole"
     spans: list[tuple[int, int]] = []
     previous_end = num_dropped = 0  # characters removed with CRLF line ends so far
-    for number, bounds in enumerate(chunks):
-        start, end = _parse_span(key, number, bounds)
+    for ordinal, bounds in enumerate(chunks):
+        start, end = _parse_span(key, ordinal, bounds)
         if not previous_end <= start < end <= len(text):
             raise InputError(
-                f"document {key!r}: chunk {number} is ({start:,}, {end:,}), not between {previous_end:,} and "
+                f"document {key!r}: chunk {ordinal} is ({start:,}, {end:,}), not between {previous_end:,} and "
                 f"{len(text):,}: chunks are in order and do not overlap; store overlapping texts as separate documents"
             )
         piece = text[start:end]
         if not piece.strip():
-            raise InputError(f"document {key!r}: chunk {number}, ({start:,}, {end:,}), is blank; remove it")
-        _check_length(key, piece, f"chunk {number}")
+            raise InputError(f"document {key!r}: chunk {ordinal}, ({start:,}, {end:,}), is blank; remove it")
+        _check_length(key, piece, f"chunk {ordinal}")
         chunk_start = start - num_dropped - _count_crlf_ends(text, previous_end, start)
         num_dropped += _count_crlf_ends(text, previous_end, end)
         spans.append((chunk_start, end - num_dropped))
@@ -69,13 +69,16 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
     return text.count("\r\n", max(0, start - 1), end)  # a carriage return can be right before the span
 
 
-def _parse_span(key: str, number: int, bounds: Any) -> tuple[int, int]:
-    """Return the ``bounds`` of chunk ``number`` as two integers. Raises InputError if they are not."""
+def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
+    """Return the start and end of a chunk as integers. Raises InputError if ``bounds`` are not two integers.
+
+    ``key`` is that of the document, and ``ordinal`` that of the chunk.
+    """
     try:
         start, end = (operator.index(bound) for bound in bounds)
     except (TypeError, ValueError):
         raise InputError(
-            f"document {key!r}: chunk {number} is two whole numbers, (start, end), not {format_value(bounds)}"
+            f"document {key!r}: chunk {ordinal} must be two whole numbers, (start, end), not {format_value(bounds)}"
         ) from None
     return start, end
 
@@ -178,7 +181,7 @@ def validate(
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
-            f"document {key!r}: its title, source or metadata are not plain data: {error}; use texts and JSON values"
+            f"document {key!r}: its title, source and metadata must be plain data, texts and JSON values: {error}"
         ) from None
     return ValidDocument(key, title, source, format, metadata, encoded, digest, left_out, own_spans)
 
@@ -262,10 +265,10 @@ def _encode_text(key: str, text: str, format: str) -> bytes:
         raise InputError("a document's key is empty; choose a key of at least 1 byte")
     if len(key.encode("utf-8", "replace")) > MAX_KEY_BYTES:
         raise InputError(
-            f"a document's key has 1 to {MAX_KEY_BYTES:,} bytes, not {len(key):,} characters; choose a shorter one"
+            f"a document's key must have 1 to {MAX_KEY_BYTES:,} bytes, not {len(key):,} characters; shorten it"
         )
     if format not in FORMATS:
-        raise InputError(f"document {key!r}: its format is one of {', '.join(FORMATS)}, not {format!r}")
+        raise InputError(f"document {key!r}: its format must be one of {', '.join(FORMATS)}, not {format!r}")
     if not text.strip():
         raise InputError(f"document {key!r} is empty; give it some text, or delete it")
     try:

@@ -131,7 +131,7 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
     [('prose', True), ('code', False)]
     """
     if format == "markdown":
-        parts = _split_markdown(text)
+        parts = _MarkdownSplitter(text).split()
     else:
         parts = [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     return [
@@ -147,80 +147,104 @@ def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) ->
     return next_part.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
 
 
-def _split_markdown(text: str) -> list[BlockPart]:
-    """Return the parts of a chunk of Markdown, in order. The caller sets ``introduces_next``.
+class _MarkdownSplitter:
+    """The division of a chunk of Markdown into parts, line by line.
 
-    A chunk can begin inside a block, which a CommonMark parser would misread, so the lines are classified one by one.
+    A chunk can begin inside a block, which a CommonMark parser would misread.
     """
-    parts: list[BlockPart] = []
-    kind, start, end, level, continues = "", 0, 0, 0, False
-    # The state: the delimiter of the open code fence, the depth of the last list item (0: none), the offset of the next
-    # line, and True if the last block to begin was not indented.
-    fence, depth, position, is_unindented = "", 0, 0, False
-    lines = text.splitlines(keepends=True)
 
-    def close_part() -> None:
-        """Append the part that was begun, if any, to ``parts``."""
-        nonlocal kind
-        if kind:
-            parts.append(
-                BlockPart(kind, start, end, level, _find_term_end(text, start, end, kind), continues=continues)
+    def __init__(self, text: str) -> None:
+        """Prepare the division of ``text``."""
+        self._text = text
+        self._parts: list[BlockPart] = []
+        #: The fields of the open part; the kind is empty if none is open.
+        self._kind, self._start, self._end, self._level, self._continues = "", 0, 0, 0, False
+        #: The delimiter of the open code fence, or an empty string.
+        self._fence = ""
+        #: The depth of the last list item, or 0 outside a list.
+        self._depth = 0
+        #: True if the last block to begin was not indented.
+        self._is_unindented = False
+
+    def split(self) -> list[BlockPart]:
+        """Return the parts in order, without ``introduces_next``."""
+        lines = self._text.splitlines(keepends=True)
+        position = 0
+        for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):
+            start, end = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
+            self._add_line(line, next_line, position, start, end)
+            position += len(line)
+        self._close_part()
+        return self._parts
+
+    def _close_part(self) -> None:
+        """Append the open part, if any, to the parts."""
+        if self._kind:
+            term_end = _find_term_end(self._text, self._start, self._end, self._kind)
+            self._parts.append(
+                BlockPart(self._kind, self._start, self._end, self._level, term_end, continues=self._continues)
             )
-        kind = ""
+        self._kind = ""
 
-    for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):
-        line_start, line_end = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
-        position += len(line)
-        fence_match = _FENCE_PATTERN.match(line.rstrip())
-        is_closing = fence_match is not None and not fence_match["language"].strip()
-        if fence:
-            end = max(end, line_end)
-            if fence_match is not None and is_closing and fence_match[1].startswith(fence):
-                close_part()
-                fence = ""
-            continue
-        if is_closing and kind in ("prose", "item"):  # its code begins in an earlier chunk
-            parts[:] = [BlockPart("code", 0, line_end, continues=True)]
-            kind = ""
-            continue
-        if line_end < line_start:  # a blank line
-            close_part()
-            continue
+    def _add_line(self, line: str, next_line: str, position: int, start: int, end: int) -> None:
+        """Add a line to the open part, or open a part with it.
+
+        ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
+        """
+        fence = _FENCE_PATTERN.match(line.rstrip())
+        can_close = fence is not None and not fence["language"].strip()
         is_indented = line.startswith(_CODE_INDENTS)
-        if kind == "code":  # without a fence
-            if is_indented:
-                end = line_end
-                continue
-            close_part()
+        if self._fence:
+            self._end = max(self._end, end)
+            if fence is not None and can_close and fence[1].startswith(self._fence):
+                self._close_part()
+                self._fence = ""
+        elif can_close and self._kind in ("prose", "item"):
+            # The fence closes code that begins in an earlier chunk, so all lines so far are code.
+            self._parts = [BlockPart("code", 0, end, continues=True)]
+            self._kind = ""
+        elif end < start:  # a blank line
+            self._close_part()
+        elif self._kind == "code" and is_indented:  # code without a fence
+            self._end = end
+        else:
+            if self._kind == "code":
+                self._close_part()
+            self._add_text_line(line, next_line, position, start, end, fence)
+
+    def _add_text_line(
+        self, line: str, next_line: str, position: int, start: int, end: int, fence: re.Match[str] | None
+    ) -> None:
+        """Add a line that is not inside code; ``fence`` is the code fence that it is, if any."""
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
-        if not kind and is_indented and is_unindented and not (depth or fence_match or item or row):
-            kind, start, end, level, continues = "code", line_start, line_end, 0, False
-            continue
-        underline = _UNDERLINE_PATTERN.match(line) if kind == "prose" else None
-        if underline is not None and "\n" not in text[start:end]:  # it makes the line above it a heading
-            kind, end, level, depth = "heading", line_end, 1 if underline["mark"][0] == "=" else 2, 0
-            close_part()
-            continue
-        opening = fence_match or row or item or title
-        if (row is None or kind != "table") and (opening is not None or kind in ("", "table", "heading")):
-            close_part()
-            start, level, continues, is_unindented = line_start, 0, False, not is_indented
-            if fence_match is not None:
-                kind, fence = "code", fence_match[1]
+        is_indented = line.startswith(_CODE_INDENTS)
+        if not self._kind and is_indented and self._is_unindented and not (self._depth or fence or item or row):
+            self._kind, self._start, self._end, self._level, self._continues = "code", start, end, 0, False
+            return
+        underline = _UNDERLINE_PATTERN.match(line) if self._kind == "prose" else None
+        if underline is not None and "\n" not in self._text[self._start : self._end]:
+            # It makes the line above it a heading.
+            self._kind, self._end, self._level, self._depth = "heading", end, 1 if underline["mark"][0] == "=" else 2, 0
+            self._close_part()
+            return
+        opens_block = bool(fence or row or item or title)
+        if (row is None or self._kind != "table") and (opens_block or self._kind in ("", "table", "heading")):
+            self._close_part()
+            self._start, self._level, self._continues, self._is_unindented = start, 0, False, not is_indented
+            if fence is not None:
+                self._kind, self._fence = "code", fence[1]
             elif row is not None:
-                kind, continues = "table", _TABLE_RULE_PATTERN.match(next_line) is None
+                self._kind, self._continues = "table", _TABLE_RULE_PATTERN.match(next_line) is None
             elif title is not None:
-                kind, level, depth = "heading", len(title[1]), 0
-            elif item is not None:
-                kind, level = "item", 1 + len(item[1]) // 2
-                depth = level
-            elif depth and line[:1].isspace():
-                kind, level = "item", min(depth, max(1, (line_start - position + len(line)) // 2))
+                self._kind, self._level, self._depth = "heading", len(title[1]), 0
+            elif item is not None:  # two spaces of indentation are a level
+                self._kind, self._level = "item", 1 + len(item[1]) // 2
+                self._depth = self._level
+            elif self._depth and line[:1].isspace():  # a later block of an item
+                self._kind, self._level = "item", min(self._depth, max(1, (start - position) // 2))
             else:
-                kind, depth = "prose", 0
-        end = line_end
-    close_part()
-    return parts
+                self._kind, self._depth = "prose", 0
+        self._end = end
 
 
 def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
@@ -351,6 +375,7 @@ def _parse_markdown(text: str) -> list[Block]:
             title = to_plain_text(unwrap_links(tokens[index + 1].content))
             blocks += _make_blocks(text, token, line_starts, "heading", _QUESTION_LEVEL, title)
         elif kind or token.type == "paragraph_open":
+            # Only the first paragraph of an item has a title.
             title = to_plain_text(unwrap_links(tokens[index + 1].content)) if opens_item and not kind else ""
             blocks += _make_blocks(
                 text, token, line_starts, kind or ("item" if item_depth else "prose"), item_depth, title

@@ -35,8 +35,9 @@ class NameWords(NamedTuple):
     """The words of a language that decide what is a name, in normal form.
 
     ``particles`` join words of a name. ``titles`` precede a name. ``common`` are not names. ``prepositions`` precede
-    single names. ``determiners`` precede common nouns. ``heads`` are nouns at the beginning of a name, and ``forms``
-    those at its end. Words that end in ``common_endings``, and single words that end in ``plural_endings``, are not
+    single names. ``determiners`` precede common nouns. ``first_nouns`` are nouns that a name can begin with (*Hotel*),
+    and ``company_forms`` can end one (*GmbH*). Words that end in ``common_endings``, and single words that end in
+    ``plural_endings``, are not
     names unless they end in ``place_endings``. Words that end in ``street_endings`` are names, and so are words with
     two hyphens that end in ``compound_endings``. Nouns for persons end in ``person_endings``.
     """
@@ -46,8 +47,8 @@ class NameWords(NamedTuple):
     common: frozenset[str]
     prepositions: frozenset[str]
     determiners: frozenset[str]
-    heads: tuple[str, ...]
-    forms: frozenset[str]
+    first_nouns: tuple[str, ...]
+    company_forms: frozenset[str]
     common_endings: tuple[str, ...]
     plural_endings: tuple[str, ...]
     place_endings: tuple[str, ...]
@@ -59,21 +60,25 @@ class NameWords(NamedTuple):
 
 @cache
 def load_name_words(language: str | None) -> NameWords | None:
-    """Read the words of a language that decide what is a name, or return None if it has none. Cached."""
+    """Read the words of a language that decide what is a name.
+
+    Returns None for None, for a language without a file, and if its file has no such words. The result is cached.
+    """
     from .question_words import read_language_file, split_phrases
 
     data = None if language is None else read_language_file(language)
     if language is None or data is None or not any(data["names"].values()):
         return None
     words = {name: [fold_case(word) for word in split_phrases(text)] for name, text in data["names"].items()}
-    calendar = [
+    months_and_units = {
         fold_case(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
-    ]
+    }
+    # Those that a word can end with are tuples, as str.endswith requires.
     values: dict[str, Any] = {
-        name: (tuple if name.endswith("endings") or name in ("titles", "heads") else frozenset)(phrases)
+        name: (tuple if name.endswith("endings") or name in ("titles", "first_nouns") else frozenset)(phrases)
         for name, phrases in words.items()
     }
-    values["common"] |= set(calendar)
+    values["common"] |= months_and_units
     return NameWords(**values, function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()))
 
 
@@ -98,7 +103,7 @@ class _CapitalizedRun(NamedTuple):
         )
 
     def list_capitalized_keys(self) -> list[str]:
-        """Return the capitalized words of the run, that is all but its particles, in normal form."""
+        """Return the capitalized words of the run (all but its particles) in normal form, in order."""
         return [key for form, key in zip(self.written_words, self.keys, strict=True) if form[0].isupper()]
 
     @property
@@ -145,26 +150,13 @@ class CapitalNames:
                 yield _APOSTROPHE_PATTERN.sub(r"\1", " ".join(name.written_words))
 
     def _iter_runs(self, tokens: Sequence[str]) -> Iterator[_CapitalizedRun]:
-        """Yield the runs of capitalized words of a sentence, without function words at their beginning."""
+        """Yield the runs of capitalized words of a sentence, without function words at their beginning.
+
+        A run includes the particles between its words (*Ludwig van Beethoven*).
+        """
         start = 0
         while start < len(tokens):
-            end = start
-            while end < len(tokens) and tokens[end][0].isupper():
-                if end > start and self._is_capitalized_function_word(tokens[end]):
-                    break
-                end += 1
-                # A period ends the run, unless it belongs to an initial or an abbreviated title.
-                if (
-                    tokens[end - 1].endswith(".")
-                    and len(tokens[end - 1]) > _MAX_INITIAL_LENGTH
-                    and fold_case(tokens[end - 1][:-1]) not in self._words.titles
-                ):
-                    break
-                next_end = end
-                while next_end < len(tokens) and fold_case(tokens[next_end]) in self._words.particles:
-                    next_end += 1
-                if end < next_end < len(tokens) and tokens[next_end][0].isupper():
-                    end = next_end
+            end = self._find_run_end(tokens, start)
             if end > start:
                 forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
                 run = _CapitalizedRun(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
@@ -175,6 +167,30 @@ class CapitalNames:
                 if run.written_words:
                     yield run
             start = max(end, start + 1)
+
+    def _find_run_end(self, tokens: Sequence[str], start: int) -> int:
+        """Return the index after the last word of the run of capitalized words that begins at ``start``.
+
+        It is ``start`` if that word is not capitalized.
+        """
+        end = start
+        while end < len(tokens) and tokens[end][0].isupper():
+            if end > start and self._is_capitalized_function_word(tokens[end]):
+                break
+            end += 1
+            # A period ends the run, unless it belongs to an initial or an abbreviated title.
+            if (
+                tokens[end - 1].endswith(".")
+                and len(tokens[end - 1]) > _MAX_INITIAL_LENGTH
+                and fold_case(tokens[end - 1][:-1]) not in self._words.titles
+            ):
+                break
+            next_end = end
+            while next_end < len(tokens) and fold_case(tokens[next_end]) in self._words.particles:
+                next_end += 1
+            if end < next_end < len(tokens) and tokens[next_end][0].isupper():
+                end = next_end
+        return end
 
     def _is_capitalized_function_word(self, token: str) -> bool:
         """True if a capitalized word in a German sentence is a function word, such as the pronoun *Sie*."""
@@ -200,7 +216,11 @@ class CapitalNames:
         return False
 
     def _choose_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
-        """Return the name in a run of a language that capitalizes names alone, or None."""
+        """Return the name in a run of a language that capitalizes only names, or None.
+
+        Titles before a name are dropped. At the beginning of a sentence, the first word is dropped if it is a common
+        word, or if it is the only word and is part of no name elsewhere in the document.
+        """
         while run.written_words and self._is_title(run.keys[0]):
             run = run.drop_first()
         if run.opens_sentence and run.written_words:  # every word has a capital there
@@ -220,18 +240,17 @@ class CapitalNames:
     def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
         """Return the name in a run of German nouns, or None.
 
-        Titles and nouns for persons before a name are dropped (*Bundeskanzler Scholz*). A single noun is a name after a
-        title, in capitals, with the ending of a street, or with two hyphens and the ending of a compound name. Any
-        other noun is a name only if it is not a common noun, and if it has a preposition before it or is part of a name
-        elsewhere in the document.
+        Titles before a name are dropped (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes
+        them or two other capitalized words follow. A single noun is a name after a title, in capitals, with the ending
+        of a street, or with two hyphens and the ending of a compound name. Any other noun is a name only if it is not a
+        common noun, and if it has a preposition before it or is part of a name elsewhere in the document.
         """
         words = self._words
-        if run.keys[-1] in words.forms and len(run.written_words) > 1:  # a company: "Rieger GmbH"
+        if run.keys[-1] in words.company_forms and len(run.written_words) > 1:  # a company: "Rieger GmbH"
             return run
         is_titled = False
-        while len(run.written_words) > 1 and not run.keys[0].endswith(
-            words.heads
-        ):  # "Hotel Adler" keeps its first word
+        # "Hotel Adler" keeps its first word.
+        while len(run.written_words) > 1 and not run.keys[0].endswith(words.first_nouns):
             is_title = self._is_title(run.keys[0])
             is_person = run.keys[0].endswith(words.person_endings) and not _begins_with_adjective(run)
             if not (is_title or (is_person and (self._has_determiner(run) or len(run.list_capitalized_keys()) > 2))):
@@ -255,7 +274,7 @@ class CapitalNames:
     def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
         """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form."""
         words = self._words
-        if run.keys[0].endswith(words.heads):
+        if run.keys[0].endswith(words.first_nouns):
             return True
         if nouns[-1].endswith(words.common_endings) or self._is_plural(nouns[-1]):
             return False

@@ -51,6 +51,8 @@ class SentenceWords(NamedTuple):
 def extract_sentence_words(text: str) -> SentenceWords:
     """Return the content words of a sentence in order, its length in words, and its gain factor.
 
+    The factor is 1 for running text, and less for a record of fields with values.
+
     >>> extract_sentence_words("The Moon is about as old as the Earth.")
     SentenceWords(words=['moon', 'earth'], length=9, gain_factor=1.0)
     """
@@ -116,9 +118,10 @@ def select_greedy_cover(
 ) -> list[int]:
     """Select sentences with at most ``capacity`` words in total, and return their indexes, the best first.
 
-    With ``sizes``, the capacity limits the sum of these sizes instead of the number of words. With ``owners``, at most
-    ``max_per_owner`` sentences of the same owner are selected. A word without a weight counts nothing. Sentences that
-    exceed the remaining capacity, and sentences without a gain, are skipped. Ties go to the earlier sentence.
+    With ``sizes``, the capacity limits the sum of these sizes instead of the number of words. At most ``max_sentences``
+    are selected (None: any number) and, with ``owners``, at most ``max_per_owner`` of the same owner. Words without a
+    weight are ignored. Sentences of fewer than two words, those that exceed the remaining capacity, and those that add
+    no weight are skipped. Ties go to the earlier sentence.
     """
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences

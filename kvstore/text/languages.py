@@ -50,7 +50,7 @@ _SCRIPTS = (
     ("hebrew", compile_lazily("[\u0590-\u05ff]"), 0.5),
     ("greek", compile_lazily("[\u0370-\u03ff\u1f00-\u1fff]"), 0.5),
 )
-#: Letters that other languages in the script of a language have. Without them, most letters in the script show it.
+#: Languages that share their script, and the letters that only other languages in the script have.
 _SHARED_SCRIPTS = (
     ("arabic", compile_lazily("[\u0600-\u06ff]"), compile_lazily("[پچژگکیےٹڈڑںھۆێڕڵەېۍځڅښ]")),
     ("russian", compile_lazily("[\u0400-\u04ff]"), compile_lazily("[іїєґўђјљњћџѓќѕ]", re.IGNORECASE)),
@@ -59,8 +59,8 @@ _SHARED_SCRIPTS = (
 _SCRIPT_PATTERN = compile_lazily("[\u0370-\u1fff\u3040-\ud7af]")
 #: Letters of Russian that the other languages in its script lack, except Belarusian.
 _RUSSIAN_PATTERN = compile_lazily("[ыэё]", re.IGNORECASE)
-#: A text of at least this many letters in Russian has one of those.
-_MAX_UNMARKED_LETTERS = 60
+#: The number of letters from which a text is Russian only if it has one of those.
+_MIN_LETTERS_FOR_RUSSIAN_CHECK = 60
 #: The minimum number of function words that shows the language of a text, and of a text of few words.
 _MIN_FUNCTION_WORDS, _MIN_SHORT_TEXT_WORDS = 4, 2
 #: The minimum share of the words of a short text that are function words.
@@ -113,8 +113,8 @@ def detect_english(texts: Sequence[str], document_language: str | None = None) -
 def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) -> str | None:
     """Return the language of a text by its English name in lower case, such as ``german``; None if it is unclear.
 
-    A language that its script does not show is returned only if the text has ``min_function_words`` of its function
-    words.
+    A language that the script does not identify is returned only if the text has at least ``min_function_words`` of its
+    function words.
 
     >>> detect_language("Die Heizung ist im Keller, und der Druck wird dort gemessen.")
     'german'
@@ -131,9 +131,10 @@ def detect_language(text: str, min_function_words: int = _MIN_FUNCTION_WORDS) ->
 
 
 def detect_script_language(text: str) -> str | None:
-    """Return the language that the script of a text identifies, or None if several languages share the script.
+    """Return the language that the script of a text identifies, or None if it identifies none.
 
-    Russian shares its script, but a short text, or one with a letter that only Russian has, is taken as Russian.
+    A text in the script of Arabic or Russian is in that language unless it has a letter that only other languages in
+    the script have. A long text is Russian only if it also has a letter that is typical of Russian.
 
     >>> detect_script_language("图书馆什么时候闭馆？"), detect_script_language("Когда выходной?")
     ('chinese', 'russian')
@@ -148,8 +149,8 @@ def detect_script_language(text: str) -> str | None:
             return name
     for name, script, other_letters in _SHARED_SCRIPTS:
         if 2 * len(script.findall(text)) > letters and not other_letters.search(text):
-            is_russian = letters < _MAX_UNMARKED_LETTERS or _RUSSIAN_PATTERN.search(text)
-            return name if name != "russian" or is_russian else None
+            is_long = letters >= _MIN_LETTERS_FOR_RUSSIAN_CHECK
+            return None if name == "russian" and is_long and not _RUSSIAN_PATTERN.search(text) else name
     return None
 
 

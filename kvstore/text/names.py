@@ -150,7 +150,7 @@ def get_title_forms(title: str) -> tuple[str, ...]:
 
 
 def _has_initial(title: str) -> bool:
-    """True if a title begins with the initial of a person (``J. Lee Thompson``), not a letter (``A. Error Codes``)."""
+    """True if a title begins with a person's initial (``J. Lee Thompson``), not a section's letter (``A. Errors``)."""
     if not _INITIAL_PATTERN.match(title):
         return False
     has_two_initials = title[4:5] == "."  # as in "J. K. Rowling"
@@ -177,7 +177,7 @@ def extract_title_names(title: str, kind: str, is_english: bool = True) -> Itera
 def is_informative_heading(heading: str, is_english: bool) -> bool:
     """True if a heading names a subject, not a part of the document (*Introduction*).
 
-    A single everyday word is no subject either if the heading ``is_english``.
+    If the heading ``is_english``, a single everyday word is not a subject either.
     """
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:

@@ -32,5 +32,5 @@ class _LazyPattern:
 
 
 def compile_lazily(source: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """Return a pattern that is compiled when one of its attributes is first used, which raises ``re.error``."""
+    """Return a pattern that is compiled when it is first used. An invalid one raises ``re.error`` only then."""
     return cast("re.Pattern[str]", _LazyPattern(source, flags))

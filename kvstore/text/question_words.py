@@ -8,7 +8,7 @@ file, translate it, and add a row to ``tests/test_question_words.py``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,7 +169,20 @@ def _build_answer_patterns(
         "web address": _ADDRESS_PATTERN,
     }
     patterns = {kind: compile_lazily(pattern, re.IGNORECASE) for kind, pattern in expressions.items()}
-    titles, places = answers.get("titles", []), answers.get("places", [])
+    return patterns | _build_name_patterns(
+        answers.get("titles", []), answers.get("places", []), has_spaces, capitalizes_names
+    )
+
+
+def _build_name_patterns(
+    titles: Sequence[str], places: Sequence[str], has_spaces: bool, capitalizes_names: bool
+) -> dict[str, re.Pattern[str]]:
+    """Return the patterns of answers that are a person or a place.
+
+    ``titles`` are words before a person, and ``places`` words before a place. Persons are omitted if neither capitals
+    nor titles show them.
+    """
+    patterns: dict[str, re.Pattern[str]] = {}
     if capitalizes_names:
         patterns["person"] = patterns["place"] = compile_lazily(_CAPITALIZED)
     elif has_spaces:

@@ -78,14 +78,14 @@ def _load_rules(language: str) -> _SentenceRules:
     if data is None:
         return _ENGLISH_RULES
     words = {name: split_phrases(phrases) for name, phrases in data["sentences"].items()}
-    # The period of each part of "z. B." precedes no new sentence either.
+    # No sentence ends after the "z." of "z. B." either.
     abbreviations = {part for phrase in words["abbreviations"] for part in re.findall(r"[\w.]*\w", phrase)}
     return _SentenceRules(
-        _TITLES | abbreviations,
-        frozenset(words["before_numbers"]),
-        frozenset(words["after_numbers"]),
-        frozenset((*split_phrases(data["answers"]["months"]), *words["after_ordinals"])),
-        frozenset(words["before_ordinals"]),
+        abbreviations=_TITLES | abbreviations,
+        before_numbers=frozenset(words["before_numbers"]),
+        after_numbers=frozenset(words["after_numbers"]),
+        months=frozenset((*split_phrases(data["answers"]["months"]), *words["after_ordinals"])),
+        before_ordinals=frozenset(words["before_ordinals"]),
     )
 
 
@@ -127,7 +127,7 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
     last_word = _LAST_WORD_PATTERN.search(text, max(0, match.start() - _MAX_BEFORE), match.start())
     word = last_word.group() if last_word else ""
     text_before = text[max(0, match.start() - len(word) - _MAX_BEFORE) : match.start() - len(word)]
-    if word.lower() in rules.after_numbers:
+    if word.lower() in rules.after_numbers:  # as in "1990 г.", in the year 1990
         return _NUMBER_END_PATTERN.search(text_before) is not None
     if word.lower() in rules.before_numbers and text_after[:1].isdigit():
         return False
