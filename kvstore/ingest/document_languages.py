@@ -77,7 +77,10 @@ class DocumentLanguages:
         return 2 * self._counts["english"] < self._counts.total()
 
     def iter_remarks(self, settings: FixedSettings, chosen_settings: Mapping[str, str]) -> Iterator[str]:
-        """Yield remarks on the settings chosen for a new store, and on settings that do not fit most documents."""
+        """Yield remarks on the settings chosen for a new store, and on settings that do not fit most documents.
+
+        ``chosen_settings`` is empty if the store is not new. Such a remark begins with the languages of the documents.
+        """
         language = self.main_language
         name = "several languages" if language is None else language.capitalize()
         count, total = self._counts[language or ""], self._counts.total()

@@ -38,8 +38,8 @@ CHARACTERS_PER_TOKEN = 4
 class Forecast:
     """The forecast of an ingest. Everything from ``sampled`` on is estimated from that many files.
 
-    ``ingested_files`` files would be skipped; ``bytes`` counts the others. ``embedder`` is the embedder's name,
-    ``tokens`` are those of the texts to embed, and ``calls`` the requests to an endpoint, 0 without an endpoint.
+    ``known`` files are unchanged since an earlier ingest, and ``bytes`` counts the others. ``embedder`` is the
+    embedder's name, ``tokens`` are those of the texts to embed, and ``calls`` the requests to an endpoint, or 0.
     ``seconds`` excludes commits, which run in parallel with the workers; None if timing the embedder would need a
     request.
     """
@@ -83,7 +83,6 @@ def build_forecast(
     include: Sequence[str] = (),
 ) -> Forecast:
     """Forecast an ingest of ``paths``. Raises the errors that the ingest would raise before it reads a file."""
-    reading_digest = compute_reading_digest(format, options)
     files: list[Source] = []
     failures: list[str] = []
     skipped: Counter[str] = Counter()
@@ -96,13 +95,7 @@ def build_forecast(
         files += path_sources.files
         skipped += path_sources.skipped
         failures += [f"{failure.place}: {failure.reason}" for failure in path_sources.failures]
-    with destination.open_state() as state:
-        ingested_files = state.ingested_files
-        new_files = [
-            file
-            for file in files
-            if not FileVisit(file, reading_digest).matches_record(ingested_files.get(file.location))
-        ]
+    new_files = _select_new_files(destination, files, compute_reading_digest(format, options))
     num_bytes = sum(source.size for source in new_files)
     sample = (  # evenly spaced files
         [new_files[index * len(new_files) // MAX_SAMPLE_FILES] for index in range(MAX_SAMPLE_FILES)]
@@ -147,10 +140,19 @@ class _SampleContent:
     left_out: dict[tuple[str, str], NavigationSummary] = field(default_factory=dict)
 
 
+def _select_new_files(destination: Destination, files: Sequence[Source], reading_digest: bytes) -> list[Source]:
+    """Return the files that are new or changed since an earlier ingest that read files in the same way."""
+    with destination.open_state() as state:
+        records = state.ingested_files
+        return [
+            file for file in files if not FileVisit(file, reading_digest).matches_record(records.get(file.location))
+        ]
+
+
 def _read_sample(
     destination: Destination, sample: Sequence[Source], format: str | None, options: Mapping[str, Any]
 ) -> _SampleContent:
-    """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds."""
+    """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds, and return what they contain."""
     content = _SampleContent()
     if not sample:
         return content

@@ -136,9 +136,10 @@ class Destination(Protocol):
     def store_facts(
         self, facts: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
-        """Commit the facts about documents; they replace earlier facts or (``added_keys``) are added to them.
+        """Commit facts about documents, by document key. They replace earlier facts about the document.
 
-        Returns for each key True if anything changed, and the facts that could not be committed.
+        For a key in ``added_keys``, they are added to the earlier facts instead. Returns for each key True if anything
+        changed, and the facts that could not be committed.
         """
         ...
 
@@ -192,5 +193,7 @@ def list_ingest_patterns(include: str | Sequence[str]) -> list[str]:
     """Return the patterns of file names to include; raises InputError for an empty one."""
     patterns = [include] if isinstance(include, str) else list(include)
     if not all(isinstance(pattern, str) and pattern for pattern in patterns):
-        raise InputError(f"a pattern of file names to include is a text such as '*.adoc', not {format_value(include)}")
+        raise InputError(
+            f"a pattern of file names to include must be a text such as '*.adoc', not {format_value(include)}"
+        )
     return patterns

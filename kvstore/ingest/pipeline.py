@@ -273,28 +273,11 @@ class _IngestRun:
         A document whose key was already used in this ingest is skipped if it is the same, gets its other key if it has
         one, and is a failure otherwise.
         """
-        if file_document.key in self._seen_documents:
-            earlier = self._seen_documents[file_document.key]
-            # The outcome for this document depends on another file, which may change or vanish.
-            visit.is_independent = visit.is_independent and earlier.location == visit.location
-            if self._is_duplicate(file_document, earlier):
-                self._count_skipped("the same document again")
+        if (earlier := self._seen_documents.get(file_document.key)) is not None:
+            renamed_document = self._rename_document(file_document, earlier, visit)
+            if renamed_document is None:
                 return
-            if (
-                file_document.extracted is None
-                or file_document.other_key is None
-                or file_document.other_key in self._seen_documents
-            ):
-                remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
-                reason = f"the key {file_document.key!r} was already used in this ingest, by {earlier.label}; {remedy}"
-                self.report.failures.append(Failure(file_document.label, reason))
-                visit.failed = True
-                return
-            file_document = replace(
-                file_document,
-                key=file_document.other_key,
-                extracted=replace(file_document.extracted, key=file_document.other_key),
-            )
+            file_document = renamed_document
         visit.add_document(file_document.key, file_document.digest)
         with self._destination.open_state() as state:
             record = state.documents.find_by_key(file_document.key)
@@ -317,16 +300,41 @@ class _IngestRun:
             self._record_duplicate_key(file_document.key, visit)
         else:
             self.report.changed += 1
+        self._add_to_batch(file_document, document, visit.root)
+        if self._is_batch_full():
+            self._write_batch()
+
+    def _rename_document(
+        self, file_document: FileDocument, earlier: _SeenDocument, visit: FileVisit
+    ) -> FileDocument | None:
+        """Return a document under its other key, because ``earlier`` used its key in this ingest.
+
+        Returns None if the document is skipped because it is the same, or has failed because it has no unused key.
+        """
+        # The outcome for this document depends on another file, which may change or vanish.
+        visit.is_independent = visit.is_independent and earlier.location == visit.location
+        if self._is_duplicate(file_document, earlier):
+            self._count_skipped("the same document again")
+            return None
+        other_key = file_document.other_key
+        if file_document.extracted is None or other_key is None or other_key in self._seen_documents:
+            remedy = "run the ingest again" if file_document.extracted is None else "give each document its own key"
+            reason = f"the key {file_document.key!r} was already used in this ingest, by {earlier.label}; {remedy}"
+            self.report.failures.append(Failure(file_document.label, reason))
+            visit.failed = True
+            return None
+        return replace(file_document, key=other_key, extracted=replace(file_document.extracted, key=other_key))
+
+    def _add_to_batch(self, file_document: FileDocument, extracted: ExtractedDocument, root: str | None) -> None:
+        """Add a new or changed document, which was found in the folder ``root``, to the batch."""
         if not self._batch:
             self._batch_start = time.monotonic()
             self._is_batch_embedded = True
-        self._is_batch_embedded &= bool(file_document.vectors or not document.chunks)
-        self._batch.append((file_document, visit.root))
-        self._batch_chunks += len(document.chunks)
+        self._is_batch_embedded &= bool(file_document.vectors or not extracted.chunks)
+        self._batch.append((file_document, root))
+        self._batch_chunks += len(extracted.chunks)
         chunk_bytes = BYTES_PER_EXTRACTED_CHUNK + 4 * self._destination.settings.dimension
-        self._batch_bytes += BYTES_PER_EXTRACTED_BYTE * len(document.text) + chunk_bytes * len(document.chunks)
-        if self._is_batch_full():
-            self._write_batch()
+        self._batch_bytes += BYTES_PER_EXTRACTED_BYTE * len(extracted.text) + chunk_bytes * len(extracted.chunks)
 
     def _is_duplicate(self, file_document: FileDocument, seen: _SeenDocument) -> bool:
         """True if a document equals ``seen``, the earlier document with its key, apart from the file."""
@@ -413,7 +421,10 @@ class _IngestRun:
             self._stored_chunks = None  # read again before the next batch
 
     def _list_vanished_keys(self) -> list[str]:
-        """Return the keys of the stored documents whose files no longer exist, and count them as removed."""
+        """Return the keys of the stored documents whose files no longer exist, and count them as removed.
+
+        A folder of which a file could not be read is a failure instead: none of its documents is returned.
+        """
         vanished: list[str] = []
         coverages_by_root: dict[str, list[Coverage]] = {}
         for covered in self._coverages:

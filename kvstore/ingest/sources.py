@@ -184,7 +184,7 @@ class _FileSearch:
         self._accepts = _make_filter(format, include)
 
     def add_path(self, requested: str) -> None:
-        """Add the files of one path, address or pattern, as the caller wrote it."""
+        """Add the files of one path, address or pattern, as the caller wrote it; raises as :func:`find_sources`."""
         if not requested:
             raise InputError("the path is empty; write . for the current folder")
         if is_address(requested):

@@ -95,7 +95,7 @@ class Limits:
     megabytes: float | None = None
 
     def get_memory_bytes(self, workers: int) -> int:
-        """Return the memory limit in bytes of each of ``workers`` workers."""
+        """Return the memory limit in bytes of each of ``workers`` workers, by default a share of half of the memory."""
         if self.megabytes is not None:
             return int(min(self.megabytes * 1e6, 1 << 62))  # setrlimit takes 64 bits
         machine_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -262,7 +262,7 @@ class Worker:
             if delivery is not None:
                 delivery.result()
             delivery = self._delivery_executor.submit(self._deliver_portion, derivations, items, embeddings)
-            self._send_message(("begin", portion[-1][0]))
+            self._send_message(("begin", portion[-1][0]))  # the next portion begins with the rest of this file
         self._send_message(("busy",))
         if delivery is not None:
             delivery.result()
@@ -320,7 +320,10 @@ class Worker:
         items: Sequence[NumberedItem],
         embeddings: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
-        """Send the items of a portion; its documents get their vectors, of which ``embeddings`` has those of texts."""
+        """Send the items of a portion, its documents with their vectors.
+
+        ``embeddings`` has the vectors of the embedding texts; those of all other texts are computed here.
+        """
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds
         if self._embedder is not None:

@@ -224,17 +224,13 @@ class WorkerPool:
         ``culprit`` is that file, or None if it is unknown: then its files are retried, each in its own task.
         """
         self._workers.remove(worker)
-        task, next_task = worker.task, worker.next_task
+        task, next_task = self._skip_received(worker.task), self._skip_received(worker.next_task)
         if culprit in {file_number for file_number, _, _ in next_task}:
             task, next_task = next_task, task
         if next_task:
             # Reassign the next task unchanged: if one of its files killed the worker, the next worker dies at it too.
-            self._tasks.appendleft(
-                [(file_number, self._num_received[file_number], source) for file_number, _, source in next_task]
-            )
-        unfinished = {
-            file_number: (file_number, self._num_received[file_number], source) for file_number, _, source in task
-        }
+            self._tasks.appendleft(next_task)
+        unfinished = {task_file[0]: task_file for task_file in task}
         if not worker.is_ready or worker.is_loading:
             self._num_failed_starts += 1
             if self._num_failed_starts > self._engine.max_failed_starts:
@@ -242,12 +238,11 @@ class WorkerPool:
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
             return
-        if culprit is None and not next_task:
-            culprit = next(iter(unfinished)) if len(unfinished) == 1 else None
-            if culprit is not None:
-                self._num_crashes[culprit] += 1
-                if self._num_crashes[culprit] < self._engine.max_attempts:
-                    culprit = None
+        if culprit is None and not next_task and len(unfinished) == 1:
+            (single_file_number,) = unfinished
+            self._num_crashes[single_file_number] += 1
+            if self._num_crashes[single_file_number] >= self._engine.max_attempts:
+                culprit = single_file_number
         if culprit in unfinished:
             file_number, _, source = unfinished.pop(culprit)
             self._fail_file(source, file_number, reason)
@@ -257,6 +252,10 @@ class WorkerPool:
             # The worker reads one file while it extracts and embeds others, so each file is retried in its own task.
             self._isolated_files |= unfinished.keys()
             self._tasks.extendleft([single_file] for single_file in reversed(unfinished.values()))
+
+    def _skip_received(self, task: SourceRanges) -> SourceRanges:
+        """Return a task whose next worker leaves out the items that were received so far."""
+        return [(file_number, self._num_received[file_number], source) for file_number, _, source in task]
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
         """Return the error for workers that end before they are ready."""

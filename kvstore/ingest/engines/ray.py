@@ -166,7 +166,11 @@ class RayEngine:
         return None
 
     def frame_task(self, task: SourceRanges) -> bytes:
-        """Encode a task with the data of the store and of the files that its worker needs."""
+        """Encode a task with the data that its worker needs and cannot read itself.
+
+        These are the digests of the stored documents of the files, the derivations that the store keeps, and the size,
+        time and perhaps content of each file.
+        """
         with self._open_state() as state:
             derivations = [
                 (derivation.name, dict(derivation.options)) for derivation in list_maintained_derivations(state.lmdb)
@@ -182,8 +186,8 @@ class RayEngine:
         contents: dict[str, bytes] = {}
         # Workers have another working directory.
         sent_task = [
-            (number, num_received, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
-            for number, num_received, source in task
+            (file, num_received, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
+            for file, num_received, source in task
         ]
         for _, _, source in sent_task:
             with suppress(OSError):
