@@ -113,9 +113,10 @@ def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snip
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first row has the names of the columns.
 
-    There are three rows with at least three cells each, and in one column all cells except the first have a number. A
-    weekday, a person, and a mark for a missing number are not names of columns. If the first name has a capital, no
-    other name begins with a small letter.
+    There are at least three rows, equally many cells (at least three) in each, and a column in which all cells except
+    the first have a digit, and the first is not a mark for a missing number. The first row does not begin with a
+    weekday, and the first column is not a list of persons. If the first name has a capital, no other name begins with a
+    lower-case letter.
     """
     if (
         len(rows) < _MIN_HEADED_ROWS

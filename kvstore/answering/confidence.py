@@ -235,37 +235,79 @@ def estimate_confidence(
     question_language = detect_question_language(query.question, language)
     question_terms = _QuestionTerms.from_question(query, question_language)
     if not passages:
-        return Confidence(
-            0.0,
-            similarity=None,
-            nearby=None,
-            coverage=0.0,
-            amount=0.0,
-            phrases=0.0,
-            unnamed=0.0,
-            lacking=0.0,
-            missing=question_terms.missing,
-            unknown=question_terms.unknown,
-        )
-    if question_language not in (None, "english"):  # names have case endings
+        return _build_confidence_without_passages(question_terms)
+    is_english = question_language in (None, "english")
+    if not is_english:  # names have case endings
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
-    missing_names = [
-        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
-    ]
+    weights = _select_weights(query.state.settings.embedder, query.question)
     best_cosines: list[float] = []
-    cosine_weights = _select_weights(query.state.settings.embedder, query.question)
-    if hits and cosine_weights is not None and query.given_vector is None:
+    if hits and weights is not None and query.given_vector is None:
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
+    if weights is None or not best_cosines:
+        weights = WORD_WEIGHTS
     passage_terms = [
         [question_terms.stem(word) for word in list_content_words(passage.text, function_words, question_terms.stem)]
         for passage in passages
     ]
     coverages = list(map(question_terms.compute_coverage, passage_terms))
-    coverage = max(coverages)
-    signals_by_name = {
+    missing_names = [
+        name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
+    ]
+    signals = _compute_word_signals(question_terms, passage_terms, max(coverages), missing_names)
+    if best_cosines:
         # Fall back to the best chunk if no sentence can be chosen.
-        "similarity": (get_nearest_cosine() or best_cosines[0]) if best_cosines else 0.0,
-        "nearby": math.fsum(best_cosines) / len(best_cosines) if best_cosines else 0.0,
+        signals["similarity"] = get_nearest_cosine() or best_cosines[0]
+        signals["nearby"] = math.fsum(best_cosines) / len(best_cosines)
+    logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(question_terms.unknown))
+    formless = ""
+    # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
+    if reading is None or reading.best.is_kind_missing:
+        formless = _find_missing_kind(
+            classify_question(query.question, question_language),
+            passages,
+            coverages,
+            names=list(question_terms.names),
+            function_words=function_words,
+            is_english=is_english,
+        )
+    optional_signals: dict[str, Any] = {"similarity": None, "nearby": None}
+    if reading is not None:
+        optional_signals |= {
+            "reading": _to_probability(reading.logit_in_context),
+            "missing_kind": reading.best.is_kind_missing,
+        }
+    value = 0.0 if formless else _to_probability(logit)
+    return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **{**optional_signals, **signals})
+
+
+def _build_confidence_without_passages(question_terms: _QuestionTerms) -> Confidence:
+    """Return the confidence of a question for which nothing was retrieved: 0."""
+    return Confidence(
+        0.0,
+        similarity=None,
+        nearby=None,
+        coverage=0.0,
+        amount=0.0,
+        phrases=0.0,
+        unnamed=0.0,
+        lacking=0.0,
+        missing=question_terms.missing,
+        unknown=question_terms.unknown,
+    )
+
+
+def _compute_word_signals(
+    question_terms: _QuestionTerms,
+    passage_terms: Sequence[Sequence[str]],
+    coverage: float,
+    missing_names: Sequence[QuestionName],
+) -> dict[str, float]:
+    """Return the signals of a :class:`Confidence` that need no vectors, by name.
+
+    ``passage_terms`` are the terms of each passage, ``coverage`` is that of the best passage, and ``missing_names`` are
+    the question's names that no passage has.
+    """
+    return {
         "coverage": coverage,
         "amount": question_terms.compute_information(coverage),
         "phrases": max(map(question_terms.compute_phrase_score, passage_terms)),
@@ -273,38 +315,18 @@ def estimate_confidence(
         "lacking": question_terms.compute_missing_token_share(missing_names),
         "missing": question_terms.missing,
     }
-    weights = cosine_weights if cosine_weights is not None and best_cosines else WORD_WEIGHTS
+
+
+def _compute_logit(
+    weights: SignalWeights, signals: Mapping[str, float], reading: PassageReading | None, *, has_unknown_names: bool
+) -> float:
+    """Return the logit of the confidence from the weighted signals and, if there is one, the answer reader's result."""
     # The constant has no signal, so its factor is 1.
-    logit = math.fsum(weight * signals_by_name.get(name, 1.0) for name, weight in weights.items())
-    if reading is not None:
-        unknown_logit = (
-            weights["unnamed"] * signals_by_name["unnamed"] + weights["lacking"] * signals_by_name["lacking"]
-        )
-        logit = reading.compute_confidence_logit(logit, unknown_logit if question_terms.unknown else 0.0)
-    # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
-    has_form = reading is not None and not reading.best.is_kind_missing
-    formless = (
-        ""
-        if has_form
-        else _find_missing_kind(
-            classify_question(query.question, question_language),
-            passages,
-            coverages,
-            names=list(question_terms.names),
-            function_words=function_words,
-            is_english=question_language in (None, "english"),
-        )
-    )
-    signals: dict[str, Any] = dict(signals_by_name)
-    if not best_cosines:
-        signals |= {"similarity": None, "nearby": None}
-    if reading is not None:
-        signals |= {
-            "reading": _to_probability(reading.logit_in_context),
-            "missing_kind": reading.best.is_kind_missing,
-        }
-    value = 0.0 if formless else _to_probability(logit)
-    return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **signals)
+    rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
+    if reading is None:
+        return rule_logit
+    name_logit = weights["unnamed"] * signals["unnamed"] + weights["lacking"] * signals["lacking"]
+    return reading.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
 
 
 def _render_hit(hit: Hit) -> str:
@@ -321,9 +343,9 @@ def _find_missing_kind(
     function_words: frozenset[str],
     is_english: bool,
 ) -> str:
-    """Return what a question asks for if it has a recognizable form and no passage has it, else an empty string.
+    """Return what a question asks for, such as ``telephone number``, if it has a form and no passage has that form.
 
-    An example is ``telephone number``. ``kind`` is the kind of the question, ``names`` are its names, and
+    Otherwise, return an empty string. ``kind`` is the kind of the question, ``names`` are its names, and
     ``coverages`` has the coverage of each passage. Unless the question ``is_english``, only the passages that are about
     its subject count: those with its names or, for an amount of money, those that cover enough of the question. For
     English, the answer reader decides what a number is about.

@@ -121,7 +121,8 @@ class SnippetScorer:
         """Return the scores of the snippets at ``positions``, by default of the likeliest candidates.
 
         A score is the sum of the parts that ``_WEIGHTS`` names, each times its weight. The snippets are embedded, with
-        their titles and headings.
+        their titles and headings. ``nearest`` of the result is the best of their cosines, after a discount for snippets
+        that are unlikely to answer.
         """
         snippet_terms = {
             (passage_index, index): set(list_terms(render_snippet(snippet), self.stem)) & self.rarities.keys()
@@ -456,7 +457,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
-    labels = (
+    labels = (  # each with True if the run cannot be understood without it
         [(title, True)]
         if first.release is not None
         else [
@@ -465,24 +466,24 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
             (heading, is_entry or not (is_self_contained or title)),
         ]
     )
-    for part, is_needed in labels:
-        part_terms = set(list_terms(part, scorer.stem))
-        is_asked_for = any(term in scorer.rarities for term in part_terms - run_terms)
+    for label, is_needed in labels:
+        label_terms = set(list_terms(label, scorer.stem))
+        is_asked_for = any(term in scorer.rarities for term in label_terms - run_terms)
         if (
-            part
-            and count_written_words(part) <= _MAX_LABEL_WORDS
-            and not part_terms <= run_terms
-            and (is_needed or is_asked_for or (lacks_answer and answer in part))
+            label
+            and count_written_words(label) <= _MAX_LABEL_WORDS
+            and not label_terms <= run_terms
+            and (is_needed or is_asked_for or (lacks_answer and answer in label))
         ):
-            parts.append(part)
+            parts.append(label)
     if not title:
         # The file name replaces a missing title.
         path = PurePosixPath(passage.document)
-        part_terms = set(list_terms(path.stem, scorer.stem))
+        name_terms = set(list_terms(path.stem, scorer.stem))
         if (
-            part_terms
-            and not part_terms <= run_terms
-            and (part_terms <= scorer.rarities.keys() or (path.suffix and not is_self_contained))
+            name_terms
+            and not name_terms <= run_terms
+            and (name_terms <= scorer.rarities.keys() or (path.suffix and not is_self_contained))
         ):
             parts.insert(0, path.stem)
     return " > ".join(dict.fromkeys(parts))

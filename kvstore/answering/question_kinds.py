@@ -33,8 +33,11 @@ _LENGTH_UNITS = (
 _AMOUNT = rf"(?:\d[\d.,]*|\b(?:an?|one|{_NUMBERS}))"
 
 
-def _build_unit_name(units: str) -> str:
-    """Return a pattern for a number in a column or field whose name has its unit, such as ``Duration (weeks): 3``."""
+def _build_field_pattern(units: str) -> str:
+    """Return a pattern for a number in a column or field whose name has its unit, such as ``Duration (weeks): 3``.
+
+    ``units`` is a pattern for the names of the units.
+    """
     return rf"(?<![^\W_])(?:{units})(?![^\W_])[^:;.\d]{{0,12}}: ?[^\w:;\s]?\d"
 
 
@@ -56,16 +59,16 @@ _KIND_PATTERNS = {
         rf"\d ?(?:%|per ?cent\b)"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
-        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_unit_name(_CURRENCIES)}",
+        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_field_pattern(_CURRENCIES)}",
         re.IGNORECASE,
     ),
     "duration": compile_lazily(
         rf"{_AMOUNT}(?:[ -](?:{_NUMBERS}|to|or|and|\d+|[a-z]+))?[ -](?:{_TIME_UNITS}|{_LENGTH_UNITS})\b"
-        rf"|{_build_unit_name(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
+        rf"|{_build_field_pattern(f'{_TIME_UNITS}|{_LENGTH_UNITS}')}",
         re.IGNORECASE,
     ),
     "percentage": compile_lazily(
-        rf"\d ?%|{_build_unit_name('%|per ?cent')}"
+        rf"\d ?%|{_build_field_pattern('%|per ?cent')}"
         r"|\b(?:per ?cent|half|thirds?|quarters?|tenths?|(?:one|two|three|four|\d+) (?:in|of) \w+|\d/\d)\b",
         re.IGNORECASE,
     ),

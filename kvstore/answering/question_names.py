@@ -40,6 +40,8 @@ _TOKEN_PATTERN = compile_lazily(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)
 #: Words without a capital that join the parts of a name, and symbols that do not end a name.
 _LINK_WORDS = frozenset("of the de la le du di da del der van von bin".split())
 _JOINING_MARKS = frozenset("-&")
+#: The maximum number of consecutive link words within a name.
+_MAX_LINKS = 2
 #: The maximum number of words that a text can have between two words of a name: a second name or an initial.
 _MAX_WORDS_BETWEEN = 1
 #: The minimum number of words of a question in title case.
@@ -92,18 +94,19 @@ class PassageWords:
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """True if the passage contains a name as a whole, with its words capitalized.
 
-        A technical token must occur as written, ignoring case. In German, a name can include another noun, so that a
-        part of it is enough. The first word is not needed if it only has a capital because it opens a sentence.
+        A technical token can occur anywhere in the text, in any case. In German, a name can include another noun, so
+        that a part of it is enough. The first word is not needed if it may have its capital only because it opens a
+        sentence.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()
         if name.has_other_nouns and len(name.words) == 2 and any(word.endswith("s") for word in name.words):
             # A genitive: "Luthers Schriften" are "die Schriften von Luther".
-            return all(self._has_words(name, slice(word, word + 1), function_words) for word in range(2))
+            return all(self._has_words(name, slice(index, index + 1), function_words) for index in range(2))
         if name.has_other_nouns and len(name.words) > 2:
             # One pair of adjacent words is enough, because another word can be a noun next to the name.
-            pairs = range(len(name.words) - 1)
-            return any(self._has_words(name, slice(first, first + 2), function_words) for first in pairs)
+            pair_starts = range(len(name.words) - 1)
+            return any(self._has_words(name, slice(first, first + 2), function_words) for first in pair_starts)
         return self._has_words(name, slice(None), function_words) or (
             name.opens_sentence and len(name.words) > 1 and self._has_words(name, slice(1, None), function_words)
         )
@@ -175,53 +178,88 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     function_words = get_function_words(language)
     pieces = [match.group() for match in _PIECE_PATTERN.finditer(separate_unspaced(question))]
     has_capital_nouns = capitalizes_nouns(language)
-    named = _mark_german_names(pieces, function_words) if has_capital_nouns else list(map(_is_name_like, pieces))
-    is_title_case = _is_title_case(pieces, function_words)
-    names: list[QuestionName] = []
-    run: list[str] = []
-    links: list[str] = []  # words without a capital that belong to the name if another word of it follows
-    run_opens_sentence = at_sentence_start = True
-
-    def close_run() -> None:
-        """Add the run to ``names`` if it is a name, and start an empty run."""
-        if any(fold_case(form) not in function_words for form in run):
-            name = _build_name(run, opens_sentence=run_opens_sentence, has_other_nouns=has_capital_nouns)
-            if name is not None:
-                names.append(name)
-        run.clear()
-        links.clear()
-
-    for piece, is_named in zip(pieces, named, strict=True):
-        base = _POSSESSIVE_PATTERN.sub("", piece)
-        if has_capital_nouns and base[0].isalpha() and "-" in base:  # drop the noun of a compound: the AFC-Champion
-            base = "-".join(part for part in base.split("-") if _has_digit_or_inner_capital(part)) or base
+    if _is_title_case(pieces, function_words):
+        in_names = [False] * len(pieces)
+    elif has_capital_nouns:
+        in_names = _mark_german_names(pieces, function_words)
+    else:
+        in_names = list(map(_is_name_like, pieces))
+    builder = _NameBuilder(function_words, has_other_nouns=has_capital_nouns)
+    at_sentence_start = True
+    for piece, is_in_name in zip(pieces, in_names, strict=True):
+        base = _strip_endings(piece, has_capital_nouns)
         if _TOKEN_PATTERN.fullmatch(base):
-            close_run()
-            names.append(
-                QuestionName(base, tuple(segment_words(base)), tuple(split_written_words(base)), is_token=True)
-            )
+            builder.add_token(base)
         elif not piece[0].isalnum():
             if piece not in _JOINING_MARKS:
-                close_run()
-        elif (
-            not is_title_case
-            and is_named
-            and not (at_sentence_start and not list_informative_words(base, function_words))
-        ):
-            if not run:
-                run_opens_sentence = at_sentence_start
-            run += [*links, base]
-            links.clear()
-            if base != piece:
-                close_run()
-        elif run and piece in _LINK_WORDS and len(links) < 2:
-            links.append(piece)
-        else:
-            close_run()
-        at_sentence_start = piece in ".?!:" if not piece[0].isalnum() else False
-    close_run()
-    names += (QuestionName(title, *_split_title(title)) for title in find_marked_titles(question))
-    return list(dict.fromkeys(names))
+                builder.end_name()
+        elif is_in_name and not (at_sentence_start and not list_informative_words(base, function_words)):
+            builder.add_word(base, at_sentence_start)
+            if base != piece:  # nothing can follow a possessive or half of a compound
+                builder.end_name()
+        elif not builder.try_add_link(piece):
+            builder.end_name()
+        at_sentence_start = not piece[0].isalnum() and piece in ".?!:"
+    builder.end_name()
+    titles = (QuestionName(title, *_split_title(title)) for title in find_marked_titles(question))
+    return list(dict.fromkeys([*builder.names, *titles]))
+
+
+class _NameBuilder:
+    """Builds the names of a question from its pieces, added in order.
+
+    ``names`` are the finished names. The words of the name that is being built are followed by at most two links: words
+    without a capital, such as ``of the``, that belong to the name if another word of it follows.
+    """
+
+    def __init__(self, function_words: frozenset[str], *, has_other_nouns: bool) -> None:
+        """Start without names. ``has_other_nouns`` is a field of the names."""
+        self.names: list[QuestionName] = []
+        self._function_words = function_words
+        self._has_other_nouns = has_other_nouns
+        self._words: list[str] = []
+        self._links: list[str] = []
+        self._opens_sentence = True
+
+    def add_token(self, token: str) -> None:
+        """End the current name, and add a technical token as a name of its own."""
+        self.end_name()
+        words, forms = tuple(segment_words(token)), tuple(split_written_words(token))
+        self.names.append(QuestionName(token, words, forms, is_token=True))
+
+    def add_word(self, word: str, opens_sentence: bool) -> None:
+        """Add the links and a word to the current name. The first word decides if the name opens a sentence."""
+        if not self._words:
+            self._opens_sentence = opens_sentence
+        self._words += [*self._links, word]
+        self._links.clear()
+
+    def try_add_link(self, word: str) -> bool:
+        """Add a link to the current name. Return False if there is no name, no room, or the word is no link."""
+        if not (self._words and word in _LINK_WORDS and len(self._links) < _MAX_LINKS):
+            return False
+        self._links.append(word)
+        return True
+
+    def end_name(self) -> None:
+        """Finish the current name without its links; drop it if it is no name."""
+        if any(fold_case(word) not in self._function_words for word in self._words):
+            name = _build_name(self._words, opens_sentence=self._opens_sentence, has_other_nouns=self._has_other_nouns)
+            if name is not None:
+                self.names.append(name)
+        self._words.clear()
+        self._links.clear()
+
+
+def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
+    """Return a word without a possessive ending; in a language that ``has_capital_nouns``, without nouns after hyphens.
+
+    The nouns of a compound such as "AFC-Champion" are dropped only if another part of it is a name.
+    """
+    base = _POSSESSIVE_PATTERN.sub("", piece)
+    if has_capital_nouns and base[0].isalpha() and "-" in base:
+        return "-".join(part for part in base.split("-") if _has_digit_or_inner_capital(part)) or base
+    return base
 
 
 def _build_name(pieces: Sequence[str], *, opens_sentence: bool, has_other_nouns: bool) -> QuestionName | None:
@@ -254,8 +292,8 @@ def _is_name_like(piece: str) -> bool:
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:
     """Return for each word of a German question, in which all nouns have capitals, True if it belongs to a name.
 
-    A noun belongs to a name if another noun is before or after it, but not after a noun of measure ("Prozent Fett"). A
-    noun after a title belongs to a name, but the title does not.
+    A word that begins with a digit or has an inner capital does. A noun does if another noun is before or after it, but
+    not after a noun of measure ("Prozent Fett"). A noun after a title ("Frau") does, but the title does not.
     """
     named = list(map(_has_digit_or_inner_capital, pieces))
     is_noun = [

@@ -87,7 +87,8 @@ class _Quantity(NamedTuple):
 def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[str], str]) -> Verdict | None:
     """Return yes or no if the sentence settles the question; otherwise None.
 
-    ``context`` is the title and heading of the sentence, which can name its subject; ``stem`` stems words.
+    ``context`` is text around the sentence that can name its subject, such as its title and heading. ``stem`` is the
+    stemming function.
 
     >>> [decide_verdict(f"Is the {part} lit?", text, "", str.lower)
     ...  for part in ("tower", "mole") for text in ("The tower is lit.", "The tower is never lit.")]
@@ -99,7 +100,9 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     asks_permission = _PERMISSION_PATTERN.search(question) is not None
     is_forbidden = asks_permission and _FORBIDDEN_PATTERN.search(sentence) is not None
     terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))
-    terms -= set(list_content_terms(_LIGHT_TERMS + " allowed permitted" * is_forbidden, stem))
+    # A sentence that forbids something need not have the words that ask for permission.
+    light_terms = _LIGHT_TERMS + " allowed permitted" * is_forbidden
+    terms -= set(list_content_terms(light_terms, stem))
     own_terms = terms & set(list_content_terms(sentence, stem))
     if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
         return None
@@ -180,7 +183,10 @@ def _find_quantities(text: str) -> list[_Quantity]:
 
 
 def _has_all_calendar_words(question: str, sentence: str) -> bool:
-    """True if a sentence has each month, season and weekday of a question; a range of months has those between."""
+    """True if a sentence has each month, season and weekday of a question.
+
+    A month of a question counts only after a preposition ("in May"). A range of months has those between.
+    """
     months = _get_matches(_MONTH_PATTERN, question)
     period = _MONTH_RANGE_PATTERN.search(sentence.lower())
     if period is not None:

@@ -50,6 +50,7 @@ def extract_reader_answer(
 
     ``max_words`` limits the words of the answer with its context; None: the usual limits.
     """
+    # With a limit of words, only that limits the sentences of context.
     max_context = _MAX_CONTEXT if max_words is None else len(reading.readings)
     max_words = _MAX_WORDS if max_words is None else max_words
     best = reading.best

@@ -109,58 +109,16 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
 
     ``kind`` is the kind of thing that the question asks for.
     """
-    rarities, stem = scorer.rarities, scorer.stem
-    total = math.fsum(rarities.values()) or 1.0
-
-    def list_question_terms(text: str) -> set[str]:
-        """Return the distinct terms of a text that the question has too."""
-        return set(list_terms(text, stem)) & rarities.keys()
-
-    def compute_rarity_fraction(terms: set[str]) -> float:
-        """Return the fraction of the question's total rarity that the terms have."""
-        return math.fsum(rarities[term] for term in terms) / total
-
-    title_terms = [
-        list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
-    ]
-
-    def estimate_score(position: SnippetPosition, is_kind_missing: bool) -> float:
-        """Return the score of a snippet from its terms, its rank and the kind of thing that the question asks for."""
-        snippet = passages[position[0]].snippets[position[1]]
-        assert snippet.hit is not None
-        own_terms = list_question_terms(render_snippet(snippet))
-        above_terms = list_question_terms(snippet.heading)
-        if snippet.heading.endswith("?"):  # the question that the snippet answers
-            own_terms |= above_terms
-        above_terms |= title_terms[position[0]]
-        return (
-            compute_rarity_fraction(own_terms)
-            + _TITLE_WEIGHT * compute_rarity_fraction(above_terms - own_terms)
-            + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
-            + _MISSING_WEIGHT * is_kind_missing
-        )
-
-    def is_missing_in(snippets: Sequence[Snippet], index: int) -> bool:
-        """True if a snippet, with the block that it introduces, lacks what the question asks for.
-
-        A row of a table is about the things in its cells: one of them must have a term of the question, or name the
-        quality that it asks for.
-        """
-        snippet = snippets[index]
-        is_named = quality is not None and stem(quality) in list_terms(snippet.cells, stem)
-        is_other_row = bool(snippet.cells) and not (is_named or list_question_terms(f"{snippet.label} {snippet.cells}"))
-        return is_other_row or kind.is_missing_in(_render_with_block(snippets, index))
-
-    quality = find_quality(scorer.question)
+    estimator = _CandidateEstimator(kind, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
     # Each candidate, with True if it lacks what the question asks for.
     candidates = {
-        (passage_index, index): is_missing_in(passages[passage_index].snippets, index)
+        (passage_index, index): estimator.is_kind_missing(passages[passage_index].snippets, index)
         for passage_index, index in list_candidates(passages)
         if not passages[passage_index].snippets[index].is_question
     }
     candidates |= dict.fromkeys(_list_releases(passages, scorer.question), False)
-    scores = {position: estimate_score(position, is_missing) for position, is_missing in candidates.items()}
+    scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
         text, offset = _build_text(passages[position[0]], position[1], numbers)
@@ -168,6 +126,58 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
         if len(windows) == MAX_WINDOWS:
             break
     return list(windows.values())
+
+
+class _CandidateEstimator:
+    """Estimates, without embedding any text, how likely a snippet answers a question."""
+
+    def __init__(self, kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
+        """Prepare the question of ``scorer``, which asks for a thing of a kind, and the titles of the passages."""
+        self._kind = kind
+        self._passages = passages
+        self._rarities, self._stem = scorer.rarities, scorer.stem
+        self._total_rarity = math.fsum(scorer.rarities.values()) or 1.0
+        self._quality = find_quality(scorer.question)
+        self._title_terms = [
+            self._list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
+        ]
+
+    def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
+        """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
+        snippet = self._passages[position[0]].snippets[position[1]]
+        assert snippet.hit is not None
+        own_terms = self._list_question_terms(render_snippet(snippet))
+        above_terms = self._list_question_terms(snippet.heading)
+        if snippet.heading.endswith("?"):  # the question that the snippet answers
+            own_terms |= above_terms
+        above_terms |= self._title_terms[position[0]]
+        return (
+            self._compute_rarity_fraction(own_terms)
+            + _TITLE_WEIGHT * self._compute_rarity_fraction(above_terms - own_terms)
+            + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
+            + _MISSING_WEIGHT * is_kind_missing
+        )
+
+    def is_kind_missing(self, snippets: Sequence[Snippet], index: int) -> bool:
+        """True if a snippet, with the block that it introduces, lacks what the question asks for.
+
+        A row of a table is about the things in its cells: one of them must have a term of the question, or name the
+        quality that it asks for.
+        """
+        snippet = snippets[index]
+        if snippet.cells and not self._list_question_terms(f"{snippet.label} {snippet.cells}"):
+            quality = self._quality
+            if quality is None or self._stem(quality) not in list_terms(snippet.cells, self._stem):
+                return True
+        return self._kind.is_missing_in(_render_with_block(snippets, index))
+
+    def _list_question_terms(self, text: str) -> set[str]:
+        """Return the distinct terms of a text that the question has too."""
+        return set(list_terms(text, self._stem)) & self._rarities.keys()
+
+    def _compute_rarity_fraction(self, terms: set[str]) -> float:
+        """Return the fraction of the question's total rarity that the terms have."""
+        return math.fsum(self._rarities[term] for term in terms) / self._total_rarity
 
 
 def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
@@ -321,7 +331,9 @@ class PassageReading(NamedTuple):
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
-        A verdict, and an answer that the reader cannot judge, have the logit of the rules, up to a maximum.
+        A snippet that lacks what the question asks for, or is contrary to it, gets a lower logit. A verdict, and an
+        answer that the reader cannot judge, have the logit of the rules, up to a maximum. For a yes-no question without
+        a verdict, :meth:`_compute_yes_no_logit` is another maximum.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
@@ -339,7 +351,7 @@ class PassageReading(NamedTuple):
         )
 
     def _compute_yes_no_logit(self) -> float:
-        """Return the logit that the likeliest snippet answers a question that yes or no answers, without a verdict."""
+        """Return the logit of the confidence that the likeliest snippet answers a yes-no question without a verdict."""
         best = self.best
         signals = {"rules": best.rule_score, "reader": best.logit, "coverage": best.coverage}
         return math.fsum(weight * signals[name] for name, weight in _YES_NO_WEIGHTS.items()) + _YES_NO_CONSTANT
