@@ -84,7 +84,7 @@ def test_a_snapshot_that_commits_have_overtaken_is_not_mapped_by_their_meta_page
         store.put("milk", "Milk is white.")
         store.put("oil", "Oil burns in lamps.")
         data._address = None
-        assert data.begin_reading(transaction) is None
+        assert data.wrap_read_transaction(transaction) is None
     assert store.keys() == ["milk", "oil", "tea"]
 
 

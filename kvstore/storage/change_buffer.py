@@ -119,8 +119,8 @@ class TableBuffer:
         if len(self.newer) * _COPY_DIVISOR > len(self.older):
             other.older = {**self.older, **self.newer}
             if self._newer_keys is not None:
-                older, newer = self._list_keys()
-                other._older_keys = sorted(older + newer)
+                older_keys, newer_keys = self._list_keys()
+                other._older_keys = sorted(older_keys + newer_keys)
         else:
             other.older, other._older_keys = self.older, self._older_keys
             other.newer = self.newer.copy()
@@ -173,18 +173,18 @@ class TableBuffer:
 
     def find_last_keys(self, ranges: Sequence[tuple[bytes, bytes]]) -> list[bytes | None]:
         """Return for each range the key of the last changed record with ``start <= key < stop``, or None."""
-        older, newer = self._list_keys()
-        if not older and not newer:
+        older_keys, newer_keys = self._list_keys()
+        if not older_keys and not newer_keys:
             return [None] * len(ranges)
         last_keys: list[bytes | None] = []
         for start, stop in ranges:
             last_key: bytes | None = None
-            position = bisect_left(older, stop)
-            if position and older[position - 1] >= start:
-                last_key = older[position - 1]
-            position = bisect_left(newer, stop)
-            if position and newer[position - 1] >= (start if last_key is None else last_key):
-                last_key = newer[position - 1]
+            position = bisect_left(older_keys, stop)
+            if position and older_keys[position - 1] >= start:
+                last_key = older_keys[position - 1]
+            position = bisect_left(newer_keys, stop)
+            if position and newer_keys[position - 1] >= (start if last_key is None else last_key):
+                last_key = newer_keys[position - 1]
             last_keys.append(last_key)
         return last_keys
 
@@ -243,7 +243,7 @@ class ChangeBuffer:
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
         """Return how many more records a table has with these changes; negative if they remove more than they add.
 
-        ``is_stored`` returns whether the table itself contains a key.
+        ``is_stored`` returns True if the table itself contains a key.
         """
         table_buffer = self.get_table(table)
         if table_buffer.num_added is None:
@@ -395,9 +395,10 @@ class ChangeBufferReader:
         cached_buffer = self._buffer
         last_key = cached_buffer.segment_keys[-1] if cached_buffer.segment_keys else b""
         segments = scan_segments(last_key)
-        # Segments are removed all at once, and the random bytes of this key are unique. If it still exists, so do those
-        # before.
-        if last_key and next(segments, (b"",))[0] != last_key:
+        # Segments are removed all at once, and the random bytes of a key are unique: if the segment with the last key
+        # still exists, so do those before it.
+        first_key, _ = next(segments, (b"", None)) if last_key else (b"", None)
+        if first_key != last_key:
             cached_buffer, segments = ChangeBuffer(), scan_segments(b"")
         updated_buffer = None
         for key, value in segments:

@@ -242,7 +242,7 @@ class DataFile:
             record_address = get_address(cursor.value())
         return int((record_address // page_size - leaf) * page_size)
 
-    def begin_reading(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
+    def wrap_read_transaction(self, transaction: lmdb.Transaction[memoryview]) -> PageTransaction | None:
         """Wrap a read transaction so that it reads verified pages; return None if later commits have overtaken it."""
         change = transaction.id()
         try:
@@ -251,7 +251,7 @@ class DataFile:
             return None
         return PageTransaction(transaction, pages, self._num_earlier_changes + change)
 
-    def begin_writing(
+    def wrap_write_transaction(
         self, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
     ) -> VerifiedTransaction:
         """Wrap a write transaction so that it verifies the committed pages that it reads.
@@ -442,7 +442,7 @@ class DataFile:
     def write_densely(self, copy: Path) -> None:
         """Write the last commit to an empty file with full pages; no transaction may be open."""
         with self.environment.begin(buffers=True) as transaction:
-            source = self.begin_reading(transaction)
+            source = self.wrap_read_transaction(transaction)
             if source is None:
                 raise CorruptionError(f"{self.path}: the last commit is not in its meta page; restore a backup")
             write_dense_copy(source, copy, self.used_bytes)

@@ -122,15 +122,7 @@ class Environment(OpenFile):
             make_directory(directory)
         lock = WriterLock(directory / WRITER_FILE)
         # The writer lock is needed to open the tables for writing, and keeps others from opening an incomplete file.
-        # While another process writes, the file is opened read-only, and reopened once this process needs to write.
-        is_locked = False
-        if not readonly:
-            try:
-                lock.acquire(lock_timeout if is_missing else 0)
-                is_locked = True
-            except LockTimeoutError:
-                if is_missing:
-                    raise
+        is_locked = not readonly and _lock_for_opening(lock, lock_timeout, is_new=is_missing)
         try:
             try:
                 environment = cls(
@@ -215,7 +207,7 @@ class Environment(OpenFile):
             try:
                 transaction, _ = self.begin_transaction(write=False)
                 try:
-                    reading = self.data.begin_reading(transaction)
+                    reading = self.data.wrap_read_transaction(transaction)
                 finally:
                     if reading is None:  # later commits have overtaken it, or an error is raised
                         transaction.abort()
@@ -253,7 +245,7 @@ class Environment(OpenFile):
                 self.gate.leave()
                 self.open_tables(handles)
             try:
-                view = WriteTransaction(self, self.data.begin_writing(transaction, handles))
+                view = WriteTransaction(self, self.data.wrap_write_transaction(transaction, handles))
             except BaseException:
                 self.transaction_thread.run(transaction.abort)
                 self.gate.leave()
@@ -457,6 +449,21 @@ def _check_options(durability: str, map_size: int | None, max_bytes: int | None,
         if size is not None and size < SMALLEST_MAP:
             raise InputError(f"{name}={size} is too small for any store; allow at least {SMALLEST_MAP}")
     check_lock_timeout(lock_timeout)
+
+
+def _lock_for_opening(lock: WriterLock, timeout: float, *, is_new: bool) -> bool:
+    """Acquire the writer lock of a store. Return False if another process writes to an existing store.
+
+    The file is then opened read-only, and reopened once this process needs to write. A store that ``is_new`` cannot be
+    opened read-only: raises LockTimeoutError if another process holds the lock for ``timeout`` seconds.
+    """
+    try:
+        lock.acquire(timeout if is_new else 0)
+    except LockTimeoutError:
+        if is_new:
+            raise
+        return False
+    return True
 
 
 def _require_not_open(path: str | os.PathLike[str]) -> None:

@@ -280,6 +280,7 @@ class Draft:
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
         """Write the file and its new parts, not visible before :meth:`publish`; raise OSError, as on a full disk."""
+        # A part with a name is already in its file.
         self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
         parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)

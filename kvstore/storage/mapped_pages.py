@@ -339,13 +339,13 @@ class PageReleaser:
         #: Bytes of other mapped files in memory: what was left after the last release.
         self._other_bytes = 0
 
-    def count_reads(self, records: int, *, looked_up: bool = False) -> None:
+    def count_reads(self, num_records: int, *, looked_up: bool = False) -> None:
         """Count records that were read, and release the pages of the file if too many of them are in memory.
 
         ``looked_up`` means that the records were looked up, so their pages may be read again.
         """
         # The index is False (0) for records read sequentially, and True (1) for records looked up.
-        self._unchecked_reads[looked_up] += records
+        self._unchecked_reads[looked_up] += num_records
         if self._unchecked_reads[looked_up] >= _CHECK_INTERVAL:
             self._unchecked_reads[looked_up] = 0
             total_bytes, mapped_bytes = measure_memory()

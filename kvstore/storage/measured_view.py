@@ -76,7 +76,7 @@ class MeasuredView:
         return records
 
     def count(self, table: str) -> int:
-        """Return the number of records in ``table``, which LMDB knows without reading them."""
+        """Return the number of records in ``table``; this is one read, and counts no pages."""
         self.reads += 1
         return self._view.count(table)
 

@@ -34,8 +34,10 @@ def verify_meta_pages(path: Path) -> None:
     try:
         with path.open("rb") as file:
             heads = [file.read(_META.size)]
-            recorded_page_size = _META.unpack(heads[0])[4] if len(heads[0]) == _META.size else 0
-            page_size = recorded_page_size or mmap.PAGESIZE
+            page_size = 0
+            if len(heads[0]) == _META.size:
+                *_, page_size, _ = _META.unpack(heads[0])
+            page_size = page_size or mmap.PAGESIZE
             file.seek(page_size)
             heads.append(file.read(_META.size))
     except FileNotFoundError:  # not yet created
