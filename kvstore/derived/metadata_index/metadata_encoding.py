@@ -66,7 +66,7 @@ def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
     """Return the prefix of the keys of a field's values, or None if the field is not indexed.
 
     ``space`` is FIELD or ELEMENT. A field is not indexed if a name on its path is empty or needs escapes in JSON, or if
-    it is nested too deeply.
+    its path has too many names or bytes.
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
@@ -80,7 +80,10 @@ def encode_column_prefix(name: str) -> bytes:
 
 
 def encode_value(value: Any) -> bytes | None:
-    """Encode a value as the end of its key (kind and value); return None if the value is unclear (has no key)."""
+    """Encode a value as the end of its key (kind and value); return None if the value is unclear (has no key).
+
+    True and False are encoded as 1 and 0. Lists, objects, long texts and integers beyond 64 bits have no key.
+    """
     if isinstance(value, (bool, int)):
         return encode_number(value) if value in _INT64 else None
     if isinstance(value, float):

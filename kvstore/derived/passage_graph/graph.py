@@ -174,10 +174,10 @@ class PassageGraph(ViewReader):
         owners = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
         entries = np.concatenate((degrees.values[has_one] & np.uint64(_PAYLOAD_MASK), *(block for _, block in blocks)))
         # The index in ``entities`` of the owner of each entry; a stable sort keeps the chunks of an owner in order.
-        rows = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
-        order = np.argsort(rows, kind="stable")
+        row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
+        order = np.argsort(row_indexes, kind="stable")
         entries = entries[order]
-        bounds = np.searchsorted(rows[order], np.arange(len(entities) + 1))
+        bounds = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1))
         return EntityRows(bounds, entries >> np.uint64(_ENTRY_FEATURE_BITS), entries.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
@@ -381,9 +381,21 @@ class GraphWriter(ViewWriter, PassageGraph):
                 degrees[entity] = encode_degree(len(new_entries), _count_informative(new_entries))
             else:
                 degrees[entity] = new_entries[0] if new_entries else 0
+        degrees |= self._flush_lists(lists, old_degrees)
+        return degrees
+
+    def _flush_lists(
+        self, lists: Mapping[int, tuple[list[int], list[int]]], old_degrees: Mapping[int, int]
+    ) -> dict[int, int]:
+        """Write the changes of block lists, and return the new degrees of the entities that had a list before.
+
+        ``lists`` has the entries removed from each entity's list and those added to it. A list that is left with fewer
+        than two entries is deleted, because the degree holds its entry.
+        """
+        degrees: dict[int, int] = {}
         short_lists: list[int] = []
         for entity, list_change in self._lists.change_many(lists).items():
-            if entity in degrees:
+            if not old_degrees[entity] & _SEVERAL_FLAG:  # a new list
                 continue
             removed, added = lists[entity]
             if list_change.num_removed != len(removed):

@@ -220,7 +220,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
         """Look up the entities of the names, and read the rows of the entities in at most ``max_chunks`` chunks."""
         # The whole store's filter, because a name that only imported triples contain has no address.
         entities = state.unrestricted.filter.find_many(self.names)
-        distinct = merge_distinct(entities[entities > 0])
+        distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0
         degrees = state.get_part(GRAPH).read_degrees(distinct)
         request = replace(
             self.neighborhood, chunks=np.empty(0, np.uint64), entities=distinct[degrees.total <= self.max_chunks]

@@ -8,7 +8,7 @@ number and the time grow linearly with the number of names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,36 +56,19 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         digests = {entity: _hash_name(name) for entity, name in names.items()}
         similarity = record.get_float_option("similarity")
         options = {"similarity": similarity, "neighbours": _MAX_SYNONYMS, **_GRAPH_OPTIONS}
-        rows = [] if old is None else zip(old.entities.tolist(), old.digests.tolist(), strict=True)
-        # Rows of removed and changed names stay in the graph with entity 0.
-        is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
-        entities = np.empty(0, np.uint32) if old is None else np.where(is_unchanged, old.entities, 0).astype(np.uint32)
-        new_entities = sorted(names.keys() - set(entities.tolist()))
-        pairs = _NO_PAIRS
-        base_graph: HnswGraph | None = None
-        vectors, coded_rows = np.empty((0, dimension), np.float32), []
-        num_outdated = len(is_unchanged) - is_unchanged.sum()
-        if old is not None and old.options == options and num_outdated <= MAX_DELETED_SHARE * len(is_unchanged):
-            base_graph, vectors, coded_rows = old.graph, old.vectors, [old.graph.rows]
-            is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
-            pairs = old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged]
-        elif old is not None:
-            vectors, entities = old.vectors[is_unchanged], entities[is_unchanged]
-        start = 0 if base_graph is None else len(vectors)  # the first row to add to the graph
-        steps = 2 * len(new_entities) + len(vectors) - start
-        vectors = np.concatenate([vectors, *_embed_names([names[entity] for entity in new_entities], steps, tools)])
-        entities = np.concatenate([entities, np.array(new_entities, np.uint32)])
-        coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
-        builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **_GRAPH_OPTIONS)
-        while builder.link_nodes(_GRAPH_BATCH):
-            pass
-        graph = builder.build_graph()
-        num_embedded = len(new_entities)
-        pair_groups = [pairs]
+        reused = _reuse_rows(old, options, digests, dimension)
+        new_entities = sorted(names.keys() - set(reused.entities.tolist()))
+        start = 0 if reused.graph is None else len(reused.vectors)  # the first row to add to the graph
+        steps = 2 * len(new_entities) + len(reused.vectors) - start
+        new_vectors = _embed_names([names[entity] for entity in new_entities], steps, tools)
+        vectors = np.concatenate([reused.vectors, *new_vectors])
+        entities = np.concatenate([reused.entities, np.array(new_entities, np.uint32)])
+        graph = _build_graph(vectors, reused.graph, start)
+        pair_groups = [reused.pairs]
         for row in range(start, len(vectors)):
             pair_groups.append(_find_near_rows(graph, vectors, row, entities, similarity))
             if (row - start + 1) % _GRAPH_BATCH == 0:
-                tools.progress(num_embedded + row - start + 1, steps)
+                tools.progress(len(new_entities) + row - start + 1, steps)
         tools.progress(steps, steps)
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
         column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
@@ -111,6 +94,47 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         """Return a summary for SHOW INDEXES, such as "12 names, 5 pairs"."""
         # A deleted name has entity 0, and each pair is stored in both directions.
         return f"{np.count_nonzero(content.entities):,} names, {len(content.first) // 2:,} pairs"
+
+
+class _ReusedRows(NamedTuple):
+    """The rows of an old file with which a new file begins, the pairs of them, and the graph, or None without one."""
+
+    entities: EntityIds
+    vectors: Matrix
+    pairs: _SynonymPairs
+    graph: HnswGraph | None
+
+
+def _reuse_rows(
+    old: SynonymGraph | None, options: Mapping[str, Any], digests: Mapping[int, int], dimension: int
+) -> _ReusedRows:
+    """Return the rows of the old file that can be reused; none without an old file.
+
+    ``digests`` are those of the current names. If the options changed, or too many names were removed or changed, only
+    the rows of unchanged names are reused, without pairs and graph. Otherwise, rows of removed and changed names stay,
+    with entity 0, because the graph refers to them.
+    """
+    if old is None:
+        return _ReusedRows(np.empty(0, np.uint32), np.empty((0, dimension), np.float32), _NO_PAIRS, None)
+    rows = zip(old.entities.tolist(), old.digests.tolist(), strict=True)
+    is_unchanged = np.array([digests.get(entity) == digest for entity, digest in rows], np.bool_)
+    entities = np.where(is_unchanged, old.entities, 0).astype(np.uint32)
+    num_outdated = len(is_unchanged) - is_unchanged.sum()
+    if old.options != options or num_outdated > MAX_DELETED_SHARE * len(is_unchanged):
+        return _ReusedRows(entities[is_unchanged], old.vectors[is_unchanged], _NO_PAIRS, None)
+    is_pair_unchanged = is_unchanged[old.first] & is_unchanged[old.second]
+    pairs = old.first[is_pair_unchanged], old.second[is_pair_unchanged], old.cosines[is_pair_unchanged]
+    return _ReusedRows(entities, old.vectors, pairs, old.graph)
+
+
+def _build_graph(vectors: Matrix, base_graph: HnswGraph | None, start: int) -> HnswGraph:
+    """Return the graph of all vectors: ``base_graph``, which has the rows before ``start``, with the others added."""
+    coded_rows = [] if base_graph is None else [base_graph.rows]
+    coded_rows.append(CodedRows.from_vectors(np.arange(start, len(vectors), dtype=np.uint64), vectors[start:]))
+    builder = HnswBuilder(CodedRows.concatenate(coded_rows), base_graph, **_GRAPH_OPTIONS)
+    while builder.link_nodes(_GRAPH_BATCH):
+        pass
+    return builder.build_graph()
 
 
 def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Matrix]:
