@@ -129,7 +129,7 @@ class RestrictedChunks(Chunks):
         return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Return for each id whether it is that of a chunk of an allowed document."""
+        """Return for each id True if it is that of a chunk of an allowed document, else False."""
         ids = list(chunks)
         return [
             present and self._allowed.has_chunk(chunk)
@@ -183,7 +183,7 @@ class RestrictedEntities(Entities):
         return 0 <= entity < 1 << 32 and self.has_many([entity])[0]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Return for each entity whether an allowed document or the user names it."""
+        """Return for each entity True if an allowed document or the user names it, else False."""
         records = self.find_many(entities)
         return [record is not None and self._filter.find(record.key) is not None for record in records]
 

@@ -125,7 +125,7 @@ class State:
         return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Replace readers of derived parts, by name of the derivation; a writer also reads its unflushed changes."""
+        """Read derived parts through ``parts``, by derivation name: writers, which know their unwritten changes."""
         self._derived_parts.update(parts)
 
     @cached_property

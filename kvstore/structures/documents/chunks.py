@@ -71,7 +71,7 @@ class Chunks(tables.ViewReader):
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Return for each id whether a chunk with this id exists."""
+        """Return for each id True if a chunk with this id exists, else False."""
         return [
             value is not None for value in self._view.get_many(tables.CHUNKS, list(map(records.encode_u64, chunks)))
         ]

@@ -77,7 +77,7 @@ class DocumentTriples:
         return {to_entity_key(name): name for name in reversed(names)}
 
     def merge(self, other: DocumentTriples) -> DocumentTriples:
-        """Return the union of two sets of names and triples, without duplicates and without ``models``."""
+        """Return the union of two sets of names and triples; the result does not say which model wrote a triple."""
         return DocumentTriples(
             tuple(dict.fromkeys((*self.names, *other.names))), tuple(dict.fromkeys((*self.triples, *other.triples)))
         )

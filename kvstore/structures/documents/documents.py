@@ -135,7 +135,7 @@ class Section:
 
 
 def encode_key(key: str) -> bytes:
-    """Return the bytes that represent a document key in ``document_keys``."""
+    """Return the key of a document in the table ``document_keys``; the end of a long one is replaced by a digest."""
     plain = key.encode()
     if len(plain) <= MAX_PLAIN_KEY:
         return plain

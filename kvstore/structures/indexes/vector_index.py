@@ -16,7 +16,7 @@ are corrected for every other: new chunks are read, and chunks that the state do
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -151,13 +151,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             plan = _plan_merge(state, old, options)
         if plan is None:
             return None
-        coverage = plan.coverage
-        new_rows: list[CodedRows] = []
-        for change, stop, chunk_rows in _iter_new_rows(states, coverage[-1][1] if coverage else 0, end):
-            coverage = extend_coverage(plan.coverage, change, stop)
-            new_rows.append(chunk_rows)
-            if tools.is_cancelled():
-                break
+        new_rows, coverage = _read_new_rows(states, plan.coverage, end, tools.is_cancelled)
         file_parts = list(plan.unchanged_parts)
         num_merged = sum(len(rows.labels) for rows in plan.merged_rows)
         num_new = sum(len(rows.labels) for rows in new_rows)
@@ -259,6 +253,23 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
     live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
     return _MergePlan(merged_rows=live_rows, coverage=((state.counters.change, old.stop),))
+
+
+def _read_new_rows(
+    states: States, coverage: ChangeRanges, end: int, is_cancelled: Callable[[], bool]
+) -> tuple[list[CodedRows], ChangeRanges]:
+    """Read the chunks below ``end`` that a file with this coverage lacks, until the build is cancelled.
+
+    Returns their rows, in batches, and the coverage of a file that also has these rows.
+    """
+    new_coverage = coverage
+    batches: list[CodedRows] = []
+    for change, stop, rows in _iter_new_rows(states, coverage[-1][1] if coverage else 0, end):
+        new_coverage = extend_coverage(coverage, change, stop)
+        batches.append(rows)
+        if is_cancelled():
+            break
+    return batches, new_coverage
 
 
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:

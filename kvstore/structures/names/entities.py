@@ -220,7 +220,7 @@ class Entities(tables.ViewReader):
         return _unpack_rows(key, value, ids) != [None]
 
     def has_many(self, entities: Sequence[int]) -> list[bool]:
-        """Return for each id whether an entity with this id exists."""
+        """Return for each id True if an entity with this id exists, else False."""
         is_stored: dict[int, bool] = {}
         for key, value, ids in self._read_blocks(entities):
             is_stored.update(

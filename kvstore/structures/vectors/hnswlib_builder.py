@@ -50,18 +50,19 @@ class HnswlibBuilder:
         links = np.empty((count, state["max_M0"]), np.uint32)
         # A list of links is a count of 4 bytes, and 4 bytes for each of at most max_M0 nodes.
         links[rows_by_node] = _read_links(level_0[:, : 4 + 4 * state["max_M0"]], rows_by_node)
-        heights = np.empty(count, np.uint32)
+        heights = np.empty(count, np.uint32)  # by row, the number of layers above the lowest that have it
         heights[rows_by_node] = state["element_levels"][:count]
-        bounds = np.concatenate((np.zeros(1, np.uint32), heights.cumsum(dtype=np.uint32)))
+        # The offset of the upper layers of each row among those of all rows, and their total number.
+        upper_offsets = np.concatenate((np.zeros(1, np.uint32), heights.cumsum(dtype=np.uint32)))
         # hnswlib stores the lists of the upper layers in the order of the nodes; reorder them by row.
         layers = state["link_lists"].view(np.uint8).reshape(-1, state["size_links_per_element"])
         nodes_by_row = rows_by_node.argsort()
         first_layers = np.concatenate((np.zeros(1, np.int64), state["element_levels"][:count].cumsum(dtype=np.int64)))
-        offsets = np.arange(bounds[-1]) - np.repeat(bounds[:-1].astype(np.int64), heights)
-        order = np.repeat(first_layers[nodes_by_row], heights) + offsets
-        starts, packed = pack_links(links, bounds, _read_links(layers[order], rows_by_node))
+        layer_indexes = np.arange(upper_offsets[-1]) - np.repeat(upper_offsets[:-1].astype(np.int64), heights)
+        order = np.repeat(first_layers[nodes_by_row], heights) + layer_indexes
+        starts, packed_links = pack_links(links, upper_offsets, _read_links(layers[order], rows_by_node))
         entry = int(rows_by_node[state["enterpoint_node"]]) if count else 0
-        return make_linked_graph(self._rows.select(slice(0, count)), starts, packed, entry)
+        return make_linked_graph(self._rows.select(slice(0, count)), starts, packed_links, entry)
 
 
 def _read_links(lists: npt.NDArray[np.uint8], rows_by_node: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
