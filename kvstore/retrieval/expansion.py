@@ -88,7 +88,7 @@ def _select_steps(
     root, unless that alone exceeds ``limit``; ties between roots are broken by name.
     """
     steps: list[WalkStep] = []
-    first_steps: dict[int, WalkStep] = {}
+    first_steps: dict[int, WalkStep] = {}  # the first step that reached each node
     roots: list[WalkStep] = []
     for step in forest.walk(nodes, up=is_upward, depth=depth):
         if step.node in nodes:
@@ -107,7 +107,7 @@ def _select_steps(
     # All roots here are equally near.
     root_path: set[WalkStep] = set()
     path_step = min(roots, key=lambda step: forest.get_key(step.node), default=None)
-    while path_step is not None:  # from the root back to a start node
+    while path_step is not None:  # from the root back to the node at which the walk started
         root_path.add(path_step)
         path_step = first_steps.get(path_step.via)
     if len(root_path) > limit:

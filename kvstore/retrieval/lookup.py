@@ -33,7 +33,8 @@ _MAX_NAMED_CHILDREN = 3
 def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
     """Yield at most ``limit`` locations of the entity with a name, the most informative first.
 
-    The order is: nodes of stated trees, titles and headings, nodes of the tree of relations from prose, other text.
+    The order is: nodes of trees that the user or data states, titles and headings, nodes of the tree of relations that
+    were extracted from prose, other text.
     """
     key = to_entity_key(name)
     identity = state.resolve(key) if key else None
@@ -59,7 +60,7 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Return the nodes of stated trees, and the nodes of the tree of relations extracted from prose."""
+    """Return the nodes of all other trees, and the nodes of the tree of relations extracted from prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]

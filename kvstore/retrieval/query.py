@@ -310,6 +310,7 @@ def _build_segment_hits(
     option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}
     plan = SegmentPlan(
         top=query.top,
+        # The number of chunks that fit.
         room=DEFAULT_ROOM if query.within is None else query.within / query.state.settings.chunk_tokens,
         within=within,
         penalty=option_values["penalty"],
