@@ -13,7 +13,7 @@ import pytest
 import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
 from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, load_reader
-from kvstore.answering.contrasts import is_contrary
+from kvstore.answering.contrasts import find_contrasts, is_contrary
 from kvstore.answering.question_kinds import classify_question
 from kvstore.models.language import find_english_folder
 
@@ -396,10 +396,25 @@ def test_a_short_number_in_a_column_of_phones_is_a_telephone_number(reader: Answ
         ("How large is the harbor?", "The harbor covers 3 hectares and has 12 berths for small boats."),
         ("Who first founded the museum?", "The museum was founded by Ann Lee; Bo Ray left it last year."),
         ("How many berths does the harbor have at least?", "Most visitors know that the harbor has 12 berths."),
+        # The text does not have what the word of the question modifies.
+        ("Where is the credit union?", "Pay by debit card at the desk."),
+        ("When is the annual dinner?", "The board looks at the accounts in monthly meetings."),
     ],
 )
-def test_a_word_of_quantity_has_no_opposite(question: str, text: str) -> None:
-    assert not is_contrary(question, text)
+def test_a_text_is_not_contrary(question: str, text: str) -> None:
+    assert not is_contrary(find_contrasts(question), text)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What does a credit card cost?", "A debit card costs 12 euros."),
+        ("When are the annual dinners?", "A monthly dinner is held on the first Friday."),
+        ("Which bank is the largest?", "The smallest one is that of Moss."),
+    ],
+)
+def test_a_text_with_the_opposite_is_contrary(question: str, text: str) -> None:
+    assert is_contrary(find_contrasts(question), text)
 
 
 def test_an_item_of_a_list_is_shown_once(reader: AnswerReader, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from ...structures.ranking import Ranking, best
 from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms
 from ..answer_span import Verdict
-from ..contrasts import is_contrary
+from ..contrasts import find_contrasts, is_contrary
 from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates, render_snippet
 from ..passages import Passage
 from ..question_kinds import (
@@ -372,6 +372,7 @@ def read_passages(
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
     windows = sorted(windows, key=lambda window: (-rule_scores.scores[window.position], window.position))[:_MAX_READ]
     readings = []
+    contrasts = find_contrasts(question)
     texts = [_separate_name_words(window.text, question) for window in windows]
     for window, reading in zip(windows, reader.read(question, texts), strict=True):
         rule_score = rule_scores.scores[window.position]
@@ -386,7 +387,7 @@ def read_passages(
                 is_kind_missing=window.is_kind_missing,
                 answer=window.text[reading.start : reading.end],
                 coverage=scorer.compute_coverage(window.text),
-                is_contrary=is_contrary(question, window.text),
+                is_contrary=is_contrary(contrasts, window.text),
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
