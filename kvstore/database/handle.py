@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..arguments import MAX_DIGITS, check_arguments, check_text, format_value, is_representable
 from ..errors import ClosedError, InputError, KvstoreError, ReadOnlyError
+from ..process.collection_pause import import_without_collection
 from ..settings import FixedSettings, SessionSettings
 from ..structures import tables
 from ..structures.state import State
@@ -199,12 +200,11 @@ class Handle(Queryable):
         ...     transaction.delete("tea"), transaction.keys(), store.keys()
         (True, ['coffee'], ['coffee', 'tea'])
         """
-        from .transaction import Transaction
-
+        transaction_class = _import_transaction_class()
         self._require_writable()
         if models:
             self._session.store.load_models()
-        transaction = Transaction(self._session, self._session.lock_timeout if timeout is None else timeout)
+        transaction = transaction_class(self._session, self._session.lock_timeout if timeout is None else timeout)
         self._last_transaction = weakref.ref(transaction)
         if self._is_closing:
             transaction.rollback()
@@ -351,13 +351,18 @@ class _OneShotMethod:
 
     def __get__(self, database: Handle | None, owner: type | None = None) -> Callable[..., Any]:
         """Build the method, and return it, bound to ``database`` unless that is None."""
-        from .transaction import Transaction
-
-        method = check_arguments(_build_method(self._get_method(Transaction), self._run, self._owner))
+        method = self._get_method(_import_transaction_class())
+        method = check_arguments(_build_method(method, self._run, self._owner))
         # The method replaces this descriptor in the class.
         setattr(self._owner, self._name, method)
         bound_method: Callable[..., Any] = getattr(owner if database is None else database, self._name)
         return bound_method
+
+
+def _import_transaction_class() -> type[Transaction]:
+    """Return the class of transactions; import it on first use, without garbage collection."""
+    transaction_class: type[Transaction] = import_without_collection(f"{__package__}.transaction").Transaction
+    return transaction_class
 
 
 def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: type) -> Callable[..., Any]:

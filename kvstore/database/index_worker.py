@@ -12,9 +12,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..changes.index_maintenance import MaintainedIndexBuilder
 from ..errors import InputError, KvstoreError
 from ..registry import INDEXES, get_index_kind, list_automatic_indexes, list_generation_kinds
 from ..registry.contract import MaintainedIndex
@@ -23,7 +23,6 @@ from ..settings import FixedSettings
 from ..storage.environment import WriteView
 from ..storage.index_file import build_index_path, list_files
 from ..storage.locks import MaintenanceThread
-from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
 from ..structures.indexes.generations import GenerationIndex
 from ..structures.indexes.index import FileIndex, Index, Indexes, IndexRecord, IndexWriter, validate_options
 from ..structures.indexes.index_building import IndexBuilder, IndexFiller, ReportProgress
@@ -33,6 +32,7 @@ from ..structures.vectors.vectors import Matrix
 
 if TYPE_CHECKING:
     from ..models.structured import StructuredModel
+    from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
 
 _log = logging.getLogger("kvstore")
 
@@ -55,19 +55,21 @@ class IndexManager:
         """Manage the indexes of a store; ``embed`` returns the vectors of texts."""
         self._open_indexes = open_indexes
         self._environment = open_indexes.environment
+        self._settings = settings
+        self._embed = embed
         self._file_builder = IndexBuilder(open_indexes.environment, settings, embed)
-        self._generations = GenerationBuilder(open_indexes, settings, embed)
-        maintained = MaintainedIndexBuilder(open_indexes.environment, settings, embed)
-        self._builders: list[tuple[Any, IndexFiller]] = [
-            (FileIndex, self._file_builder),
-            (MaintainedIndex, maintained),
-            (GenerationIndex, self._generations),
-        ]
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()
         #: For each kind, the next chunk id below which an extension cannot be due yet.
         self._next_due_chunk: dict[str, int] = {}
+
+    @cached_property
+    def _generations(self) -> GenerationBuilder:
+        """The builder of generations, imported on first use because most commits build none."""
+        from ..structures.indexes.generation_building import GenerationBuilder
+
+        return GenerationBuilder(self._open_indexes, self._settings, self._embed)
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Create the record of an index of a kind, with these options, and build it.
@@ -241,7 +243,13 @@ class IndexManager:
 
     def _find_builder(self, kind: Index) -> IndexFiller:
         """Return the object that fills and removes indexes of the class of this kind."""
-        return next(builder for kind_class, builder in self._builders if isinstance(kind, kind_class))
+        if isinstance(kind, FileIndex):
+            return self._file_builder
+        if isinstance(kind, MaintainedIndex):
+            from ..changes.index_maintenance import MaintainedIndexBuilder
+
+            return MaintainedIndexBuilder(self._environment, self._settings, self._embed)
+        return self._generations
 
 
 def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:

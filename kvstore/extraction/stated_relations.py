@@ -11,7 +11,6 @@ Relations from data (pairs, nested lists, headings) belong to the tree of their 
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -150,6 +149,8 @@ def parse_pairs(text: str) -> list[Relation]:
 
     The span of a relation is its row, without the line end. Raises InputError for a row that is not a pair of names.
     """
+    import csv
+
     lines = io.StringIO(text).readlines()
     relations: dict[tuple[str, str], Relation] = {}
     reader = csv.reader(lines)

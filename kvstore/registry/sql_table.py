@@ -8,10 +8,11 @@ never too few: SQLite checks every condition again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import Any
 
+from ..process.frozen_dataclass import frozen_dataclass
 from .table_reader import TableReader
 
 #: The types of the value of a column or a parameter.
@@ -27,7 +28,7 @@ _MAX_NUMBER = (1 << 64) - 1
 ReadColumn = Callable[[TableReader, TableRow, Any], SqlValue]
 
 
-@dataclass(frozen=True)
+@frozen_dataclass
 class SqlTable:
     """One table of the language.
 

@@ -13,12 +13,13 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..models.quoting import replace_quotes, to_printable
+from ..process.frozen_dataclass import frozen_dataclass
 from ..text.words import list_content_terms
 from .fact import BoundStatement, DocumentFact
 
@@ -62,7 +63,7 @@ def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
     return SourcePassage(chunk_digest, document.title, headings, text, range(ordinal, ordinal + 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class WrittenPassages:
     """The texts written about the passages of one document: by digest, the model's name and the texts.
 

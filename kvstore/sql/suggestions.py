@@ -6,7 +6,6 @@ them. Only a limited number of keys with the same prefix are compared, so a miss
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from itertools import islice
 
@@ -23,11 +22,12 @@ _MIN_SIMILARITY = 0.75
 
 def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
     """Return at most ``limit`` document keys that are similar to ``key``, the most similar first."""
+    from difflib import get_close_matches
+
     # Similar keys mostly share their prefix, so all keys are compared only if none of those with it is similar.
     for prefix in (key[: max(1, len(key) // 2)], ""):
-        matches = difflib.get_close_matches(
-            key, islice(state.documents.iter_keys(prefix), _MAX_COMPARED), limit, _MIN_SIMILARITY
-        )
+        keys = islice(state.documents.iter_keys(prefix), _MAX_COMPARED)
+        matches = get_close_matches(key, keys, limit, _MIN_SIMILARITY)
         if matches:
             return matches
     return []
@@ -35,11 +35,13 @@ def find_near_keys(state: State, key: str, limit: int = 3) -> list[str]:
 
 def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
     """Return at most ``limit`` names of entities that are similar to ``name``, the most similar first."""
+    from difflib import get_close_matches
+
     key = to_entity_key(name)
     # Similar names mostly share their prefix, and the index returns those without a scan.
     for length in (max(1, len(key) // 2), 1):
         candidates = [other_key for other_key, _ in islice(state.entities.iter_names(key[:length]), _MAX_COMPARED)]
-        matches = difflib.get_close_matches(key, candidates, limit, _MIN_SIMILARITY)
+        matches = get_close_matches(key, candidates, limit, _MIN_SIMILARITY)
         if matches:
             return [state.entities.get(entity).name for entity in map(state.entities.find_id, matches) if entity]
     return []

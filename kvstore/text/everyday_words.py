@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
 NOUN, VERB, ADJECTIVE, OTHER = "noun", "verb", "adjective", "other"
+
+#: Read as a file, because importing ``importlib.resources`` takes longer.
+_WORD_LIST = Path(__file__).with_name("everyday_words.txt")
 
 #: Endings of regular forms, each with its replacement in the listed form.
 _ENDINGS = (
@@ -60,11 +64,9 @@ def _iter_base_forms(word: str) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def _load_kinds() -> dict[str, str]:
     """Read ``everyday_words.txt``, and return the kind of each listed word. The result is cached."""
-    from importlib.resources import files
-
     kinds: dict[str, str] = {}
     kind = ""
-    for line in (files("kvstore") / "text" / "everyday_words.txt").read_text(encoding="ascii").splitlines():
+    for line in _WORD_LIST.read_text(encoding="ascii").splitlines():
         if line.startswith("["):
             kind = line.strip("[]")
         else:

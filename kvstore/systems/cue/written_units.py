@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...models.json_schema import build_text_schema
 from ...models.quoting import replace_quotes, to_printable
-from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_texts
-from ...models.statement_support import SourcePassages, has_unresolved_pronoun
-from ...models.structured import StructuredPrompt
-from ...models.text_checks import check_text, end_sentence, is_fragment, iter_written_sentences, trim_to_sentences
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact
+
+if TYPE_CHECKING:
+    from ...models.statement_support import SourcePassages
+    from ...models.structured import StructuredPrompt
 
 #: The minimum and maximum characters of a statement.
 _MIN_STATEMENT_CHARS, _MAX_STATEMENT_CHARS = 6, 1000
@@ -72,6 +72,9 @@ class _WrittenUnits(WrittenListFact):
 
     def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for one sentence about each sentence of a passage, up to ``_MAX_SENTENCES`` of them."""
+        from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_texts
+        from ...models.text_checks import check_text, iter_written_sentences
+
         text = replace_quotes(to_printable(passage.text))
         sentences = [" ".join(sentence.split()) for sentence in iter_written_sentences(text)] or [text]
         usable = select_usable_texts(sentences, range(len(sentences)))[:_MAX_SENTENCES]
@@ -85,6 +88,8 @@ class _WrittenUnits(WrittenListFact):
 
     def list_items(self, entry: Any) -> Iterable[tuple[str, bool]]:
         """Yield the distinct sentences of the lines that the model wrote, each with True if its line has others."""
+        from ...models.text_checks import end_sentence, iter_written_sentences, trim_to_sentences
+
         for line in dict.fromkeys(map(end_sentence, map(trim_to_sentences, entry))):
             sentences = [*iter_written_sentences(line)] or [line]
             yield from ((sentence, len(sentences) > 1) for sentence in dict.fromkeys(sentences))
@@ -96,6 +101,9 @@ class _WrittenUnits(WrittenListFact):
 
         Raises ValueError if ``check`` rejects it, if it depends on the others, or if no source supports it.
         """
+        from ...models.statement_support import has_unresolved_pronoun
+        from ...models.text_checks import is_fragment
+
         text, has_neighbors = item
         check(text, name="a statement")
         if has_neighbors and has_unresolved_pronoun(text):

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from ...derived.passage_graph.structure import GRAPH
 from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_text_schema
-from ...models.statement_support import SourcePassages, has_unresolved_pronoun, list_content_stems
-from ...models.text_checks import is_fragment, trim_to_sentences
-from ...models.triple_support import check_name
 from ...registry.fact import Fields
 from ...registry.sql_table import SqlTable, TableRows, hash_row, iter_optional, make_row_counter
 from ...registry.table_reader import TableReader
@@ -28,6 +25,9 @@ from ...storage import records
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...text.normalize import to_entity_key
+
+if TYPE_CHECKING:
+    from ...models.statement_support import SourcePassages
 
 #: The maximum characters of a description.
 _MAX_TEXT_CHARS = 400
@@ -71,6 +71,10 @@ class _WrittenDescriptions(WrittenListFact):
 
         Raises ValueError if ``check`` rejects the sentence, if it lacks the name or a source, or if it adds nothing.
         """
+        from ...models.statement_support import has_unresolved_pronoun, list_content_stems
+        from ...models.text_checks import is_fragment, trim_to_sentences
+        from ...models.triple_support import check_name
+
         name, sentence = " ".join(item[0].split()), trim_to_sentences(item[1])
         check(sentence, name="a description")
         name_stems, sentence_stems = set(check_name(name)), set(list_content_stems(sentence))

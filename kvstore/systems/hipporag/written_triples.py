@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_enum_schema, build_object_schema, build_text_schema
-from ...models.statement_support import SourcePassages
-from ...models.structured import StructuredPrompt
-from ...models.triple_support import check_triple, list_triple_parts
 from ...registry.contract import TRIPLE_LINK
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenListFact, WrittenPassages
@@ -29,6 +26,10 @@ from ...structures.documents.document_triples import (
     parse_triple,
 )
 from ...structures.state import State
+
+if TYPE_CHECKING:
+    from ...models.statement_support import SourcePassages
+    from ...models.structured import StructuredPrompt
 
 #: The maximum characters of a name and of a relation.
 _MAX_NAME_CHARS = 120
@@ -86,6 +87,8 @@ class _WrittenTriples(WrittenListFact):
 
         Weak models copy the triples of the examples, or combine any words, unless the schema lists what they can say.
         """
+        from ...models.triple_support import list_triple_parts
+
         prompt = super().build_prompt(passages)
         if len(passages) > 1:
             return prompt
@@ -114,6 +117,8 @@ class _WrittenTriples(WrittenListFact):
 
         Raises ValueError if it is not a triple, or if the passage does not support it.
         """
+        from ...models.triple_support import check_triple
+
         try:
             triple = parse_triple(item)
         except InputError as error:

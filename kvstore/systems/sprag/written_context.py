@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from ...models.json_schema import build_object_schema, build_text_schema
 from ...models.quoting import to_printable
-from ...models.text_checks import trim_to_sentences
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
 from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, compute_passage_digest
@@ -60,6 +59,8 @@ class _WrittenContext(WrittenFact):
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
         """Return the title and the sentence that the model wrote. Raises ValueError if ``check`` rejects one."""
+        from ...models.text_checks import trim_to_sentences
+
         title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
         check(title, name="a title", is_title=True)
         check(about, name="a sentence")
