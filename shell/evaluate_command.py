@@ -70,7 +70,11 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
 )
 @click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Compare this strategy (repeatable).")
 @click.option(
-    "--limit", type=click.IntRange(2), default=100, show_default=True, help="Maximum number of questions to make."
+    "--limit",
+    type=click.IntRange(2),
+    default=100,
+    show_default=True,
+    help="Maximum number of answerable questions to make.",
 )
 @click.option("--model", default="none", show_default=True, metavar="NAME", help="Language model that answers.")
 @click.option(
@@ -94,7 +98,7 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
     callback=_parse_bounds,
     metavar="[NAME=]SHARE",
     help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). The "
-    "figures are right (the default), answered, refused and hit@3.",
+    "figures are right (the default), answered, refused, hit@1, hit@3 and hit@8.",
 )
 @MODE
 def evaluate(

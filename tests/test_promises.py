@@ -129,7 +129,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
     "Unless you configure a language model, answers are sentences of the documents.": EXTRACTIVE,
-    "kvstore finds names in prose in English and seven other languages.": NAMES_BY_RULE,
+    "kvstore finds names in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In a language without rules for names, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
     "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
@@ -291,8 +291,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
 FIGURES = {
     "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of refused "
     "questions.": ("tools/evaluate_answers.py"),
-    "Without the package kvstore-db-english or without the default embedder, kvstore refuses only 7 to 23 % of "
-    "unanswerable questions.": "tools/evaluate_answers.py",
+    "Without the answer reader of the package kvstore-db-english, kvstore refuses only 7 to 23 % of unanswerable "
+    "questions.": "tools/evaluate_answers.py",
     "All figures were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
