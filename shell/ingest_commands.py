@@ -68,7 +68,7 @@ from .command_options import (
     default=TIME_LIMIT,
     metavar="SECONDS",
     show_default=True,
-    help="Maximum time to read one file.",
+    help="Maximum time without progress on a file.",
 )
 @click.option(
     "--memory-limit",
