@@ -198,7 +198,7 @@ def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
     """Return the network of a name and the names above and below it in one tree, up to ``depth`` levels away."""
-    # A name can occur in several rows.
+    # A name can occur in several rows, so more rows than names are read.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()
     distances: dict[str, int] = {}
@@ -211,7 +211,7 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
             network.left_out += 1
             continue
         distances.setdefault(row.relative, abs(row.level))
-        if row.via and row.via in distances:
+        if row.via and row.via in distances:  # ``via`` is the name that led to this one
             child_and_parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
             _add_edges(edges, [NetworkEdge(*child_and_parent, (tree,))])
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]
@@ -242,7 +242,10 @@ def _add_cross_edges(
     names: dict[str, int],
     edges: dict[tuple[str, str], NetworkEdge],
 ) -> None:
-    """Add edges among the included names to ``edges`` in place: all solid edges, and the strongest dashed edges."""
+    """Add edges between two of ``names`` to ``edges`` in place: all solid edges, and the strongest dashed ones.
+
+    Each name adds at most ``_MAX_CROSS_EDGES`` dashed edges. ``cache`` is filled with the neighbors of the names.
+    """
     num_added: Counter[str] = Counter()
     for name in names:
         for neighbor in _get_neighbors(store, cache, name):

@@ -224,13 +224,13 @@ def _render_gexf(network: EntityNetwork, title: str) -> str:
         yield "    </nodes>"
         yield "    <edges>"
         for edge_index, edge in enumerate(network.edges):
-            type = "directed" if edge.solid else "undirected"
-            endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{type}"'
+            edge_type = "directed" if edge.solid else "undirected"
+            endpoints = f'source="{ids[edge.source]}" target="{ids[edge.target]}" type="{edge_type}"'
             attributes = "".join(
                 f'<attvalue for="{name}" value="{escape_text(get_value(edge))}"/>'
                 for name, _, get_value in _EDGE_ATTRIBUTES
             )
-            weight = f"{max(edge.score, 0.001):g}"
+            weight = f"{max(edge.score, 0.001):g}"  # programs ignore an edge of weight 0
             edge_content = f"<attvalues>{attributes}</attvalues>"
             yield f'      <edge id="{edge_index}" {endpoints} weight="{weight}">{edge_content}</edge>'
         yield "    </edges>"

@@ -23,6 +23,8 @@ from ..answering.prompt import Quotation, sanitize_slice, to_one_line
 SCHEME = "kvstore:///"
 #: A count with more digits than any real one, to reserve tokens for the note on omitted parts.
 _LONGEST_COUNT = 10**9
+#: Tokens that are not used, because token counts are estimates.
+_MARGIN_TOKENS = 2
 #: The number of displayed spans, and of displayed characters of a client's text.
 _MAX_SPANS, _MAX_SHOWN_CHARS = 8, 80
 
@@ -34,8 +36,8 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     number of omitted parts, which is appended if there are any.
     """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
-    # Token counts are estimates; 2 is a margin.
-    max_tokens = tokens - kvstore.token_estimate(f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}") - 2
+    frame = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
+    max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
     texts = [part.to_text(quotation) for part in parts]
     num_fitting = _count_fitting(texts, separator, max_tokens)
     fitting = texts[:num_fitting] or [parts[0].truncate(quotation, max_tokens)]
@@ -59,7 +61,8 @@ def render_lines(
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-    max_tokens = tokens - kvstore.token_estimate(header + quotation.quote("") + render_note(_LONGEST_COUNT)) - 2
+    frame = header + quotation.quote("") + render_note(_LONGEST_COUNT)
+    max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
     fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]
     num_left = len(all_lines) - len(fitting)
     footer = f"\n{render_note(num_left)}" if num_left or always_note else ""

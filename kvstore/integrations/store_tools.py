@@ -288,6 +288,7 @@ class StoreTools:
         quotation = Quotation([header, text])
         continuation_note = "\n(continues; start at byte {})"
         frame = "\n\n".join((quotation.rule, header, quotation.quote("")))
+        # 10 tokens are reserved for the digits of the offset.
         max_tokens = self._tokens - kvstore.token_estimate(frame) - kvstore.token_estimate(continuation_note) - 10
         excerpt = truncate(text, max(max_tokens, MIN_TOKENS // 4), "")
         end_byte = start + len(excerpt.encode())

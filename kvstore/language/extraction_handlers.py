@@ -40,6 +40,7 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
         f"{forecast.written:,} are already written, {forecast.copied:,} can be copied from other documents with the "
         "same text"
     )
+    # ``left`` passages are not chosen, because requests for them would exceed ``room``, the limit of tokens to send.
     limit_detail = "without a limit" if forecast.room is None else f"at most {forecast.room:,} tokens to send"
     chooser_detail = f"by {statement.by or 'confusability'}, " if forecast.left or statement.by else ""
     address_detail = (

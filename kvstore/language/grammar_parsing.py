@@ -140,7 +140,7 @@ def _make_unexpected_error(
     if token is None:
         return make_statement_error(text, len(text.rstrip()), f"the statement ends too early; expected {expectation}")
     database_hint = _find_other_database_hint(tokens, token)
-    if "COPY" in expected:  # a whole statement
+    if "COPY" in expected:  # where COPY is valid, a statement begins
         suggestion = suggest(token.text, _list_keywords(expected))
         remedy = database_hint or (
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"

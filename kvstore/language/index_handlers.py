@@ -54,12 +54,11 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
     model_clauses = collect_clauses(model=statement.model, within=statement.within)
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
     message = None if kinds else "nothing to refresh"
-    if model_clauses:
-        details = {index.kind: index.detail for index in context.database.indexes()}
-        named_kinds = [statement.index.lower()] if statement.index is not None else kinds
-        message = "\n".join(f"{kind}: {details[kind]}" for kind in named_kinds if details.get(kind)) or message
     if not model_clauses:
         return Cursor("REFRESH", ("kind",), [(kind,) for kind in kinds], rowcount=len(kinds), message=message)
+    details = {index.kind: index.detail for index in context.database.indexes()}
+    named_kinds = [statement.index.lower()] if statement.index is not None else kinds
+    message = "\n".join(f"{kind}: {details[kind]}" for kind in named_kinds if details.get(kind)) or message
     reports = {report.kind: report for report in kinds.written}
     rows = [
         (kind, *(getattr(reports.get(kind), name, None) for name in WRITING_COLUMNS))

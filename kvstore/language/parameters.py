@@ -8,7 +8,7 @@ query with the values of its own parameters. A value that is missing, surplus or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_plain_value
 from ..errors import StatementError
@@ -46,24 +46,28 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
             value = parameters[name]
         else:
             value = parameters[position] if position < len(parameters) else None
-        value = to_plain_value(value)
-        if value is not None and not isinstance(value, (str, int, float, bytes)):
-            raise make_statement_error(
-                text, token.start, f"a parameter must be text, a number, bytes or None, not {type(value).__name__}"
-            )
-        if isinstance(value, int) and not is_representable(value):
-            raise make_statement_error(
-                text, token.start, f"the value is a number of more than {MAX_DIGITS} digits; give it as text"
-            )
-        if isinstance(value, str) and not is_text(value):
-            raise make_statement_error(text, token.start, "the value contains a character that is not Unicode")
-        parameters_by_offset[token.start] = Parameter(name, value)
+        parameters_by_offset[token.start] = Parameter(name, _check_value(text, token.start, to_plain_value(value)))
     if not is_named and len(parameter_tokens) != len(parameters):
         num_expected = len(parameter_tokens)
         raise StatementError(
             f"expected {format_count(num_expected, 'parameter value')}, one for each ?, but got {len(parameters)}"
         )
     return parameters_by_offset
+
+
+def _check_value(text: str, offset: int, value: Any) -> SqlValue:
+    """Return the value of the parameter at ``offset`` unchanged. Raises StatementError if SQL cannot express it."""
+    if value is not None and not isinstance(value, (str, int, float, bytes)):
+        raise make_statement_error(
+            text, offset, f"a parameter must be text, a number, bytes or None, not {type(value).__name__}"
+        )
+    if isinstance(value, int) and not is_representable(value):
+        raise make_statement_error(
+            text, offset, f"the value is a number of more than {MAX_DIGITS} digits; give it as text"
+        )
+    if isinstance(value, str) and not is_text(value):
+        raise make_statement_error(text, offset, "the value contains a character that is not Unicode")
+    return value
 
 
 def build_query(text: str, start: int, end: int, parameters: Mapping[int, Parameter]) -> s.Select:

@@ -127,7 +127,7 @@ def retrieve_evidence(context: StatementContext, statement: s.Retrieve) -> Evide
 
 
 def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s.Ask) -> dict[str, Any]:
-    """Return the clauses of a RETRIEVE or ASK as arguments of the methods."""
+    """Return the clauses of a RETRIEVE or ASK as arguments of the methods. Raises StatementError for a bad reranker."""
     from ..retrieval.query import get_reranker
 
     try:
@@ -162,7 +162,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
             "end": citation.end,
             "kind": citation.kind,
             "spans": _to_span_mappings(citation.spans),
-            "chunk": citation.ordinal,
+            "chunk": citation.ordinal,  # the deprecated name
         }
         for citation in answer.citations
     ]

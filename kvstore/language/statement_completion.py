@@ -147,9 +147,9 @@ def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Itera
 def _iter_strings(
     words: Sequence[str], allowed: frozenset[str], prefix: str, catalog: StatementCatalog
 ) -> Iterator[tuple[str, str]]:
-    """Yield (literal, kind) for the keys, names, paths or trees that begin with ``prefix`` and are valid after words.
+    """Yield (literal, kind) for the keys, names, paths or trees that begin with ``prefix`` and are valid here.
 
-    ``allowed`` are the terminals that may follow.
+    ``words`` are those of the statement before the literal, and ``allowed`` the terminals that may follow them.
     """
     if "STRING" not in allowed or not words:
         return

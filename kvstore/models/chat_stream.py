@@ -184,18 +184,18 @@ class _ReceivedText:
         num_shown = self._num_shown
         if self._secret:
             # The beginning of the first secret may have been returned already; the stars replace the rest of it.
-            start = text.find(self._secret)
-            if 0 <= start < num_shown:
-                text = text[:num_shown] + _STARS + text[start + len(self._secret) :]
+            secret_start = text.find(self._secret)
+            if 0 <= secret_start < num_shown:
+                text = text[:num_shown] + _STARS + text[secret_start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
         overlap = _count_overlap(text, self._secret)  # the length of a possible beginning of the secret
         ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"
         num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
-        end = max(num_shown, len(text) - num_unsafe)
-        start = len(text) - max(overlap, num_unsafe)
-        self._pending = text[start:]
-        self._num_shown = end - start
-        return join_surrogates(text[num_shown:end])
+        shown_end = max(num_shown, len(text) - num_unsafe)
+        pending_start = len(text) - max(overlap, num_unsafe)
+        self._pending = text[pending_start:]
+        self._num_shown = shown_end - pending_start
+        return join_surrogates(text[num_shown:shown_end])
 
     def flush(self) -> str:
         """Return the rest of the text, after its last piece."""

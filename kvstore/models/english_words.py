@@ -46,8 +46,8 @@ RELATIVE_PRONOUNS = frozenset("that which who whose whom where".split())
 def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
     """True if an English sentence, as the written words of its parts between commas, may have a predicate.
 
-    A capitalized word within a part, a participle at its beginning and the first verb of a relative clause are none.
-    In a sentence in capitals, every word can be a verb.
+    A capitalized word within a part, a participle at its beginning and the first verb of a relative clause are not its
+    predicate. In a sentence in capitals, every word can be a verb.
 
     >>> has_predicate(["The choir of Rome".split(), "founded by Carl Berg".split()])
     False
@@ -63,7 +63,7 @@ def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
 
 
 def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
-    """Return the position of the first word of a part of a sentence that can be its verb, as in `has_predicate`.
+    """Return the index of the first word that can be the verb of a part of a sentence, or None; see `has_predicate`.
 
     >>> find_verb("the choir of Rome has forty singers".split(), False)
     4
@@ -104,5 +104,6 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
     if kind is None and word.endswith("s") and get_everyday_kind(previous_word) != ADJECTIVE:
         return True  # a rare word, as in "he audits"
     # Other words can be verbs too, as in "he exercises the power" and "beekeepers open the hive".
+    # Subject and verb agree: one of them ends in s.
     has_object = word not in FUNCTION_WORDS and next_word in _OBJECT_SIGNS
     return has_object and word.endswith("s") != previous_word.endswith("s")

@@ -154,8 +154,8 @@ def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answ
         _check_object(value, schema, location)
     elif isinstance(value, list):
         _check_length(len(value), schema, "Items", f"{location} has", "entries")
-        for number, entry in enumerate(value):
-            check_value(entry, schema.get("items", {}), f"{location}[{number}]")
+        for index, entry in enumerate(value):
+            check_value(entry, schema.get("items", {}), f"{location}[{index}]")
     elif isinstance(value, str):
         _check_length(len(value), schema, "Length", f"{location} has", "characters")
     elif isinstance(value, (int, float)) and not isinstance(value, bool):

@@ -22,7 +22,10 @@ _SUBJECT_PRONOUNS = frozenset("he i it she that there they this we who which you
 
 
 def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the clauses of a sentence. ``connectives`` are the texts before each of its parts.
+    """Yield the clauses of a sentence that say the same alone, each as a list of texts, such as subject and predicate.
+
+    ``parts`` are the parts of the sentence between conjunctions and punctuation, and ``connectives`` the texts before
+    each of them.
 
     >>> list(iter_clauses(["Ann sings", "Bo swims", "runs"], ["", " and ", " and "]))
     [['Ann sings'], ['Bo swims'], ['Bo', 'runs']]
@@ -92,7 +95,7 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
 
 
 def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) -> Iterator[str]:
-    """Yield as predicates what words after a subject say about it, if it is a noun. ``verb`` is that of the sentence.
+    """Yield the words after a subject as predicates about it, if it is a noun. ``verb`` is that of the sentence.
 
     >>> list(_iter_attributes(["Ann"], "a singer".split(), "sailed")), list(_iter_attributes(["It"], ["born"], "is"))
     (['was a singer'], [])

@@ -127,6 +127,7 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
     neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
 
     def build_part(part: str, is_joined: bool = False) -> _SentencePart:
+        """Return the outline of a part; ``is_joined`` is true if a conjunction precedes it."""
         written_words = split_written_words(part)
         words = list(map(fold_case, written_words))
         content_words = list_content_words(part, neutral_words)

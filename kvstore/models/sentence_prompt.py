@@ -75,7 +75,7 @@ def build_sentence_prompt(
 
 
 def select_usable_texts(texts: Sequence[str], indexes: Sequence[int]) -> list[int]:
-    """Return the indexes of the texts of which a copy would be accepted as a sentence, or all if there are none."""
+    """Return those of ``indexes`` whose text would be accepted if a sentence copied it, or all if no text would be."""
     return [index for index in indexes if _is_usable(texts[index])] or list(indexes)
 
 

@@ -293,8 +293,8 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
     """Return the stem of the first content word after each negation of a sentence."""
-    negations = (number for number, word in enumerate(words) if word in NEGATIONS)
-    content_words = (list_content_words(" ".join(words[number + 1 :])) for number in negations)
+    negations = (index for index, word in enumerate(words) if word in NEGATIONS)
+    content_words = (list_content_words(" ".join(words[index + 1 :])) for index in negations)
     return {to_stem(following_words[0]) for following_words in content_words if following_words}
 
 

@@ -162,6 +162,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
         sources = [[passage.title or "", *passage.headings, passage.text] for passage in passages]
         quotation = Quotation(part for parts in sources for part in parts)
+        labels = [self.label_passage(number, passage) for number, passage in enumerate(passages, 1)]
 
         def check(value: Any) -> dict[bytes, tuple[str, ...]]:
             """Return the usable texts of an answer by passage digest; raise ValueError if it has none."""
@@ -181,7 +182,6 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                 raise first_error
             return texts
 
-        labels = [self.label_passage(number, passage) for number, passage in enumerate(passages, 1)]
         quoted_passages = [
             f"Passage {number}: {to_printable(' '.join(self.describe_passage(passage).split()))}\n"
             f"{quotation.quote(replace_quotes(to_printable(passage.text)))}"

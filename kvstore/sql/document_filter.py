@@ -109,7 +109,7 @@ def _evaluate_condition(
         document_ids = np.array(sorted(find_matching(None)), np.int64)
         return FilterResult(index.build_allowed(document_ids), f"{state.counters.documents:,} documents read")
     bounds = Evaluation(state).evaluate(condition)
-    certain, possible = bounds
+    certain, possible = bounds  # flags by document id: the condition is true, or may be true
     undecided = [] if bounds.is_exact else np.flatnonzero(possible & ~certain).tolist()
     if undecided or not is_supported(condition):
         # Even if no document is undecided, SQLite validates the condition.

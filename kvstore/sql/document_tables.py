@@ -76,7 +76,7 @@ def _get_valid_origin(record: DocumentRecord) -> str | None:
 
 
 def _get_language(reader: TableReader, document: int) -> str | None:
-    """Return the code of a document's language."""
+    """Return the code of a document's language, or None if it is unknown."""
     from ..derived.metadata_index.metadata_structure import METADATA
 
     language: str | None = reader.state.get_part(METADATA).get_language(document)

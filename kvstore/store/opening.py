@@ -373,9 +373,9 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
     Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
-        if (writing := _describe_retokenized_scripts(snapshot)) is not None:
+        if (scripts := _describe_retokenized_scripts(snapshot)) is not None:
             raise StoreFormatError(
-                f"{environment.path}: an earlier kvstore split its words of {writing} by other rules; update the store "
+                f"{environment.path}: an earlier kvstore split its words of {scripts} by other rules; update the store "
                 f"with: kvstore migrate {environment.path} (it keeps a copy)"
             )
         if environment.readonly:

@@ -134,18 +134,19 @@ def _iter_sentence_runs(
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
-    for num_sentences, sentence in enumerate(sentences, start=1):
+    for sentence_number, sentence in enumerate(sentences, start=1):
         match = next(filter(None, (_find_sentence(sentence, citation, texts) for citation in citations)), None)
         document, spans = (first_document, citation_spans) if match is None else match
-        yield AnswerRun(sentence, numbers if num_sentences == len(sentences) else (), document, spans)
+        yield AnswerRun(sentence, numbers if sentence_number == len(sentences) else (), document, spans)
 
 
 def _find_sentence(
     sentence: str, citation: kvstore.Citation, texts: DocumentTexts
 ) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Return the document and the span of a sentence in the cited text, or None if it is too short or not there.
+    """Return the document of a sentence and a tuple with its one byte span, or None.
 
-    Only letters and digits are compared, so punctuation and spaces may differ.
+    Only the first spans of the citation are searched, and only letters and digits are compared, so punctuation and
+    spaces may differ. Returns None if they do not contain the sentence, or if it has too few letters.
     """
     sentence_letters = "".join(_LETTER_PATTERN.findall(sentence))
     if len(sentence_letters) < _MIN_LETTERS:

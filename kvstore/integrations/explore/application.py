@@ -92,13 +92,13 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     """Return the explorer of a store for clients with the token, at this port of 127.0.0.1."""
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
-        for suffix in ("", ".json", *page.forms):
-            url = "/index" if page.url == "/" and suffix else page.url  # such as /index.json
-            if not page.is_named:
-                method = page.forms[suffix].method if suffix in page.forms else "GET"
-                routes.append(Route(url + suffix, _make_endpoint(store, page, suffix), methods=[method]))
         if page.is_named:
             routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
+            continue
+        for suffix in ("", ".json", *page.forms):
+            url = "/index" if page.url == "/" and suffix else page.url  # such as /index.json
+            method = page.forms[suffix].method if suffix in page.forms else "GET"
+            routes.append(Route(url + suffix, _make_endpoint(store, page, suffix), methods=[method]))
 
     async def respond_not_found(request: Request, _: Exception) -> Response:
         """Answer a URL without a page."""
@@ -227,7 +227,10 @@ def _build_variables(
         return add_query(build_path(page.url, name + suffix), arguments)
 
     def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
-        """Return the URL of this page with changed arguments, and with a facet added or removed."""
+        """Return the URL of this page with changed arguments, ``facet`` added and the facet ``without`` removed.
+
+        Arguments changed to None are removed, and so are empty ones.
+        """
         remaining_arguments = [
             argument
             for argument in arguments

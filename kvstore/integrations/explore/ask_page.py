@@ -119,6 +119,7 @@ def build_hit_data(
     hit: kvstore.Hit, texts: DocumentTexts, cited_spans: Set[tuple[str, int, int]] = frozenset()
 ) -> dict[str, Any]:
     """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text."""
+    # The text of any other hit is not the bytes between its offsets, so that it has no marks.
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
     marks = sorted(
         (start - hit.start, end - hit.start)

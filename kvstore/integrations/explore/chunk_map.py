@@ -59,8 +59,8 @@ class ChunkMap:
         rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
         rows.sort(key=lambda row: row[1:])
         self.documents = sorted({document for _, document, _ in rows})
-        document_indexes = {key: index for index, key in enumerate(self.documents)}
-        self.owners = np.array([document_indexes[document] for _, document, _ in rows], np.uint32)
+        indexes_by_key = {key: index for index, key in enumerate(self.documents)}
+        self.document_indexes = np.array([indexes_by_key[document] for _, document, _ in rows], np.uint32)
         self.ordinals = np.array([ordinal for _, _, ordinal in rows], np.uint32)
         self._indexes = {(document, ordinal): index for index, (_, document, ordinal) in enumerate(rows)}
         ids = [chunk for chunk, _, _ in rows]
@@ -83,7 +83,7 @@ class ChunkMap:
         self._groups: dict[str, ChunkGroups] = {}
 
     def __len__(self) -> int:
-        return len(self.owners)
+        return len(self.document_indexes)
 
     @property
     def method(self) -> str:
@@ -146,7 +146,7 @@ class ChunkMap:
 def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """Return the groups of chunks with the same label (None: no label).
 
-    All but the largest groups are merged into the last group.
+    The :data:`MAX_GROUPS` largest groups come first; all other chunks, also those without a label, form the last one.
     """
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)
@@ -174,7 +174,7 @@ def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | Non
     # Two documents with the same title are two groups.
     duplicate_titles = {title for title, count in Counter(titles.values()).items() if count > 1}
     names = [f"{titles[key]} ({key})" if titles[key] in duplicate_titles else titles[key] for key in chunks.documents]
-    return [names[owner] for owner in chunks.owners.tolist()]
+    return [names[document_index] for document_index in chunks.document_indexes.tolist()]
 
 
 def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
@@ -182,11 +182,11 @@ def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[
     rows = _fetch_rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values_by_key = {key: None if value is None else str(value) for key, value in rows}
     document_values = [values_by_key.get(key) for key in chunks.documents]
-    return [document_values[owner] for owner in chunks.owners.tolist()]
+    return [document_values[document_index] for document_index in chunks.document_indexes.tolist()]
 
 
 def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of its coarsest topic, or None."""
+    """Return for each chunk the title of the coarsest topic that contains it, or None if no topic does."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT topic, title FROM topics WHERE level = 0"))
     coarse_titles = _load_coarse_titles(store)
     labels: list[str | None] = [None] * len(chunks)
@@ -215,7 +215,7 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of the coarsest community of most of its names, or None."""
+    """Return for each chunk the title of the community of most of its names, or None. Communities are of level 0."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}  # of several communities of a name, the first by key is stored last
     for community, entity in _fetch_rows(

@@ -40,7 +40,7 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _get_last_change(store: kvstore.Store) -> int:
-    """Return the number of the last commit, which is that of the indexes that every commit updates."""
+    """Return the number of the last commit: every commit updates some index, which records the commit's number."""
     return max(index.built or 0 for index in store.indexes())
 
 

@@ -89,7 +89,10 @@ def _build_json_path(name: str) -> str:
 
 
 def _count_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
-    """Return the metadata fields of the matching documents, each with its most frequent values and their counts."""
+    """Return the metadata fields of the matching documents, each with its most frequent values and their counts.
+
+    Only the first ``_MAX_COUNTED`` documents are counted, and at most ``_MAX_FIELDS`` fields are returned.
+    """
     # Fields whose values are all different, such as ids, come last.
     rows = request.store.query(
         f"""WITH chosen AS (SELECT meta FROM documents{where_clause} LIMIT {_MAX_COUNTED}),

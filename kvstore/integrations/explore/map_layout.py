@@ -43,6 +43,7 @@ class MapLayout:
         num_vectors, dimension = sample.shape
         self._mean = sample.mean(0) if num_vectors else np.zeros(dimension, np.float32)
         vectors = self._normalize(sample)
+        # A rule of thumb: the square root of half the number of vectors.
         self.num_clusters = min(MAX_CLUSTERS, max(1, round((num_vectors / 2) ** 0.5)))
         self._centers = (
             _find_centers(vectors, self.num_clusters) if num_vectors else np.zeros((1, dimension), np.float32)
@@ -111,7 +112,10 @@ def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
 
 
 def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the centers of the discs in the plane, shape (clusters, 2); similar clusters are near each other."""
+    """Return the centers of the discs in the plane, shape (clusters, 2); similar clusters are near each other.
+
+    The first positions are a principal coordinate analysis of the cosines; then overlapping discs are pushed apart.
+    """
     cosines = (centers @ centers.T).astype(np.float64)
     centered = cosines - cosines.mean(0) - cosines.mean(1)[:, None] + cosines.mean()
     eigenvalues, eigenvectors = np.linalg.eigh(centered)

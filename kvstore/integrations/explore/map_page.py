@@ -62,7 +62,7 @@ def build_content(request: PageRequest) -> PageContent:
             "x": (chunk_map.points[:, 0] / AXIS_STEPS).round(4).tolist(),
             "y": (chunk_map.points[:, 1] / AXIS_STEPS).round(4).tolist(),
             "group": groups.indexes.tolist(),
-            "document": [chunk_map.documents[owner] for owner in chunk_map.owners.tolist()],
+            "document": [chunk_map.documents[index] for index in chunk_map.document_indexes.tolist()],
             "ordinal": chunk_map.ordinals.tolist(),
             "chunk": chunk_map.ordinals.tolist(),  # the deprecated name
         }
@@ -138,7 +138,7 @@ def _render_point(request: PageRequest) -> str:
     if not len(chunk_map):
         raise InputError("there are no chunks yet; kvstore ingest adds documents")
     index = request.get_number("point", 0, maximum=len(chunk_map) - 1)
-    key, ordinal = chunk_map.documents[chunk_map.owners[index]], int(chunk_map.ordinals[index])
+    key, ordinal = chunk_map.documents[chunk_map.document_indexes[index]], int(chunk_map.ordinals[index])
     rows = request.store.query(
         'SELECT title, heading, start, "end", chunks.text FROM chunks JOIN documents ON key = document '
         "WHERE document = ? AND ordinal = ?",

@@ -176,6 +176,16 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
     return build_document_url(target) if has_document(target) else None
 
 
+def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[Insert]:
+    """Return the inserts around a piece of text, outermost first: those with a span, and the innermost link last.
+
+    Inside a link of the text itself there is no other link.
+    """
+    spanning = [insert for insert in open_inserts if insert.start < insert.end]
+    links = [] if in_link else [insert for insert in spanning if insert.is_link]
+    return [insert for insert in spanning if not insert.is_link] + links[-1:]
+
+
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
     """Yield the rendered HTML without markers; the text between the markers of a span gets the span's HTML."""
     open_indexes: list[int] = []
@@ -199,12 +209,7 @@ def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
             elif index in open_indexes:
                 open_indexes.remove(index)
         elif piece.strip():
-            active_inserts = [
-                inserts[index] for index in open_indexes if not (inserts[index].is_link and num_open_links)
-            ]
-            active_inserts = [insert for insert in active_inserts if insert.start < insert.end]
-            active_links = [insert for insert in active_inserts if insert.is_link]
-            active_inserts = [insert for insert in active_inserts if not insert.is_link] + active_links[-1:]
+            active_inserts = _select_inserts([inserts[index] for index in open_indexes], in_link=num_open_links > 0)
             # Only the first piece of a span has its id.
             openings = [
                 re.sub(r' id="[^"]*"', "", insert.opening) if id(insert) in used_ids else insert.opening

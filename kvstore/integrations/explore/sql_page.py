@@ -174,6 +174,7 @@ def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | No
     """Return the URL of the document or entity that a value names, judged by its column's name, or None."""
     if not isinstance(value, str):
         return None
+    # A row with the number of mentions is that of an entity, and its key is not a document's.
     if column in ("document", "key") and not ("mentions" in row and column == "key"):
         start, end = row.get("start"), row.get("end")
         return (

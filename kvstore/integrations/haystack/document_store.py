@@ -84,7 +84,7 @@ class KvstoreDocumentStore(AdapterStore):
         return keys
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Put documents in one commit; return the number of written ones.
+        """Put documents in one commit, except those without text, and return the number of written ones.
 
         With the policy FAIL, and with NONE, which is the same, an existing document raises DuplicateDocumentError. If
         another process wrote it meanwhile, the other documents are stored first. Raises ValueError for anything but a
@@ -191,7 +191,7 @@ class KvstoreDocumentStore(AdapterStore):
 
 
 def _reject_duplicates(duplicates: Sequence[str]) -> None:
-    """Raise DuplicateDocumentError if there are duplicates, which are keys of documents that already exist."""
+    """Raise DuplicateDocumentError if there are ``duplicates``: keys that exist, or that one call repeats."""
     if duplicates:
         raise DuplicateDocumentError(f"there is already a document {duplicates[0]!r}; write it with OVERWRITE or SKIP")
 

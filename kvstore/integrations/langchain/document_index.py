@@ -25,7 +25,10 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
     _makes_store: ClassVar[bool] = True
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Put documents, replacing those with the same ids, in one commit; documents without text fail."""
+        """Put documents, replacing those with the same ids; documents without text fail.
+
+        One commit, or one per ``batch_size`` documents.
+        """
         keys = stored_documents.assign_keys(items)
         origin = DocumentOrigin(self.namespace, time.time())
         stored = stored_documents.put_documents(

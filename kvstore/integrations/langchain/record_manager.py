@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from langchain_core.documents import Document
@@ -20,7 +19,7 @@ from langchain_core.indexing import RecordManager
 from ... import Store
 from ..adapter_store import AdapterStore, make_async, resolve_store
 from .embeddings import make_embedder
-from .stored_documents import ORIGIN_PREFIX, DocumentOrigin
+from .stored_documents import ORIGIN_PREFIX, DocumentOrigin, split_batches
 
 #: The number of documents per query.
 _BATCH_SIZE = 500
@@ -74,7 +73,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
             raise ValueError(
                 f"there are {len(keys):,} keys but {len(group_ids):,} groups; give one for each key, or none"
             )
-        for batch in _split_batches(list(zip(keys, group_ids or [None] * len(keys), strict=True))):
+        for batch in split_batches(zip(keys, group_ids or [None] * len(keys), strict=True), _BATCH_SIZE):
             self._check_groups(batch)
         confirmation_time = max(self.get_time(), time_at_least or 0.0)
         new_origins: dict[str, str | None] = {}
@@ -142,7 +141,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """Yield the key and the group of each document, read from its metadata."""
-        for batch in _split_batches(keys):
+        for batch in split_batches(keys, _BATCH_SIZE):
             for stored in self.store.get_many(batch):
                 if stored is None:
                     continue
@@ -161,7 +160,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         if keys is None:
             yield from self.store.execute(f"{selection} origin LIKE '{ORIGIN_PREFIX}%' ORDER BY key").fetchall()
             return
-        for batch in _split_batches(keys):
+        for batch in split_batches(keys, _BATCH_SIZE):
             placeholders = ", ".join("?" * len(batch))
             yield from self.store.execute(f"{selection} key IN ({placeholders})", batch).fetchall()
 
@@ -171,10 +170,3 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     aexists = make_async(exists)
     alist_keys = make_async(list_keys)
     adelete_keys = make_async(delete_keys)
-
-
-def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the items in lists of at most _BATCH_SIZE, which fit in one statement."""
-    remaining = iter(items)
-    while batch := list(islice(remaining, _BATCH_SIZE)):
-        yield batch

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from typing import TypeVar
 
 from langchain_core.documents import Document
 
@@ -20,6 +21,8 @@ from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
 from ..blank_texts import get_text_field, warn_blank_texts
 from ..hit_metadata import build_hit_metadata, load_hit_documents
+
+Item = TypeVar("Item")
 
 #: The prefix of the origin of documents added through LangChain.
 ORIGIN_PREFIX = "langchain:"
@@ -83,10 +86,16 @@ def put_documents(
     ]
     blank_keys = [row["key"] for row in rows if not row["text"].strip()]
     warn_blank_texts(blank_keys, len(rows), "documents")
-    remaining = iter([row for row in rows if row["text"].strip()])
-    while batch := list(islice(remaining, batch_size)):
+    for batch in split_batches((row for row in rows if row["text"].strip()), batch_size):
         store.put_many(batch)
     return [key for key in keys if key not in set(blank_keys)]
+
+
+def split_batches(items: Iterable[Item], size: int | None) -> Iterator[list[Item]]:
+    """Yield the items in lists of at most ``size`` (None: in one list)."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 def assign_keys(documents: Sequence[Document], ids: Sequence[str | None] | None = None) -> list[str]:

@@ -109,7 +109,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Delete documents by id, in one commit.
+        """Delete documents by id, in one commit, and return True; unknown ids are ignored.
 
         Without ids, all documents of the namespace that were added through LangChain are deleted.
         """

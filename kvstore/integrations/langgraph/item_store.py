@@ -137,7 +137,7 @@ class KvstoreStore(AdapterStore, BaseStore):
     def _find_best_hits(self, state: Snapshot, query: str, where: Mapping[str, Any], num_items: int) -> dict[str, Hit]:
         """Return the best hit of each of at least the best ``num_items`` documents, by key, best first.
 
-        A document has several hits, so the search is repeated with twice as many until there are enough documents.
+        A document can have several hits, so the search is repeated with twice as many until there are enough documents.
         """
         top = num_items
         while True:
