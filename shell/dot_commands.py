@@ -139,7 +139,7 @@ def _print_tables(console: Console, arguments: list[str]) -> None:
 
 
 def _print_schema(console: Console, arguments: list[str]) -> None:
-    """Print tables as CREATE TABLE statements."""
+    """Print the named tables, or all, as CREATE TABLE statements."""
     store = console.store
     for table in map(store.describe_table, arguments) if arguments else store.tables():
         columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)

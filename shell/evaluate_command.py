@@ -30,26 +30,29 @@ if TYPE_CHECKING:
     from kvstore.evaluation import EvaluationReport
 
 
-def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Parse NAME=SHARE to pairs of a figure and its bound, from 0 to 1; a bare SHARE bounds the figure ``right``."""
-    if not bounds:
+def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, float]]:
+    """Parse NAME=SHARE to pairs of a metric and its minimum, from 0 to 1; a bare SHARE is that of the metric ``right``.
+
+    Raises BadParameter for an unknown metric or an invalid minimum.
+    """
+    if not texts:
         return []  # without importing the evaluation
     from kvstore.evaluation.comparison import COLUMNS
 
-    figure_bounds = []
-    for text in bounds:
+    minimums = []
+    for text in texts:
         name, equals, value = text.rpartition("=")
         try:
-            share = float(value)
+            minimum = float(value)
         except ValueError:
-            share = -1.0  # invalid
-        if not 0 <= share <= 1:
+            minimum = -1.0  # invalid
+        if not 0 <= minimum <= 1:
             raise click.BadParameter(f"{text!r} is not a share from 0 to 1, or NAME=SHARE such as hit@3=0.8")
-        figure = name if equals else "right"
-        if figure not in COLUMNS:
+        metric = name if equals else "right"
+        if metric not in COLUMNS:
             raise click.BadParameter(f"{name!r} is not a figure; figures are {', '.join(COLUMNS)}")
-        figure_bounds.append((figure, share))
-    return figure_bounds
+        minimums.append((metric, minimum))
+    return minimums
 
 
 @click.command()
@@ -93,9 +96,9 @@ def _parse_bounds(_: click.Context, __: click.Parameter, bounds: tuple[str, ...]
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option(
     "--fail-below",
-    "bounds",
+    "minimums",
     multiple=True,
-    callback=_parse_bounds,
+    callback=_parse_minimums,
     metavar="[NAME=]SHARE",
     help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). The "
     "figures are right (the default), answered, refused, hit@1, hit@3 and hit@8.",
@@ -111,7 +114,7 @@ def evaluate(
     no_chunk_sizes: bool,
     page_file: Path | None,
     as_json: bool,
-    bounds: list[tuple[str, float]],
+    minimums: list[tuple[str, float]],
     mode: str | None,
 ) -> int:
     """Measure the answers of STORE, and compare settings.
@@ -151,7 +154,7 @@ def evaluate(
     if page_file is not None:
         with report_write_errors(page_file):
             page_file.write_text(format_report_page(report), encoding="utf-8")
-    return _check_bounds(report, bounds)
+    return _check_minimums(report, minimums)
 
 
 def _write_report(report: EvaluationReport, mode: str | None) -> None:
@@ -185,12 +188,12 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
         report_message(str(advice))
 
 
-def _check_bounds(report: EvaluationReport, bounds: list[tuple[str, float]]) -> int:
-    """Report the figures below their bounds; return the exit status."""
+def _check_minimums(report: EvaluationReport, minimums: list[tuple[str, float]]) -> int:
+    """Report the metrics that are below their minimum or not measured; return the exit status."""
     status = 0
-    for name, bound in bounds:
-        share = report.current.figures[name]
-        if share is None or share < bound:
-            report_message(f"{name} was not measured" if share is None else f"{name} is {share}, below {bound}")
+    for name, minimum in minimums:
+        value = report.current.figures[name]
+        if value is None or value < minimum:
+            report_message(f"{name} was not measured" if value is None else f"{name} is {value}, below {minimum}")
             status = FAILED
     return status

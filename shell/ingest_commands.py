@@ -113,7 +113,7 @@ def ingest(
         check_engine(engine)
         list_ingest_patterns(include)
     is_new = not (store / "data.mdb").exists()
-    if is_new and (problems := _find_missing_paths(paths, format_name)) is not None:
+    if is_new and (problems := _describe_path_problems(paths, format_name)) is not None:
         for problem in problems:
             report_message(problem)
         report_message(f"error: there is nothing to ingest, so no store was created at {store}")
@@ -174,8 +174,8 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
     return reader_options
 
 
-def _find_missing_paths(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
-    """Return a message for each path if none of them exists, or None."""
+def _describe_path_problems(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
+    """Return a message for each path if none of them can be ingested; None if one can."""
     from kvstore.errors import ReaderError
     from kvstore.language import check_source
 

@@ -330,6 +330,7 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
         yield _limit_width(f"{format_value(entity)}  in {format_value(tree)}", width)
         above = [row for row in members if row.level < 0]
         below = [row for row in members if row.level > 0]
+        # A row called "…" at level 0 says that rows were omitted.
         notes = [row for row in members if row.level == 0 and not row.via and row.relative == "…"]
         branches = [(label, branch_rows) for label, branch_rows in (("above", above), ("below", below)) if branch_rows]
         for index, (label, branch_rows) in enumerate(branches):
