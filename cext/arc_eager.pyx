@@ -251,7 +251,7 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
     Raises ValueError if the shapes do not match.
     """
     cdef Network net
-    cdef Py_ssize_t document, index, first_token = 0, tokens = rows.shape[0] - 1, row_size = bias.shape[0]
+    cdef Py_ssize_t document, index, first_token = 0, num_tokens = rows.shape[0] - 1, row_size = bias.shape[0]
     cdef Py_ssize_t total_length = 0
     cdef bint[5] is_kind_present
     for index in range(MOVES):
@@ -268,19 +268,19 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
         is_kind_present[SHIFT] and is_kind_present[REDUCE] and upper.shape[0] and row_size
         and row_size % upper.shape[0] == 0 and rows.shape[1] == NUM_POSITIONS * row_size
         and upper.shape[1] % BLOCK_SCORES == 0 and upper.shape[1] >= kinds.shape[0]
-        and upper_bias.shape[0] == upper.shape[1] and total_length == tokens == heads.shape[0] == labels.shape[0]
+        and upper_bias.shape[0] == upper.shape[1] and total_length == num_tokens == heads.shape[0] == labels.shape[0]
     ):
         raise ValueError("the weights, rows, moves and documents of a parse do not match in shape")
     cdef vector[float] sums = vector[float](row_size), scores = vector[float](upper.shape[1])
     # The kernel uses its own copies of the sizes, because the input arrays may share memory with the output arrays.
     cdef vector[int32_t] sizes, parsed_heads, parsed_moves
     cdef vector[uint8_t] move_kinds
-    if not tokens:
+    if not num_tokens:
         return
     sizes.assign(&lengths[0], &lengths[0] + lengths.shape[0])
     move_kinds.assign(&kinds[0], &kinds[0] + kinds.shape[0])
-    parsed_heads.assign(tokens, -1)
-    parsed_moves.assign(tokens, -1)
+    parsed_heads.assign(num_tokens, -1)
+    parsed_moves.assign(num_tokens, -1)
     net.padding, net.bias, net.upper, net.upper_bias = &rows[0, 0], &bias[0], &upper[0, 0], &upper_bias[0]
     net.hidden, net.pieces, net.width = upper.shape[0], row_size // upper.shape[0], upper.shape[1]
     with nogil:
@@ -290,5 +290,5 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
                 parse_document(net, sizes[document], move_kinds.data(), <Py_ssize_t> move_kinds.size(), sums.data(),
                                scores.data(), &parsed_heads[first_token], &parsed_moves[first_token])
                 first_token += sizes[document]
-        memcpy(&heads[0], parsed_heads.data(), tokens * sizeof(int32_t))
-        memcpy(&labels[0], parsed_moves.data(), tokens * sizeof(int32_t))
+        memcpy(&heads[0], parsed_heads.data(), num_tokens * sizeof(int32_t))
+        memcpy(&labels[0], parsed_moves.data(), num_tokens * sizeof(int32_t))

@@ -277,7 +277,7 @@ cdef class RunRules:
         return run
 
     cdef bint _has_only_adjectives(self, list run) except -1:
-        """True if a run of several words is only the name of a people or only adjectives."""
+        """True if a run of several words ends in a demonym or in an ending of adjectives, or has only adjectives."""
         cdef str word
         if len(run) < 2:
             return False
@@ -320,7 +320,7 @@ cdef class CapitalRuns:
     def __init__(
         self, RunRules rules not None, list pieces not None, set common not None, set capitalized not None
     ):
-        """Find the runs of each sentence; ``pieces`` has the pieces of each."""
+        """Find the runs of each sentence; ``pieces`` has the pieces of each. The class describes the sets of words."""
         cdef list run
         self.rules, self.common, self.capitalized = rules, common, capitalized
         self.runs = []

@@ -255,7 +255,12 @@ cdef class LayeredGraph:
                   const uint32_t[::1] down not None, const uint32_t[::1] entry not None,
                   const uint32_t[::1] checks not None, const uint32_t[::1] bounds not None,
                   const uint32_t[::1] members not None) -> None:
-        """Check the shapes of the arrays, and keep references to them; see the class."""
+        """Check the shapes of the arrays, and keep references to them; the class describes them.
+
+        ``links0`` has a row for each node of layer 0; ``links`` and ``down`` have one for each upper node, and
+        ``bounds`` has its range in ``members``. ``entry`` has a node for each layer, ``checks`` a checksum for each
+        node.
+        """
         cdef Py_ssize_t nodes = vectors.shape[0], layer
         check_layers(layers, nodes)
         cdef Py_ssize_t num_upper = nodes - layers[1]
@@ -346,9 +351,9 @@ cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
 
 cdef void add_starts_below(Walk* walk, const Layered& graph, uint32_t node) noexcept nogil:
     """Add the nodes below a node, its link down and its members, to ``walk.starts``."""
-    cdef Py_ssize_t above = node - graph.first[1], index = graph.bounds[above], end = graph.bounds[above + 1]
-    walk.starts.push_back(graph.down[above])
-    if end > graph.num_members:
+    cdef Py_ssize_t row = node - graph.first[1], index = graph.bounds[row], end = graph.bounds[row + 1]
+    walk.starts.push_back(graph.down[row])
+    if end > graph.num_members:  # a damaged bound
         end = graph.num_members
     while index < end:
         walk.starts.push_back(graph.members[index])
@@ -484,12 +489,12 @@ cdef class LayeredGraphBuilder:
         """Return the built arrays (links0, links, down, entry, checks). Raises ValueError while nodes are left."""
         if self._layer >= 0:
             raise ValueError("nodes are left to insert")
-        cdef Py_ssize_t nodes = self._vectors.shape[0], above = nodes - self._layers[1], node
+        cdef Py_ssize_t nodes = self._vectors.shape[0], num_upper = nodes - self._layers[1], node
         cdef uint32_t[::1] sums = (checks := np.zeros(nodes, np.uint32))
         for node in range(nodes):
             sums[node] = compute_checksum(self._graph, node)
         return (to_array(self._links0).reshape(self._layers[1], 2 * self._m),
-                to_array(self._links).reshape(above, self._m),
+                to_array(self._links).reshape(num_upper, self._m),
                 to_array(self._down), to_array(self._entry), checks)
 
     cdef void _begin_layer(self) noexcept nogil:
@@ -570,6 +575,7 @@ cdef class LayeredGraphBuilder:
 
         ``cosine`` is that of the candidate with the node to link.
         """
+        # Compared in groups of four, because most candidates fail at the first.
         cdef float[4] cosines
         cdef size_t index = 0, count, i
         set_query(&self._walk, get_vector(self._graph, candidate), self._graph.dimension)

@@ -639,6 +639,7 @@ cdef class Records:
 
 def verify_free_list(Pages pages not None):
     """Verify the list of free pages. LMDB reuses them without reading them, so a wrong entry overwrites used pages."""
+    # The meta page has the record of the list's tree after 24 bytes of other fields.
     cdef Tree tree = _make_tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
     cdef Cursor cursor = Cursor(tree, False)
     cdef bytearray listed = bytearray(pages._end // 8 + 1)

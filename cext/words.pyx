@@ -117,6 +117,7 @@ cdef class WordSet:
     cdef Py_ssize_t _longest
 
     def __cinit__(self, words) -> None:
+        """Build the hash table of the words."""
         cdef uint64_t hash
         cdef size_t slot
         cdef str word

@@ -95,8 +95,9 @@ def _add_tree_names(environment: lmdb.Environment, transaction: lmdb.Transaction
     for key, value in edges:
         child, parent = msgpack.unpackb(_verify_and_strip_checksum(value, "stated_edges", key))
         node = _verify_and_strip_checksum(transaction.get(key[:8], db=nodes), "nodes", key[:8])
-        number = struct.pack(">I", struct.unpack("<II", node)[0])
-        tree = msgpack.unpackb(_verify_and_strip_checksum(transaction.get(number, db=trees), "trees", number))
+        tree_id, _ = struct.unpack("<II", node)
+        tree_key = struct.pack(">I", tree_id)
+        tree = msgpack.unpackb(_verify_and_strip_checksum(transaction.get(tree_key, db=trees), "trees", tree_key))
         transaction.put(key, _append_checksum(msgpack.packb([child, parent, tree])), db=stated)
 
 
