@@ -26,7 +26,7 @@ from typing import BinaryIO
 from ..errors import InputError, ReaderError
 from ..readers import ReadFailure, check_format, describe_skipped, find_format, get_suffixes
 from ..readers.content_format import MAX_START_BYTES, detect_format, has_ambiguous_name, is_hidden
-from ..storage.location import DATA_FILE, WRITER_FILE
+from ..storage.location import DATA_FILE, WRITER_FILE, find_access_error
 from . import remote_files
 from .remote_files import is_address
 
@@ -383,13 +383,10 @@ def _get_location(path: Path) -> str:
 
 
 def _explain_missing(path: Path) -> str:
-    """Return why there is no file or folder at a path, and what to do."""
-    try:
-        path.stat()
-    except PermissionError as error:
+    """Return the reason why a path is not that of a file or folder, and what to do."""
+    error = None if "\0" in str(path) else find_access_error(path)  # a null character would raise ValueError
+    if isinstance(error, PermissionError):
         return f"cannot be accessed ({error.strerror}); check the permissions of its folders"
-    except (OSError, ValueError):  # a null character is a ValueError
-        pass
     return f"there is no such file or folder (from {Path.cwd()}); check the path"
 
 

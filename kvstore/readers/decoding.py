@@ -142,3 +142,8 @@ def clean_text(text: str) -> str:
         text = _CONTROL_PATTERN.sub("", text)
         text = SURROGATE_PATTERN.sub("\ufffd", text)
     return text
+
+
+def collapse_whitespace(text: str) -> str:
+    """Return a text on one line with single spaces."""
+    return " ".join(text.split())

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .decoding import collapse_whitespace
 from .markdown_blocks import MarkdownBlock, make_code_block, make_list, make_paragraph, make_table
 from .mdoc import RunningText
 from .roff import RoffInterpreter
@@ -91,11 +92,6 @@ def make_item(term: str) -> ManualItem:
 def _is_term(text: str) -> bool:
     """True if a paragraph before an indentation is a term: it is short and not a sentence."""
     return len(text) <= _MAX_TERM_CHARACTERS and (text.endswith("...") or not text.endswith((".", "!", "?", ":", ";")))
-
-
-def collapse_whitespace(text: str) -> str:
-    """Return a text on one line with single spaces."""
-    return " ".join(text.split())
 
 
 class ManualBlocks:

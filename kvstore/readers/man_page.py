@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from .decoding import decode_text, is_utf8
-from .man_blocks import MAX_LIST_DEPTH, IndentLevel, ManualBlocks, ManualItem, collapse_whitespace, make_item
+from .decoding import collapse_whitespace, decode_text, is_utf8
+from .man_blocks import MAX_LIST_DEPTH, IndentLevel, ManualBlocks, ManualItem, make_item
 from .markdown_blocks import join_blocks, make_code_block, make_heading, make_table
 from .mdoc import INLINE_MACROS, MdocInterpreter, RunningText
 from .raw_document import JSON, Origin, RawDocument, ReadOptions, SkippedPart, is_known_encoding

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from ..errors import ReaderError
+from .decoding import collapse_whitespace
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, SkippedPart
 from .scalars import parse_number
-from .xml_tree import collapse_whitespace, get_local_name, get_text, strip_namespace
+from .xml_tree import get_local_name, get_text, strip_namespace
 
 #: The maximum number of characters of data, as for JSON; larger files are not meant for human readers.
 _MAX_DATA_CHARACTERS = 1_000_000

@@ -12,6 +12,8 @@ from typing import NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from .decoding import collapse_whitespace
+
 #: The maximum nesting depth. Real documents stay below 100, and the functions that walk a tree are recursive.
 _MAX_DEPTH = 200
 #: The maximum number of characters that entities can add to a file.
@@ -140,8 +142,3 @@ def strip_namespace(name: str) -> str:
 def get_text(element: Element) -> str:
     """Return the text of an element and its descendants on one line."""
     return collapse_whitespace("".join(element.itertext()))
-
-
-def collapse_whitespace(text: str) -> str:
-    """Return the text on one line, with single spaces."""
-    return " ".join(text.split())

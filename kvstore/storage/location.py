@@ -86,13 +86,21 @@ def require_utf8_path(path: Path) -> None:
         raise InputError(f"{str(path)!r}: the path of a store must be valid UTF-8; rename it")
 
 
+def find_access_error(path: Path) -> OSError | None:
+    """Return the error with which the system refuses to look up ``path``, or None; a missing path is no error."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return error
+    return None
+
+
 def require_accessible(path: Path) -> None:
     """Raise InputError if the system refuses to look up ``path``; the path may be missing."""
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
+    error = find_access_error(path)
+    if error is not None:
         raise InputError(
             f"{path}: cannot be accessed ({error.strerror}); check the path, and the permissions of its folders"
         ) from error
