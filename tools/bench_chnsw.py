@@ -20,7 +20,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +33,7 @@ import click
 import hnswlib
 import numpy as np
 import numpy.typing as npt
+from evaluation.question_sets import read_json_lines
 
 import kvstore
 from kvstore.models.embedder import open_embedder
@@ -71,18 +72,12 @@ BATCH = 500
 )
 def main(folders: Sequence[Path], embedder: str, queries: int, store_path: Path | None) -> None:
     """Build C-HNSW and hnswlib graphs over the layers of attributed communities, and compare their searches."""
-    questions = [row["question"] for folder in folders for row in iter_rows(folder / "questions.jsonl")]
+    questions = [row["question"] for folder in folders for row in read_json_lines(folder / "questions.jsonl")]
     with tempfile.TemporaryDirectory() as scratch:
         layers, parents = load_layers(store_path or Path(scratch) / "store", folders, embedder)
         question_vectors = open_embedder(embedder).embed(questions[:queries])
         report = measure(layers, parents, np.ascontiguousarray(question_vectors), Path(scratch))
     print(json.dumps({"data": [folder.name for folder in folders], **report}))
-
-
-def iter_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of JSON lines."""
-    with path.open(encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[list[Matrix], list[npt.NDArray[Any]]]:
@@ -94,7 +89,7 @@ def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[lis
     exists = path.exists()
     with kvstore.open(path, embedder=embedder) as store:
         for folder in folders if not exists else ():
-            passages = list(iter_rows(folder / "corpus.jsonl"))
+            passages = read_json_lines(folder / "corpus.jsonl")
             for start in range(0, len(passages), BATCH):
                 with store.transaction() as transaction:
                     for passage in passages[start : start + BATCH]:
@@ -352,7 +347,7 @@ class CountingSearch:
                 for neighbor, cosine in zip(neighbors.tolist(), compute_cosine(neighbors).tolist(), strict=True):
                     if cosine > best_cosine:
                         best_cosine, node, changed = cosine, neighbor, True
-        compared += 1
+        compared += 1  # hnswlib computes the distance of this node again in the lowest level
         unexpanded, best_nodes, visited = [(-best_cosine, node)], [(best_cosine, node)], {node}
         while unexpanded:
             negative_cosine, node = heappop(unexpanded)

@@ -160,7 +160,7 @@ class Run:
         if "not_answered" in figures:
             return {}
         click.echo(
-            f"{label}: {', '.join(f'{name} {_format_value(value)}' for name, value in figures.items())}", err=True
+            f"{label}: {', '.join(f'{name} {format_figure(value)}' for name, value in figures.items())}", err=True
         )
         return figures
 
@@ -357,7 +357,7 @@ def _print_figures(title: str, figures: dict[str, Figures], labels: list[str]) -
     for name, figure_label in FIGURE_LABELS.items():
         values = [figures.get(label, {}).get(name) for label in labels]
         if any(value is not None for value in values):
-            click.echo(f"{figure_label:52}" + "".join(f"{_format_value(value):>11}" for value in values))
+            click.echo(f"{figure_label:52}" + "".join(f"{format_figure(value):>11}" for value in values))
 
 
 def _print_targets(results: list[TargetResult]) -> None:
@@ -367,12 +367,12 @@ def _print_targets(results: list[TargetResult]) -> None:
     for result in results:
         comparison = "growth" if result.size is None else f"×{result.size}"
         label = f"{result.figure}, {comparison}"
-        limit = f"{'≥' if result.is_minimum else '≤':>3}{_format_value(result.limit):>10}"
+        limit = f"{'≥' if result.is_minimum else '≤':>3}{format_figure(result.limit):>10}"
         verdict = "met" if result.is_met else "NOT MET"
-        click.echo(f"{label:52}{result.system:>11}{_format_value(result.measured):>11}{limit}  {verdict}")
+        click.echo(f"{label:52}{result.system:>11}{format_figure(result.measured):>11}{limit}  {verdict}")
 
 
-def _format_value(value: float | None) -> str:
+def format_figure(value: float | None) -> str:
     """Format a figure with about three digits; a missing one is a dash."""
     if value is None:
         return "–"

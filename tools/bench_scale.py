@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from bench_peers import format_figure
 from scale.made_documents import PART
 
 TOOLS = Path(__file__).resolve().parent
@@ -249,20 +250,13 @@ def print_table(figures: dict[str, dict[str, Any]]) -> None:
             continue
         if can_extrapolate:  # the value grows by the same factor again
             values.append(values[-1] ** 2 / values[-2] if values[-1] and values[-2] else None)
-        click.echo(f"{label:44}" + "".join(f"{_format_number(value):>20}" for value in values))
+        click.echo(f"{label:44}" + "".join(f"{format_figure(value):>20}" for value in values))
     for count in measured:
         for name, value in figures[count].items():
             if name.endswith("_not_asked"):
                 click.echo(f"{int(count):,} chunks: {name.removesuffix('_not_asked')} was not asked: {value}")
             if name == "check_found" and value:
                 click.echo(f"{int(count):,} chunks: CHECK found {len(value)} problems: {value[:3]}")
-
-
-def _format_number(value: float | None) -> str:
-    """Format a figure with about three digits; a missing one is a dash."""
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

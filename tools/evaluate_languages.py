@@ -27,6 +27,7 @@ from typing import Any
 
 import click
 from evaluate_answers import format_table
+from evaluation.question_sets import read_json_lines
 from measured_on import ROOT
 
 import kvstore
@@ -36,11 +37,6 @@ Record = Mapping[str, Any]
 
 #: The languages of the articles of the set ``mixed``.
 MIXED_LANGUAGES = ("de", "en", "es", "ru")
-
-
-def read_records(path: Path) -> list[Record]:
-    """Return the records of a file of JSON lines."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def get_half(paragraph_id: str) -> int:
@@ -54,12 +50,12 @@ def get_half(paragraph_id: str) -> int:
 def load_records(kind: str, name: str, data: Path) -> list[Record]:
     """Return the ``corpus`` or the ``questions`` of a language, or of the set ``mixed``."""
     if name != "mixed":
-        return read_records(data / f"{kind}-{name}.jsonl")
+        return read_json_lines(data / f"{kind}-{name}.jsonl")
     # Four consecutive articles are in the same language, so that each half has articles in every language.
     records = [
         record
         for index, language in enumerate(MIXED_LANGUAGES)
-        for record in read_records(data / f"{kind}-{language}.jsonl")
+        for record in read_json_lines(data / f"{kind}-{language}.jsonl")
         if get_article_index(record) // 4 % len(MIXED_LANGUAGES) == index
     ]
     return sorted(records, key=get_article_index)
@@ -157,13 +153,13 @@ def measure_pair(
 ) -> dict[str, Any]:
     """Return the hit rate of questions in one language on paragraphs in another, for a pair such as ``de:en``."""
     question_language, text_language = pair.split(":")
-    questions = read_records(data / f"questions-{question_language}.jsonl")
+    questions = read_json_lines(data / f"questions-{question_language}.jsonl")
     questions = select_evenly(
         [question for question in questions if get_half(question["gold"][0]) == chosen_half], count
     )
     path = folder / f"{text_language}-multilingual"
     settings = {"embedder": "multilingual-e5-small", **settings}
-    fill_store(path, read_records(data / f"corpus-{text_language}.jsonl"), settings)
+    fill_store(path, read_json_lines(data / f"corpus-{text_language}.jsonl"), settings)
     with kvstore.open(path) as store:
         return {"set": pair, "hit@5": compute_hit_rate(store, questions, 5)}
 

@@ -35,7 +35,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 from evaluation.manual import make_manual_sets
-from evaluation.question_sets import QuestionSet, fill_store, load, read_lines
+from evaluation.question_sets import QuestionSet, fill_store, load, read_json_lines
 
 import kvstore
 from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
@@ -215,7 +215,7 @@ def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedSt
     notes_folder, all_features = questions_file.with_suffix(""), []
     with kvstore.open(folder / notes_folder.name) as store:
         store.ingest(notes_folder, workers=0)
-        rows = read_lines(questions_file)
+        rows = read_json_lines(questions_file)
         for index, question in enumerate(sorted(rows, key=lambda question: question["answer"] is None)):
             kind = "questions" if question["answer"] else "questions on what is not there"
             labels = (notes_folder.name, kind, notes_folder.name, notes_folder.name)

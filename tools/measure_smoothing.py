@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from quantize_embedder import iter_calibration_texts
+from quantize_embedder import RecordingGraph, iter_calibration_texts
 
 from kvstore.models.e5_export import CONFIG, SMOOTHING_FILE, E5Graph, iter_smoothed_layers, read_tensors
 from kvstore.models.e5_weights import MAX_TOKENS, WIDTH, E5Weights
@@ -26,18 +26,8 @@ _NUM_TEXTS = 60
 _MIN_ACTIVATION_SHARE = 1e-3
 
 
-class _RecordingGraph(E5Graph):
-    """A graph that records which rows are the inputs of linear layers."""
-
-    def __init__(self, weights: E5Weights) -> None:
-        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer."""
-        super().__init__(weights)
-        self.inputs: dict[str, str] = {}
-
-    def _add_linear(self, rows: str, name: str) -> str:
-        """Add a linear layer, and record the name of its input rows."""
-        self.inputs[name] = rows
-        return super()._add_linear(rows, name)
+class _RecordingE5Graph(RecordingGraph, E5Graph):
+    """A graph of multilingual-e5-small that records which rows are the inputs of linear layers."""
 
 
 def measure_max_activations(weights: E5Weights) -> dict[str, Any]:
@@ -47,7 +37,7 @@ def measure_max_activations(weights: E5Weights) -> dict[str, Any]:
 
     import onnx
 
-    graph = _RecordingGraph(weights)
+    graph = _RecordingE5Graph(weights)
     graph.add_bert(CONFIG, mean=True)
     input_names = list(dict.fromkeys(graph.inputs.values()))
     with tempfile.TemporaryDirectory() as folder:

@@ -79,11 +79,14 @@ class _InputStatistics:
         return means, shifted_moments / np.outer(scales, scales)
 
 
-class _RecordingGraph(BertGraph):
-    """A graph in float32 that records which rows are the inputs of linear layers."""
+class RecordingGraph(BertGraph):
+    """A graph that records which rows are the inputs of linear layers."""
 
-    def __init__(self, weights: Tensors) -> None:
-        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer."""
+    def __init__(self, weights: Any) -> None:
+        """Create an empty graph; ``inputs`` has the name of the input rows of each linear layer.
+
+        ``weights`` are the argument of :class:`BertGraph`, or of the other class of graphs that a subclass extends.
+        """
         super().__init__(weights)
         self.inputs: dict[str, str] = {}
 
@@ -205,11 +208,11 @@ def collect_statistics(model: Path) -> dict[str, _InputStatistics]:
     import onnx
     from tokenizers import Tokenizer
 
-    graphs: list[_RecordingGraph] = []
+    graphs: list[RecordingGraph] = []
 
     def make_graph(weights: Tensors) -> BertGraph:
         """Create the recording graph, and remember it in ``graphs``."""
-        graphs.append(_RecordingGraph(weights))
+        graphs.append(RecordingGraph(weights))
         return graphs[0]
 
     with tempfile.TemporaryDirectory() as scratch:

@@ -25,7 +25,7 @@ import click
 import kvstore
 from kvstore.evaluation import Question, contains_words
 
-from .question_sets import fill_store, load, read_lines
+from .question_sets import fill_store, load, read_json_lines
 
 NOTES = Path(__file__).resolve().parents[1] / "note_folders"
 FOREIGN_NOTES = NOTES.with_name("language_folders")
@@ -123,7 +123,7 @@ def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
                 "near" if row["answer"] is None else "answerable",
                 lambda text, gold=row["answer"]: gold is not None and gold.lower() in text.lower(),  # type: ignore[misc]
             )
-            for row in read_lines(path)
+            for row in read_json_lines(path)
         ]
         yield AnswerSet(f"{name}:{path.stem}", _make_folder_ingest(path.with_suffix("")), questions)
 
@@ -133,7 +133,7 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
     for path in sorted((data / "folders").glob(f"{part or '*'}-questions.jsonl")):
         name = path.name.removesuffix("-questions.jsonl")
         questions = []
-        for row in read_lines(path):
+        for row in read_json_lines(path):
             patterns = [re.compile(pattern, re.IGNORECASE) for pattern in row.get("patterns", ())]
             questions.append(
                 Question(

@@ -27,7 +27,7 @@ from kvstore.registry import INDEXES
 from kvstore.retrieval.overview import is_overview_question
 from kvstore.text.words import FUNCTION_WORDS, count_text_tokens
 
-from .question_sets import read_lines
+from .question_sets import read_json_lines
 
 #: The numbers of words at the beginning of a result that are measured.
 WORD_LIMITS = (400, 1500)
@@ -55,7 +55,7 @@ def load_overview_questions(folder: Path) -> list[OverviewQuestion]:
     """Return the questions of a folder that ask for an overview of one document."""
     questions = [
         OverviewQuestion(row["question"], row["gold"][0], row.get("answers") or [row["answer"]])
-        for row in read_lines(folder / "questions.jsonl")
+        for row in read_json_lines(folder / "questions.jsonl")
         if len(row["gold"]) == 1 and (row.get("answers") or row.get("answer")) and is_overview_question(row["question"])
     ]
     if not questions:

@@ -17,7 +17,7 @@ import kvstore
 from kvstore.text.normalize import fold, to_entity_key
 
 from .manual import unpack
-from .question_sets import read_lines
+from .question_sets import read_json_lines
 
 
 def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callable[[str], None]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def evaluate_index(store: kvstore.Store, index: Path, scratch: Path, log: Callab
         assert document is not None
         texts.setdefault(Path(key).name, b"")
         texts[Path(key).name] += fold(f"{document.title or ''}\n\n{document.text}").data
-    entries = read_lines(index)
+    entries = read_json_lines(index)
     num_answerable = num_hits = num_hits_at_5 = 0
     for entry in entries:
         gold_pages = {reference["page"] for reference in entry["gold"]}

@@ -53,7 +53,7 @@ class QuestionSet:
     details: bool = False
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
@@ -70,9 +70,9 @@ def load(path: str, limit: int | None = None) -> QuestionSet:
         limit = int(count)
     if not (folder / "corpus.jsonl").is_file() or not (folder / "questions.jsonl").is_file():
         raise click.UsageError(f"{folder} has no corpus.jsonl and questions.jsonl")
-    passages = read_lines(folder / "corpus.jsonl")[:limit]
+    passages = read_json_lines(folder / "corpus.jsonl")[:limit]
     passage_ids = {passage["id"] for passage in passages}
-    rows = [row for row in read_lines(folder / "questions.jsonl") if passage_ids.issuperset(row["gold"])]
+    rows = [row for row in read_json_lines(folder / "questions.jsonl") if passage_ids.issuperset(row["gold"])]
     has_spans = any(row.get("spans") and row.get("kind") != GENERAL for row in rows)
     questions = [
         Question(
