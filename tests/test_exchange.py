@@ -223,7 +223,7 @@ BAD = [
     ([HEADER, {"edge": "Tug", "parent": "tug", "tree": "t"}], "line 2: 'Tug' cannot be its own parent"),
     ([HEADER, {"edge": "\ud800", "parent": "tug", "tree": "t"}], "line 2: .*surrogate"),
     ([HEADER, {"edge": "Tug", "parent": "Ship"}], "line 2: the field 'tree' is missing, unknown or of a wrong type"),
-    ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: the kind of an alias is"),
+    ([HEADER, {"alias": "a", "entity": "b", "kind": "c"}], "line 2: the kind of an alias must be"),
     (
         [HEADER, {"alias": "a", "entity": "b", "kind": "alias"}, {"alias": "b", "entity": "A", "kind": "merge"}],
         "line 3: 'A' is already an alias of 'b'",

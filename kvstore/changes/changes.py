@@ -11,7 +11,7 @@ the transaction to be aborted.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -148,22 +148,17 @@ class Changes:
         names = NameChanges(self._entities, self.filter)
 
         # Remove what is deleted or replaced.
-        replaced_keys = () if only_adds_documents else pending.documents
-        removed_records = (record for key in replaced_keys if (record := self.documents.find_by_key(key)) is not None)
-        for records in iter_batches(removed_records, _MAX_REMOVED_DOCUMENTS):
-            self._remove_documents(records, context, names)
+        if not only_adds_documents:
+            removed_records = (
+                record for key in pending.documents if (record := self.documents.find_by_key(key)) is not None
+            )
+            for records in iter_batches(removed_records, _MAX_REMOVED_DOCUMENTS):
+                self._remove_documents(records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
 
         # Count names, remove those without an introduction, and link new ones to the older chunks.
-        for fact, key, value in stated_facts:
-            self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
-            for form, kind in () if value is None else fact.list_introductions(value):
-                names.introduce(to_entity_key(form), form, kind)
-                self.counters.introductions += 1
-        for new_document in documents:
-            for introduction in new_document.extracted.introductions:
-                names.introduce(introduction.key, introduction.form, introduction.kind)
+        self._change_introductions(documents, stated_facts, context, names)
         ids = self._write_names(names, linker)
 
         # Write and link what is new.
@@ -180,6 +175,23 @@ class Changes:
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
         self._flush_batch(linker, more_follow=more_follow)
+
+    def _change_introductions(
+        self,
+        documents: Iterable[PendingDocument],
+        stated_facts: Iterable[tuple[StatedFact[Any, Any], Any, Any]],
+        context: _LinkingContext,
+        names: NameChanges,
+    ) -> None:
+        """Withdraw the earlier values of stated facts, and add the names of new facts and documents to ``names``."""
+        for fact, key, value in stated_facts:
+            self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
+            for form, kind in () if value is None else fact.list_introductions(value):
+                names.introduce(to_entity_key(form), form, kind)
+                self.counters.introductions += 1
+        for new_document in documents:
+            for introduction in new_document.extracted.introductions:
+                names.introduce(introduction.key, introduction.form, introduction.kind)
 
     def _add_document(
         self, new_document: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
@@ -211,7 +223,7 @@ class Changes:
 
     @property
     def can_defer_linking(self) -> bool:
-        """True if linking of new documents can be deferred until all have arrived."""
+        """True if no document of the store is linked yet, so linking of new ones can wait until all have arrived."""
         return self._unlinked is not None or not self.counters.documents
 
     def _make_linker(self) -> Linker:

@@ -33,7 +33,7 @@ from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK_SIZE, EntityRecord
 from ..structures.names.mention_recognition import collect_mention_addresses, find_mentions, iter_headed_abstracts
-from ..structures.names.mentions import Occurrence
+from ..structures.names.mentions import HeadingOccurrence, Occurrence
 from ..structures.postings import encode_term
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
@@ -199,10 +199,8 @@ class _Checker:
         occurrences_by_chunk = dict(zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True))
         end = 0
         for ordinal, (chunk, chunk_record) in enumerate(zip(chunks, state.chunks.get_many(chunks), strict=True)):
-            if (chunk_record.document, chunk_record.ordinal) != (
-                record.id,
-                ordinal,
-            ) or not end <= chunk_record.start < chunk_record.end:
+            is_own_chunk = (chunk_record.document, chunk_record.ordinal) == (record.id, ordinal)
+            if not is_own_chunk or not end <= chunk_record.start < chunk_record.end:
                 yield f"document {record.key!r}: chunk {chunk} has a wrong document, ordinal or range"
             end = chunk_record.end
             chunk_text = text[chunk_record.start : chunk_record.end].decode()
@@ -218,13 +216,7 @@ class _Checker:
         if end > record.size:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         heading_occurrences = state.mentions.get_heading_occurrences(record.id)
-        expected_mentions = {
-            headed_abstract.make_occurrence(mention.entity, mention.key)
-            for headed_abstract in iter_headed_abstracts(record, outline)
-            for mention in find_mentions(state.filter, fold(headed_abstract.text), state.settings.name_words)
-        }
-        if expected_mentions != set(heading_occurrences) or len(expected_mentions) != len(heading_occurrences):
-            yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
+        yield from self._check_headings(record, outline, heading_occurrences)
         for entity, targets in collect_mention_addresses(occurrences_by_chunk, heading_occurrences).items():
             for address in addresses.list_best_addresses(targets):
                 self._address_sums.add(entity, (address,))
@@ -233,6 +225,20 @@ class _Checker:
             self._count_introduction(*introduction)
         self._totals.update(documents=1, chunks=record.chunk_count, text_bytes=record.size)
         self._totals["abstracts"] += len(record.groups) + len(record.uppers)
+
+    def _check_headings(
+        self, record: DocumentRecord, outline: list[Section], occurrences: list[HeadingOccurrence]
+    ) -> Iterator[str]:
+        """Check the stored ``occurrences`` of names in the title and headings of a document against their texts."""
+        expected = {
+            headed_abstract.make_occurrence(mention.entity, mention.key)
+            for headed_abstract in iter_headed_abstracts(record, outline)
+            for mention in find_mentions(
+                self._state.filter, fold(headed_abstract.text), self._state.settings.name_words
+            )
+        }
+        if expected != set(occurrences) or len(expected) != len(occurrences):
+            yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
 
     def _count_introduction(self, entity: int, slot: int) -> None:
         """Count a statement that makes a name known, for the later checks of the entities and of the counters.

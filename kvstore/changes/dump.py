@@ -6,24 +6,48 @@ Two stores with the same documents, edges, aliases and settings have equal dumps
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..registry import list_generation_kinds, list_structures
 from ..registry.derivation import list_maintained_derivations
+from ..structures.documents.documents import DocumentRecord
 from ..structures.indexes.generations import dump_generation
 from ..structures.logical import LogicalNames
 from ..structures.state import State
 from .facts import list_stated_fact_kinds
 
 DumpRows = list[tuple[Any, ...]]
+DumpTables = dict[str, DumpRows]
 
 
-def dump(state: State) -> dict[str, DumpRows]:
+def dump(state: State) -> DumpTables:
     """Return the content of the store as sorted rows, by name of the table; names and ordinals replace ids."""
     documents = {record.id: record for record in state.documents.scan()}
     logical = LogicalNames(state, documents)
-    filter_keys = dict(state.filter.iter_entries())
-    tables: dict[str, DumpRows] = {
+    tables = {
+        **_dump_documents(state, documents, logical),
+        **_dump_names(state, documents, logical),
+        **_dump_forest(state, logical),
+    }
+    for fact in list_stated_fact_kinds():
+        tables[fact.tables[0]] = [(key, *fact.to_line(key, value).values()) for key, value in fact.scan(state)]
+    for structure in list_structures():
+        rows_by_table = structure.dump(state.get_part(structure), logical)
+        tables.update((name, list(rows)) for name, rows in rows_by_table.items())
+    for stored_derivation in list_maintained_derivations(state.lmdb):
+        parts = state.get_derived_parts(stored_derivation.derivation).scan()
+        tables[f"{stored_derivation.name}_parts"] = [
+            (logical.name_document(document), derived_part.part) for document, derived_part in parts
+        ]
+    for kind in list_generation_kinds():
+        tables.update((name, list(rows)) for name, rows in dump_generation(state, kind, logical).items())
+    return {name: sorted(rows, key=repr) for name, rows in tables.items()}
+
+
+def _dump_documents(state: State, documents: Mapping[int, DocumentRecord], logical: LogicalNames) -> DumpTables:
+    """Return the rows of documents (by id), their texts, outlines, chunks and abstracts, by name of the table."""
+    return {
         "documents": [
             (
                 record.key,
@@ -72,6 +96,13 @@ def dump(state: State) -> dict[str, DumpRows]:
             )
             for abstract, node in state.abstracts.scan()
         ],
+    }
+
+
+def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: LogicalNames) -> DumpTables:
+    """Return the rows of names, their introductions, mentions and addresses, and of postings, by name of the table."""
+    filter_keys = [key for key, _ in state.filter.iter_entries()]
+    return {
         "entities": [
             (
                 entity.key,
@@ -108,6 +139,12 @@ def dump(state: State) -> dict[str, DumpRows]:
             for term, block in state.postings.scan()
             for chunk, frequency, length in zip(*(column.tolist() for column in block), strict=True)
         ],
+    }
+
+
+def _dump_forest(state: State, logical: LogicalNames) -> DumpTables:
+    """Return the rows of edges, the statements of edges, aliases, nodes and trees, by name of the table."""
+    return {
         "edges": [
             (logical.name_node(child), logical.name_node(parent), state.forest.get_verdict(child, parent))
             for child, parent in state.forest.iter_edges()
@@ -126,16 +163,3 @@ def dump(state: State) -> dict[str, DumpRows]:
         "nodes": [(logical.name_node(node),) for node, _ in state.forest.iter_nodes()],
         "trees": [(name,) for _, name in state.forest.iter_trees()],
     }
-    for fact in list_stated_fact_kinds():
-        tables[fact.tables[0]] = [(key, *fact.to_line(key, value).values()) for key, value in fact.scan(state)]
-    for structure in list_structures():
-        rows_by_table = structure.dump(state.get_part(structure), logical)
-        tables.update((name, list(rows)) for name, rows in rows_by_table.items())
-    for stored_derivation in list_maintained_derivations(state.lmdb):
-        parts = state.get_derived_parts(stored_derivation.derivation).scan()
-        tables[f"{stored_derivation.name}_parts"] = [
-            (logical.name_document(document), derived_part.part) for document, derived_part in parts
-        ]
-    for kind in list_generation_kinds():
-        tables.update((name, list(rows)) for name, rows in dump_generation(state, kind, logical).items())
-    return {name: sorted(rows, key=repr) for name, rows in tables.items()}

@@ -290,7 +290,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         """Return an alias or a merge with cleaned names. Raises InputError for an invalid name or kind."""
         alias = Alias(clean_name(name), clean_name(entity), kind)
         if kind not in (ALIAS, MERGE):
-            raise InputError(f"the kind of an alias is {ALIAS!r} or {MERGE!r}, not {kind!r}")
+            raise InputError(f"the kind of an alias must be {ALIAS!r} or {MERGE!r}, not {kind!r}")
         return alias
 
     def scan(self, state: State) -> Iterator[tuple[str, Alias]]:

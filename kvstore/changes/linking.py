@@ -322,7 +322,7 @@ class Linker:
         abstract_ids = list(dict.fromkeys(addresses.split_address(address)[1] for address in all_addresses))
         abstracts = self._state.abstracts.get_many(abstract_ids)
         self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed)
-        self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)
+        self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)  # only leaves
 
     def _unlink_from_headings(self, documents: Sequence[int], removed: Mapping[int, str]) -> None:
         """Remove the mentions of ``removed`` entities in the headings of documents."""

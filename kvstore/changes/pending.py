@@ -236,20 +236,12 @@ def embed_documents(
         derived_documents, missing_texts = [], []
         for document in documents:
             document_facts = facts_by_key.get(document.extracted.key, {})
-            extracted = derive_parts(document.extracted, settings, derivations, document_facts)
-            parts, previous_parts = extracted.parts, document.extracted.parts
-            reusable_vectors = {
-                name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
-            }
-            if has_context(document_facts, settings) and not document.own_vectors:
-                # The chunks were embedded without the facts stated about the document.
-                reusable_vectors.pop(CHUNK_VECTORS.name, None)
-            updated = document
-            if extracted is not document.extracted or len(reusable_vectors) < len(document.vectors):
-                updated = replace(document, content=extracted, vectors=reusable_vectors)
-            derived_documents.append(updated)
+            derived_document = _derive_parts(document, settings, derivations, document_facts)
+            derived_documents.append(derived_document)
             missing_texts.append(
-                list_missing_texts(updated.extracted, updated.vectors, settings, derivations, document_facts)
+                list_missing_texts(
+                    derived_document.extracted, derived_document.vectors, settings, derivations, document_facts
+                )
             )
         if not any(missing_texts):
             return derived_documents
@@ -265,6 +257,26 @@ def embed_documents(
         replace(document, vectors={**document.vectors, **new_vectors})
         for document, new_vectors in zip(derived_documents, vectors, strict=True)
     ]
+
+
+def _derive_parts(
+    document: PendingDocument,
+    settings: FixedSettings,
+    derivations: Sequence[StoredDerivation],
+    document_facts: Mapping[str, Any],
+) -> PendingDocument:
+    """Return a document with its derived parts, without the vectors that its facts or changed parts make invalid."""
+    extracted = derive_parts(document.extracted, settings, derivations, document_facts)
+    parts, previous_parts = extracted.parts, document.extracted.parts
+    valid_vectors = {
+        name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
+    }
+    if has_context(document_facts, settings) and not document.own_vectors:
+        # The chunks were embedded without the facts stated about the document.
+        valid_vectors.pop(CHUNK_VECTORS.name, None)
+    if extracted is document.extracted and len(valid_vectors) == len(document.vectors):
+        return document
+    return replace(document, content=extracted, vectors=valid_vectors)
 
 
 def complete_pending(
@@ -298,7 +310,9 @@ def complete_pending(
         pending.new_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new_documents
     ):
         pending.documents[document.extracted.key] = document
-    changed_facts = {key: facts for key, facts in facts_by_key.items() if key not in pending.documents}
+    changed_facts = {
+        key: document_facts for key, document_facts in facts_by_key.items() if key not in pending.documents
+    }
     pending.parts = _derive_changed_parts(state, derivations, changed_facts, embed, find_vectors)
 
 
@@ -314,7 +328,7 @@ def _derive_changed_parts(
     ``changed_facts`` are the new values by document key and kind of fact, None for a deleted fact. ``find_vectors`` is
     that of :func:`complete_pending`.
     """
-    part_labels: list[tuple[str, str, Any]] = []
+    labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
     missing_texts: list[dict[str, Sequence[str]]] = []
     known_vectors: dict[tuple[str, str], Matrix] = {}
     for key, document_facts in changed_facts.items():
@@ -334,11 +348,11 @@ def _derive_changed_parts(
             texts = stored_derivation.list_texts(part, document_text, state.settings)
             known_vectors.update(read_derived_vectors(state, record, set(texts)))
             known_vectors.update(find_vectors(key, set(texts)) if find_vectors else {})
-            part_labels.append((key, stored_derivation.label, part))
+            labeled_parts.append((key, stored_derivation.label, part))
             missing_texts.append({stored_derivation.label: texts})
     parts: dict[str, dict[str, tuple[Any, Matrix]]] = {}
     vectors_by_part = collect_vectors(missing_texts, embed, known_vectors)
-    for (key, label, part), vectors in zip(part_labels, vectors_by_part, strict=True):
+    for (key, label, part), vectors in zip(labeled_parts, vectors_by_part, strict=True):
         parts.setdefault(key, {})[label] = (part, vectors[label])
     return parts
 

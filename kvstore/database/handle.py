@@ -341,7 +341,7 @@ class _OneShotMethod:
     """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
-        """Store the two functions; see the class."""
+        """Store the function that returns the method, and the function that a call runs."""
         self._get_method = get_method
         self._run = run
 

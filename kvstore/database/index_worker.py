@@ -216,9 +216,10 @@ class IndexManager:
         record = self._file_builder.find_needed_record(kind)
         if record is None:
             return False
-        next_chunk, self._next_due_chunk[kind.name] = self._file_builder.compute_next_due_chunk(kind, record)
-        is_due = self._next_due_chunk[kind.name] <= next_chunk
-        return is_due and self._file_builder.refresh(kind, is_cancelled=self._is_cancelled)
+        # It is due once the next new chunk has at least the id ``due_chunk``.
+        next_chunk, due_chunk = self._file_builder.compute_next_due_chunk(kind, record)
+        self._next_due_chunk[kind.name] = due_chunk
+        return due_chunk <= next_chunk and self._file_builder.refresh(kind, is_cancelled=self._is_cancelled)
 
     def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         """Log a failed extension, and record it for the status of the index. Return False: nothing was extended."""

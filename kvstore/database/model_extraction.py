@@ -224,8 +224,7 @@ class ModelExtraction:
         num_done = 0
         while pending:
             if progress is not None:
-                num_requests = num_done + len(pending)
-                progress(ExtractionProgress(self._fact.kind, num_done, num_requests, structured_model.sent_tokens))
+                progress(self._make_progress(num_done, num_done + len(pending), structured_model))
             request = pending.take()
             num_done += 1
             sources = self._read_sources(request)
@@ -248,18 +247,14 @@ class ModelExtraction:
             except ModelError as error:
                 raise _add_progress(error, num_passages) from None
             passages_by_document = self._group_by_document(answers, plan.document_keys, model.name)
-            try:
-                self._store_passages(passages_by_document, begin)
-            except KeyboardInterrupt:
-                self._store_passages(passages_by_document, begin)  # the answer is already paid for
-                raise
+            self._store_answer(passages_by_document, begin)
             pending.record_answer(request, answers)
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             # An answer is stored in every document with its passage; all but one of these texts are copies.
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
             num_requests = num_done + len(pending)
-            progress(ExtractionProgress(self._fact.kind, num_requests, num_requests, structured_model.sent_tokens))
+            progress(self._make_progress(num_requests, num_requests, structured_model))
         # All passages that had no text before, minus those that have one now.
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
@@ -271,6 +266,20 @@ class ModelExtraction:
             left=num_left,
             failures=failures,
         )
+
+    def _make_progress(self, num_done: int, num_requests: int, model: StructuredModel) -> ExtractionProgress:
+        """Return the progress after ``num_done`` of all requests to ``model``."""
+        return ExtractionProgress(self._fact.kind, num_done, num_requests, model.sent_tokens)
+
+    def _store_answer(
+        self, passages_by_document: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]
+    ) -> None:
+        """Store the texts of one answer, even if the user interrupts that, because the answer is already paid for."""
+        try:
+            self._store_passages(passages_by_document, begin)
+        except KeyboardInterrupt:
+            self._store_passages(passages_by_document, begin)
+            raise
 
     def _group_by_document(
         self, texts: Mapping[bytes, tuple[str, ...]], document_keys: Mapping[bytes, Sequence[str]], model: str
@@ -335,21 +344,21 @@ class ModelExtraction:
         num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
         num_left = sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
-            self._fact.kind,
-            num_documents,
-            len(selected) + num_to_copy,
-            len(groups),
-            self._estimate_cost(selected, overhead),
-            sum(passage.is_written for passage in passages),
-            num_copied,
-            num_left,
-            token_budget,
+            kind=self._fact.kind,
+            documents=num_documents,
+            passages=len(selected) + num_to_copy,
+            calls=len(groups),
+            tokens=self._estimate_cost(selected, overhead),
+            written=sum(passage.is_written for passage in passages),
+            copied=num_copied,
+            left=num_left,
+            room=token_budget,
         )
         return _Plan(
-            [{passage.digest: passage.document_keys[0] for passage in group} for group in groups],
-            forecast,
-            {passage.digest: passage.document_keys for passage in unwritten_passages},
-            copies,
+            requests=[{passage.digest: passage.document_keys[0] for passage in group} for group in groups],
+            forecast=forecast,
+            document_keys={passage.digest: passage.document_keys for passage in unwritten_passages},
+            copied_passages=copies,
         )
 
     def _measure_overhead(self) -> tuple[int, int]:

@@ -75,10 +75,7 @@ def prepare_query(
     own_options, fill, reranker_option = split_options(options)
     if reranker is not None and reranker_option not in (None, reranker):
         raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
-    if (missing_index := _find_missing_index(state, strategy)) is not None:
-        raise InputError(
-            f"strategy {strategy.name} needs the index {missing_index}; create it with: CREATE INDEX {missing_index};"
-        )
+    _require_index(state, strategy)
     top = session_settings.top if top is None else top
     depth = session_settings.depth if depth is None else depth
     accepts_vector = allow_empty and strategy.name != "lexical"
@@ -88,8 +85,6 @@ def prepare_query(
     check_integer("depth", depth, *RANGES["depth"])
     if within is not None:
         check_integer("within", within, 1)
-    from ..retrieval.respelling import respell_question
-
     query = Query(
         question,
         state,
@@ -111,13 +106,21 @@ def prepare_query(
             allowed, step.detail = filter_documents(state, where, parameters)
             step.count = len(allowed)
         query.restrict_to(allowed)
+    _respell_question(query)
+    return strategy, query
+
+
+def _respell_question(query: Query) -> None:
+    """Replace the words of a query's question that no document has by similar ones, if any, and trace that."""
+    from ..retrieval.respelling import respell_question
+
+    question = query.question
     query.question, respellings = respell_question(question, query.state)
     if respellings:
         query.original_question = question
         with query.trace.step("respell question") as step:
             changes = (f"{word} → {respelling}" for word, respelling in respellings)
             step.detail, step.count = f"no document has {', '.join(changes)}", len(respellings)
-    return strategy, query
 
 
 def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.ArrayLike | None) -> Strategy:
@@ -163,6 +166,15 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     hint = f"the question asks for an overview; USING {' or '.join(overview_names)} returns one"
     evidence.steps.append(Step("hint", hint, None, None))
     return replace(evidence, hint=hint)
+
+
+def _require_index(state: State, strategy: Strategy) -> None:
+    """Raise InputError if the store lacks an index that a strategy needs."""
+    index_name = _find_missing_index(state, strategy)
+    if index_name is not None:
+        raise InputError(
+            f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
+        )
 
 
 def _find_missing_index(state: State, strategy: Strategy) -> str | None:

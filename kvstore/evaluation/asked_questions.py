@@ -148,7 +148,8 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 
     Near misses and foreign questions, which the store does not answer, should be refused. ``right`` is the fraction of
     answers that are right, and ``right_all`` the fraction of answerable questions with a right answer; ``first`` and
-    ``first_all`` count only the first sentence of an answer. A metric without questions to compute it from is omitted.
+    ``first_all`` count only the first sentence of an answer. ``auc`` and ``ece`` are the area under the ROC curve and
+    the calibration error of the confidence. A metric without questions to compute it from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near_misses = [outcome for outcome in outcomes if outcome.question.kind == "near"]
@@ -166,16 +167,7 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     metrics["first_all"] = compute_mean([outcome.answered and outcome.is_first_right for outcome in answerable])
     metrics["right_all"] = compute_mean([outcome.answered and outcome.is_right for outcome in answerable])
     metrics["words"] = compute_mean([len(outcome.text.split()) for outcome in answered])
-    if near_misses:
-        metrics["near_refused"] = compute_mean([not outcome.answered for outcome in near_misses])
-    if near_misses and answerable:
-        metrics["auc"] = compute_auc([*answerable, *near_misses])
-        metrics["auc_plain"] = compute_auc(
-            [outcome for outcome in (*answerable, *near_misses) if not outcome.question.is_negated]
-        )
-        # The confidence that 90 % of the answerable questions reach.
-        threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
-        metrics["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near_misses])
+    metrics |= _compute_near_miss_metrics(answerable, near_misses)
     if foreign:
         metrics["foreign_refused"] = compute_mean([not outcome.answered for outcome in foreign])
     answered_any = [outcome for outcome in outcomes if outcome.answered]
@@ -185,6 +177,27 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     metrics["ece_by_chance"] = simulate_calibration_error([outcome.confidence for outcome in answered_any])
     metrics["cpu_ms"] = round(statistics.mean(outcome.cpu_ms for outcome in outcomes))
     return {name: value for name, value in metrics.items() if value is not None}
+
+
+def _compute_near_miss_metrics(
+    answerable: Sequence[AskedQuestion], near_misses: Sequence[AskedQuestion]
+) -> dict[str, Any]:
+    """Return how well refusal and confidence distinguish near misses from answerable questions; empty without both.
+
+    ``auc_plain`` is the AUC of the questions without a negation. ``near_refused_at_90`` is the fraction of near misses
+    below the confidence that 90 % of the answerable questions reach.
+    """
+    metrics: dict[str, Any] = {}
+    if near_misses:
+        metrics["near_refused"] = compute_mean([not outcome.answered for outcome in near_misses])
+    if near_misses and answerable:
+        metrics["auc"] = compute_auc([*answerable, *near_misses])
+        metrics["auc_plain"] = compute_auc(
+            [outcome for outcome in (*answerable, *near_misses) if not outcome.question.is_negated]
+        )
+        threshold = float(np.quantile([outcome.confidence for outcome in answerable], 0.1))
+        metrics["near_refused_at_90"] = compute_mean([outcome.confidence < threshold for outcome in near_misses])
+    return metrics
 
 
 def compute_auc(outcomes: Sequence[AskedQuestion]) -> float | None:

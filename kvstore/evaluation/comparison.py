@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,14 +163,30 @@ def evaluate_store(
         f"{value}": _apply_threshold(current_outcomes, value) for value in sorted({*_THRESHOLDS, threshold})
     }
     outcomes_by_size = _ask_other_chunk_sizes(store, questions, model, progress) if compare_chunk_sizes else {}
+    return _build_report(
+        store,
+        questions,
+        [
+            ("strategy", strategy, outcomes_by_strategy),
+            ("reranker", reranker, outcomes_by_reranker),
+            ("least_confidence", f"{threshold}", outcomes_by_threshold),
+            ("chunk_tokens", f"{store.settings.chunk_tokens}", outcomes_by_size),
+        ],
+    )
+
+
+def _build_report(
+    store: Store,
+    questions: Sequence[Question],
+    comparisons: Iterable[tuple[str, str, Mapping[str, Sequence[AskedQuestion]]]],
+) -> EvaluationReport:
+    """Return the report on a store, with a row for each value of each setting, and advice on the settings.
+
+    Each of ``comparisons`` is a setting, its current value, and the outcomes of the questions by value.
+    """
     rows: list[ReportRow] = []
     advice: list[Advice] = []
-    for compared, current, outcomes_by_name in (
-        ("strategy", strategy, outcomes_by_strategy),
-        ("reranker", reranker, outcomes_by_reranker),
-        ("least_confidence", f"{threshold}", outcomes_by_threshold),
-        ("chunk_tokens", f"{store.settings.chunk_tokens}", outcomes_by_size),
-    ):
+    for compared, current, outcomes_by_name in comparisons:
         rows += [
             _to_row(compared, name, outcomes, is_current=name == current) for name, outcomes in outcomes_by_name.items()
         ]
@@ -273,11 +289,13 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
     ``compared`` is the setting, and ``scores`` maps each of its values to a score for each question. Returns None if
     the current value is the best, or if there are no other questions.
     """
-    chosen_on, measured_on = slice(0, None, 2), slice(1, None, 2)
-    best_name = max(scores, key=lambda name: (math.fsum(scores[name][chosen_on]), name == current), default=current)
+    even_positions, odd_positions = slice(0, None, 2), slice(1, None, 2)
+    best_name = max(
+        scores, key=lambda name: (math.fsum(scores[name][even_positions]), name == current), default=current
+    )
     if best_name == current:
         return None
-    gains = np.array(scores[best_name][measured_on]) - np.array(scores[current][measured_on])
+    gains = np.array(scores[best_name][odd_positions]) - np.array(scores[current][odd_positions])
     if not len(gains):
         return None
     low, high = compute_interval(gains)

@@ -146,7 +146,7 @@ def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugi
     """Return the entry points of each kind by name, and the packages and groups that cannot be used."""
     from importlib.metadata import distributions
 
-    kinds = {group: kind for kind, group in GROUPS.items()}
+    kind_by_group = {group: kind for kind, group in GROUPS.items()}
     entry_points_by_kind: dict[str, dict[str, list[EntryPoint]]] = {kind: {} for kind in GROUPS}
     problem_plugins: list[Plugin] = []
     seen_packages: set[str] = set()
@@ -166,10 +166,10 @@ def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugi
             )
             continue
         for point in points:
-            if point.group in kinds:
-                entry_points_by_kind[kinds[point.group]].setdefault(point.name, []).append(point)
+            if point.group in kind_by_group:
+                entry_points_by_kind[kind_by_group[point.group]].setdefault(point.name, []).append(point)
             elif point.group.startswith(_GROUP_PREFIX):
-                problem = f"kvstore has no such entry points; there are {', '.join(kinds)}"
+                problem = f"kvstore has no such entry points; there are {', '.join(kind_by_group)}"
                 problem_plugins.append(Plugin("package", point.group, package, version, problem))
     ordered = {kind: dict(sorted(points.items())) for kind, points in entry_points_by_kind.items()}
     for points_by_name in ordered.values():

@@ -90,14 +90,14 @@ def _format(self: Any) -> str:
 
 
 def _is_equal(self: Any, other: Any) -> Any:
-    """True if both are of the same class, with equal fields."""
+    """True if both are of the same class, with equal fields; NotImplemented if their classes differ."""
     if other.__class__ is not self.__class__:
         return NotImplemented
     return self._get_compared(self) == self._get_compared(other)
 
 
 def _compute_hash(self: Any) -> int:
-    """Return the hash of the fields."""
+    """Return the hash of the fields that are compared."""
     return hash(self._get_compared(self))
 
 

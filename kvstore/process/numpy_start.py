@@ -28,7 +28,10 @@ class _NumpyFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of numpy, whose loader sets the variable; None for every other module."""
+        """Return the specification of numpy, whose loader sets the variable ``_VARIABLE`` of OpenBLAS.
+
+        Returns None for every other module.
+        """
         if fullname != "numpy":
             return None
         if self in sys.meta_path:
