@@ -273,11 +273,9 @@ def test_export_keeps_them(tea: kvstore.Store, make_store: Callable[..., kvstore
     assert other.import_(tmp_path / "all.jsonl").triples == 1
     assert other.triples("tea") == tea.triples("tea")
     assert other.import_(tmp_path / "all.jsonl").unchanged == 3
-    lone = write_lines(
-        tmp_path / "lone.jsonl",
-        *(tmp_path / "all.jsonl").read_text().splitlines()[:1],
-        {"triples": "no", "names": [], "rows": []},
-    )
+    header = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
+    del header["lines"]  # the file has other lines than those of the export
+    lone = write_lines(tmp_path / "lone.jsonl", header, {"triples": "no", "names": [], "rows": []})
     with pytest.raises(errors.InputError, match="line 2: there is no document 'no'"):
         other.import_(lone)
 
