@@ -109,10 +109,25 @@ def read_tar(
 ) -> Iterator[EnclosedFile | SkippedPart | ReadFailure]:
     """Yield the files of the archive in the order of their paths, then a failure if the archive is damaged."""
     members: list[_Member] = []
+    damage = _scan_tar(stream, origin.name, members)
+    if damage and not members:
+        raise ReaderError(f"{origin.name}: is damaged or not a tar archive ({damage}); pack it again")
+    yield from _iter_files(origin, members)
+    if damage:
+        last_path = members[-1].path
+        yield ReadFailure(
+            origin.name, f"is damaged after {last_path!r} ({damage}), and the rest was not read; pack it again"
+        )
+
+
+def _scan_tar(stream: BinaryIO, name: str, members: list[_Member]) -> str:
+    """Append the files of a tar archive to ``members``; return a description of its damage, or an empty string.
+
+    Raises ReaderError if the archive exceeds a limit. ``name`` is the file in messages.
+    """
     num_unpacked_bytes = 0
-    damage = ""
     try:
-        archive = tarfile.TarFile.taropen(origin.name, fileobj=stream)  # noqa: SIM115 -- the caller closes the stream
+        archive = tarfile.TarFile.taropen(name, fileobj=stream)  # noqa: SIM115 -- the caller closes the stream
         while (header := archive.next()) is not None:
             if header.size < 0:
                 raise tarfile.ReadError("a negative size")
@@ -124,24 +139,17 @@ def read_tar(
             num_unpacked_bytes += 0 if reason else header.size
             if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(members) > MAX_PARTS:
                 raise ReaderError(
-                    f"{origin.name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_PARTS:,} parts, the "
+                    f"{name}: unpacks to more than {MAX_UNPACKED_BYTES:,} bytes or {MAX_PARTS:,} parts, the "
                     "limit of an archive; split it"
                 )
         stream.seek(archive.offset)
         if stream.read(tarfile.BLOCKSIZE).strip(b"\0"):  # tarfile stops silently at an invalid header
-            damage = "no valid header at this position"
+            return "no valid header at this position"
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # invalid headers raise more exceptions than those of tarfile
-        damage = str(error)
-    if damage and not members:
-        raise ReaderError(f"{origin.name}: is damaged or not a tar archive ({damage}); pack it again")
-    yield from _iter_files(origin, members)
-    if damage:
-        last_path = members[-1].path
-        yield ReadFailure(
-            origin.name, f"is damaged after {last_path!r} ({damage}), and the rest was not read; pack it again"
-        )
+        return str(error)
+    return ""
 
 
 def _read_member(archive: tarfile.TarFile, header: tarfile.TarInfo) -> bytes:

@@ -152,7 +152,10 @@ class _AsciiDocFile:
         return blocks
 
     def _set_attribute(self, name: str, value: str) -> None:
-        """Process a line ``:name: value``; ``!`` in the name unsets the attribute."""
+        """Process a line ``:name: value``; ``!`` in the name unsets the attribute.
+
+        The attribute ``description`` is also added to the descriptions of the document.
+        """
         if "!" in name:
             self._attributes.pop(name.strip("!"), None)
         else:
@@ -298,13 +301,7 @@ class _AsciiDocFile:
                 break
             end = index + 1
             text = [lines[index][match.end() :]]
-            while (
-                end < len(lines)
-                and lines[end]
-                and lines[end] != "+"
-                and not self._is_item(lines[end])
-                and not self._can_interrupt_paragraph(lines[end])
-            ):
+            while end < len(lines) and self._continues_item(lines[end]):
                 text.append(lines[end].strip())
                 end += 1
             blocks = [MarkdownBlock("paragraph", self._render_inline(_remove_checkbox(_join_lines(text))))]
@@ -334,11 +331,8 @@ class _AsciiDocFile:
                 end = find_nonblank_line(lines, end)
             while (
                 end < len(lines)
-                and lines[end]
-                and lines[end] != "+"
+                and self._continues_item(lines[end])
                 and not _TERM_PATTERN.match(lines[end])
-                and not self._is_item(lines[end])
-                and not self._can_interrupt_paragraph(lines[end])
                 and not _HEADING_PATTERN.match(lines[end])
             ):
                 text.append(lines[end].strip())
@@ -369,6 +363,10 @@ class _AsciiDocFile:
             if index < len(lines) and lines[index]:
                 index = self._parse_block(lines, index, depth + 1, attributes, blocks)
         return index
+
+    def _continues_item(self, line: str) -> bool:
+        """True if a line continues the text of the item above it: it is not blank, another item, ``+`` or a block."""
+        return bool(line) and line != "+" and not self._is_item(line) and not self._can_interrupt_paragraph(line)
 
     @staticmethod
     def _is_item(line: str) -> bool:

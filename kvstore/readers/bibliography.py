@@ -113,14 +113,17 @@ class _BibEntry:
         return self._find_closing_brace(self._opening.end())
 
     def _match_next(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return the match of a pattern at the current offset, and move the offset behind it; None without a match."""
+        """Return the match of a pattern at the current offset, and move the offset after it; None without a match."""
         match = pattern.match(self._text, self._offset, self._limit)
         if match is not None:
             self._offset = match.end()
         return match
 
     def _read_value(self, abbreviations: Mapping[str, str]) -> str:
-        """Return one part of a field value: a text in braces or quotes, a number, or the text of an abbreviation."""
+        """Return one part of a field value: a text in braces or quotes, a number, or the text of an abbreviation.
+
+        Raises _UnclosedEntryError.
+        """
         start = self._offset + 1  # after the brace or quote
         if self._text.startswith("{", self._offset):
             self._offset = self._find_closing_brace(start)
@@ -132,7 +135,7 @@ class _BibEntry:
         return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
 
     def _find_closing_brace(self, start: int) -> int:
-        """Return the offset after the brace that closes the one before ``start``."""
+        """Return the offset after the brace that closes the one before ``start``; raises _UnclosedEntryError."""
         depth = 1
         for brace in _BRACES_PATTERN.finditer(self._text, start, self._limit):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)  # an escaped brace does not count
@@ -141,7 +144,7 @@ class _BibEntry:
         raise _UnclosedEntryError
 
     def _find_closing_quote(self, start: int) -> int:
-        """Return the offset after the quote that closes the one before ``start``."""
+        """Return the offset after the quote that closes the one before ``start``; raises _UnclosedEntryError."""
         depth = 0
         for delimiter in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
             if delimiter[0] == '"' and depth <= 0:  # a quote in braces is text

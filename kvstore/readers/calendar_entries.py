@@ -96,7 +96,8 @@ def _build_document(
     meta |= {name: time.iso for name, time in times if time}
     texts = (("location", location), ("organizer", organizer), ("status", status), ("calendar", calendar))
     meta |= {name: text for name, text in texts if text}
-    meta |= {name: [*property] for name, property in (("attendees", attendees), ("categories", categories)) if property}
+    lists = (("attendees", attendees), ("categories", categories))
+    meta |= {name: [*values] for name, values in lists if values}
     text = format_entry(fields.items(), paragraphs)
     identifier = entry.get_text("UID")
     instance = entry.find_property("RECURRENCE-ID")
@@ -185,7 +186,7 @@ def _build_time_fields(start: _Moment | None, end: _Moment | None) -> dict[str, 
 
 
 def _describe_rule(rule: str) -> str:
-    """Return a recurrence rule in words (RFC 5545, 3.3.10).
+    """Return a recurrence rule in words (RFC 5545, 3.3.10), or an empty string if its frequency is unknown.
 
     >>> _describe_rule("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR;UNTIL=20261231T000000Z")
     'every 2 weeks on Monday, Friday, until 31 December 2026'

@@ -128,7 +128,7 @@ class DocxBody:
             builder.add_blocks(*paragraphs)
 
     def _find_property(self, element: Any, path: str) -> Any:
-        """Return a property of a paragraph: its own, else that of its style or of a base style (17.7.2)."""
+        """Return a property of a paragraph: its own, else that of its style or a base style (ECMA-376, 17.7.2)."""
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
         identifier = style.get(_VALUE_ATTRIBUTE) if style is not None else None
@@ -206,21 +206,25 @@ class DocxBody:
             if _CODE_STYLE_PATTERN.match(style):
                 inline.add_code(_get_verbatim(run))
                 continue
-            for run_child in run:
-                if run_child.tag == _TEXT_TAG:
-                    inline.add_text(run_child.text or "")
-                elif run_child.tag == _TAB_TAG:
-                    inline.add_text(" ")
-                elif run_child.tag in (_BREAK_TAG, _RETURN_TAG):
-                    inline.break_line()
-                elif run_child.tag == _HYPHEN_TAG:
-                    inline.add_text("-")
-                elif run_child.tag == _NOTE_TAG and run_child.get(qn("w:id")) in self._footnotes:
-                    self._cited_footnotes.append(self._footnotes[run_child.get(qn("w:id"))])
-                    inline.add_text(f"[{len(self._cited_footnotes)}]")
+            self._add_run(run, inline)
         if is_emphasized:
             inline.end_emphasis(emphasis_start)
         return inline
+
+    def _add_run(self, run: Any, inline: InlineBuilder) -> None:
+        """Add the text, tabs, line breaks and footnote numbers of a run to ``inline``."""
+        for child in run:
+            if child.tag == _TEXT_TAG:
+                inline.add_text(child.text or "")
+            elif child.tag == _TAB_TAG:
+                inline.add_text(" ")
+            elif child.tag in (_BREAK_TAG, _RETURN_TAG):
+                inline.break_line()
+            elif child.tag == _HYPHEN_TAG:
+                inline.add_text("-")
+            elif child.tag == _NOTE_TAG and child.get(qn("w:id")) in self._footnotes:
+                self._cited_footnotes.append(self._footnotes[child.get(qn("w:id"))])
+                inline.add_text(f"[{len(self._cited_footnotes)}]")
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
         """Return the blocks of a table; a table of one cell becomes the blocks of that cell.
@@ -266,7 +270,7 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
 
 
 def _has_property(run: Any, name: str) -> bool:
-    """True if an on/off property of a run, such as ``b`` for bold, is on (17.3.2)."""
+    """True if an on/off property of a run, such as ``b`` for bold, is on (ECMA-376, 17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
     return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
@@ -286,7 +290,7 @@ def _read_footnotes(blob: bytes) -> dict[str, Any]:
 
 
 def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
-    """Return the number format of each (numbering id, level), for example ``bullet`` or ``decimal`` (17.9.17)."""
+    """Return the number format of each (numbering id, level), such as ``bullet`` or ``decimal`` (ECMA-376, 17.9.17)."""
     abstract_formats = {
         definition.get(qn("w:abstractNumId")): {
             level.get(qn("w:ilvl")): level.find("w:numFmt", nsmap) for level in definition.iter(qn("w:lvl"))

@@ -80,16 +80,7 @@ class _EpubBook:
         self._package, self._name = package, name
         self._options = replace(options, navigation="keep")
         self.missing_pages: list[str] = []
-        package_path = next(
-            (
-                element.get("full-path")
-                for element in package.read_tree(_CONTAINER_PATH).iter()
-                if get_local_name(element) == "rootfile"
-            ),
-            None,
-        )
-        if package_path is None:
-            raise ReaderError(f"{name}: is not an EPUB file (its container names no package)")
+        package_path = self._find_package_path()
         opf = package.read_tree(package_path)
         folder = posixpath.dirname(package_path)
         manifest = {  # the path and element of each item by its id
@@ -114,11 +105,17 @@ class _EpubBook:
         ncx_path, _ = manifest.get(spine.get("toc", ""), (None, None)) if spine is not None else (None, None)
         self._navigation = self._read_navigation(ncx_path)
         self.title = _get_text(opf.find(f".//{_DC_NAMESPACE}title")) or None
-        self.meta: dict[str, JSON] = {}
-        for element_name, field in _META_FIELDS.items():
-            texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{element_name}") if (text := _get_text(element))]
-            if texts:
-                self.meta[field] = texts[0] if field != "author" else ", ".join(texts)
+        self.meta = _read_meta(opf)
+
+    def _find_package_path(self) -> str:
+        """Return the path of the package document (OPF), which the container names; raises ReaderError without one."""
+        elements = self._package.read_tree(_CONTAINER_PATH).iter()
+        package_path = next(
+            (element.get("full-path") for element in elements if get_local_name(element) == "rootfile"), None
+        )
+        if package_path is None:
+            raise ReaderError(f"{self._name}: is not an EPUB file (its container names no package)")
+        return package_path
 
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return all blocks of the book in the order of its spine."""
@@ -215,6 +212,16 @@ def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tupl
 def _resolve_reference(folder: str, reference: str) -> str:
     """Return the path of the part that a reference leads to; it is relative to ``folder``."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
+
+
+def _read_meta(opf: Element) -> dict[str, JSON]:
+    """Return the metadata in a package document: the first value of each field, or all authors."""
+    meta: dict[str, JSON] = {}
+    for element_name, field in _META_FIELDS.items():
+        texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{element_name}") if (text := _get_text(element))]
+        if texts:
+            meta[field] = texts[0] if field != "author" else ", ".join(texts)
+    return meta
 
 
 def _get_text(element: Element | None) -> str:

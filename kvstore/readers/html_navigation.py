@@ -319,18 +319,9 @@ class NavigationFilter:
             ):
                 return "table of contents"
         if class_match is not None and shape.unlinked_length <= shape.linked_length and not shape.prose_length:
-            if class_match["contents"]:
-                return "table of contents"
-            if class_match["navigation"] and (shape.num_site_links or shape.num_fragment_links):
-                return "navigation"
-            if tag in ("table", "dl"):
-                return None
-            if (
-                (shape.num_site_links > 1 and 2 * shape.num_site_links >= shape.num_links)
-                or _SHARING_PATTERN.search(class_and_id)
-                or class_match["footing"]
-            ):
-                return "links"
+            reason = _find_class_reason(tag, shape, class_and_id, class_match)
+            if reason is not None or tag in ("table", "dl"):
+                return reason
         if (
             tag not in ("table", "dl")
             and _TEASERS_PATTERN.search(class_and_id)
@@ -389,6 +380,26 @@ class NavigationFilter:
             is_mixed = shape.num_site_links > 1 and tag in _CONTAINER_TAGS
             (self._mixed_elements if is_mixed else self._prose_elements).add(node.mem_id)
         return None
+
+
+def _find_class_reason(tag: str, shape: Shape, class_and_id: str, class_match: re.Match[str]) -> str | None:
+    """Return the reason to leave out an element that consists of links because of its class or id, or None.
+
+    ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id.
+    """
+    if class_match["contents"]:
+        return "table of contents"
+    if class_match["navigation"] and (shape.num_site_links or shape.num_fragment_links):
+        return "navigation"
+    if tag in ("table", "dl"):
+        return None
+    if (
+        (shape.num_site_links > 1 and 2 * shape.num_site_links >= shape.num_links)
+        or _SHARING_PATTERN.search(class_and_id)
+        or class_match["footing"]
+    ):
+        return "links"
+    return None
 
 
 def _leads_to_other_pages(aside: LexborNode) -> bool:

@@ -382,8 +382,14 @@ class PageSurvey:
             normalize_words(strip_numbering(part.strip()))
             for part in (title_text, *_TITLE_SEPARATOR_PATTERN.split(title_text))
         }
-        if names & self._headings:
-            return None
+        title = None if names & self._headings else self._find_titled_element(names, body)
+        return None if title is None or content.mem_id in _iter_enclosing_ids(title) else title
+
+    def _find_titled_element(self, names: set[str], body: LexborNode) -> LexborNode | None:
+        """Return the element whose text begins with the longest of the normalized ``names`` of the page, or None.
+
+        If none does, return the first element with the class ``title``, unless it is too long.
+        """
         title: LexborNode | None = None
         longest_length = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MAX_TITLE_CANDIDATES):
@@ -403,7 +409,7 @@ class PageSurvey:
         shape = self.shapes.get(titled_node.mem_id) if titled_node is not None else None
         if shape is not None and 0 < shape.text_length <= _MAX_TITLE_CHARACTERS:
             title = titled_node
-        return None if title is None or content.mem_id in _iter_enclosing_ids(title) else title
+        return title
 
 
 def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
@@ -415,7 +421,7 @@ def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
 
 
 def _parse_site(url: str) -> str:
-    """Return the host of a URL, with its port, in lower case, or an empty string."""
+    """Return the part of a URL that names its site, the host with any user and port, in lower case; empty without."""
     try:
         return (urlsplit(url).netloc or "").lower()
     except ValueError:

@@ -236,7 +236,12 @@ class _LatexText(LatexCursor):
             self._read_reference()
         elif name in PARAGRAPH_COMMANDS or name == "item":  # outside a list
             self._flush_paragraph()
-        elif name == "hline":
+        else:
+            self._read_inline_command(name)
+
+    def _read_inline_command(self, name: str) -> None:
+        """Process a command within a paragraph, such as emphasis, a letter or a line break; skip an unknown one."""
+        if name == "hline":
             pass  # a rule of a table
         elif name in ("newline", "linebreak", "tabularnewline", "cr"):
             self._inline.break_line()
@@ -372,6 +377,13 @@ class _LatexText(LatexCursor):
             formula = remove_labels(" ".join(re.sub(r"(?<!\\)%.*", "", body).split()))
             self._add_blocks(*([MarkdownBlock("paragraph", f"$${formula}$$")] if formula else []))
             return
+        self._add_environment(name, body)
+
+    def _add_environment(self, name: str, body: str) -> None:
+        """Add the blocks of an environment of text: a table, a list, a quotation, a slide, a theorem or another one.
+
+        The arguments at the beginning of its body are skipped, except the name of a theorem.
+        """
         inner = _LatexText(self._source, body, self._depth + 1)
         option = inner._read_option()
         for _ in range(NUM_ENVIRONMENT_ARGUMENTS.get(name, 0)):

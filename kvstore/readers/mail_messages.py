@@ -166,33 +166,42 @@ def read_mbox(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
         raise ReaderError(f"{origin.name}: is empty; there is nothing to store")
     if _FROM_LINE_PATTERN.match(first_line) is None:
         raise ReaderError(f"{origin.name}: is not an mbox file (it does not begin with a line 'From ')")
-    next_line: bytes | None = None  # the first line of the next message, if already read
-    for number in count(1):
-        lines: list[bytes] = []
-        num_bytes = 0
-        at_end = True
-        is_blank = False  # True if the previous line is blank
-        while line := stream.readline() if next_line is None else next_line:
-            next_line = None
-            if is_blank and _FROM_LINE_PATTERN.match(line):
-                next_line = stream.readline()
-                if _TIMED_FROM_LINE_PATTERN.match(line) or _HEADER_PATTERN.match(next_line):
-                    at_end = False
-                    break
-            is_blank = not line.strip()
-            num_bytes += len(line)
-            if num_bytes <= _MAX_MESSAGE_BYTES:
-                lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
+    for number, (num_bytes, message_bytes) in enumerate(_split_mbox(stream), 1):
         message_name = f"{origin.name}, message {number}"
         try:
             if num_bytes > _MAX_MESSAGE_BYTES:
                 raise _InvalidMailError(f"has {num_bytes:,} bytes; the limit of a message is {_MAX_MESSAGE_BYTES:,}")
             message_origin = Origin(message_name, origin.key)
-            yield from _read_message(b"".join(lines), message_origin, f"{origin.key}:{number}", options)
+            yield from _read_message(message_bytes, message_origin, f"{origin.key}:{number}", options)
         except _InvalidMailError as error:
             yield ReadFailure(message_name, str(error))
-        if at_end:
-            return
+
+
+def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the size and the content of each message of an mbox file, whose first line is already read.
+
+    Content beyond ``_MAX_MESSAGE_BYTES`` is dropped, but counted in the size.
+    """
+    lines: list[bytes] = []
+    num_bytes = 0
+    is_blank = False  # True if the previous line is blank
+    line = stream.readline()
+    while line:
+        next_line = stream.readline()
+        if (
+            is_blank
+            and _FROM_LINE_PATTERN.match(line)
+            and (_TIMED_FROM_LINE_PATTERN.match(line) or _HEADER_PATTERN.match(next_line))
+        ):
+            yield num_bytes, b"".join(lines)
+            lines, num_bytes, is_blank = [], 0, False
+        else:
+            is_blank = not line.strip()
+            num_bytes += len(line)
+            if num_bytes <= _MAX_MESSAGE_BYTES:
+                lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
+        line = next_line
+    yield num_bytes, b"".join(lines)
 
 
 def _read_message(
@@ -216,23 +225,13 @@ def _read_message(
     bodies, attachments = _split_parts(message)
     blocks = _move_quoted_message([block for body in bodies for block in _build_blocks(body, origin.name, options)])
     subject = _get_header(message, "Subject")
-    attachment_names = [name for name, _ in attachments]
     message_id = _get_header(message, "Message-ID").strip("<> ")
     key, other_key = (message_id, default_key) if message_id else (default_key, None)
-    meta: dict[str, JSON] = {}
-    for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
-        value = _get_header(message, header)
-        if value:
-            meta[field] = value.strip("<> ") if field == "in_reply_to" else value
-    date = _parse_date(_get_header(message, "Date"))
-    if date:
-        meta["date"] = date
-    if attachment_names:
-        meta["attachments"] = list(attachment_names)
     if not blocks and not subject and not attachments:
         raise _InvalidMailError("has neither a subject nor text; there is nothing to store")
     body_blocks = blocks or [make_paragraph(subject or "A message without text.")]
     text = join_blocks([*_iter_header_blocks(message), *body_blocks]) + "\n"
+    meta = _build_meta(message, [name for name, _ in attachments])
     yield RawDocument(key, subject or None, text, meta, "markdown", other_key=other_key)
     from . import describe_skipped, find_format
 
@@ -246,6 +245,21 @@ def _read_message(
         yield EnclosedFile(
             path, f"{key}/{name}", len(content), partial(bytes, content), {"attached_to": key}, other_part_key
         )
+
+
+def _build_meta(message: Message, attachment_names: list[str]) -> dict[str, JSON]:
+    """Return the metadata of a message: its people, the message that it answers, its date and its attachments."""
+    meta: dict[str, JSON] = {}
+    for field, header in (("from", "From"), ("to", "To"), ("cc", "Cc"), ("in_reply_to", "In-Reply-To")):
+        value = _get_header(message, header)
+        if value:
+            meta[field] = value.strip("<> ") if field == "in_reply_to" else value
+    date = _parse_date(_get_header(message, "Date"))
+    if date:
+        meta["date"] = date
+    if attachment_names:
+        meta["attachments"] = [*attachment_names]
+    return meta
 
 
 def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:

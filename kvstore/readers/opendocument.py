@@ -62,7 +62,7 @@ def open_opendocument(stream: BinaryIO, name: str, format_name: str, kind: str) 
 
 
 def iter_rows(table: Element) -> Iterator[Element]:
-    """Yield the rows of a table, including those of headers and groups (9.1.3 to 9.1.9)."""
+    """Yield the rows of a table, including those of headers and groups (OpenDocument 1.3, 9.1.3 to 9.1.9)."""
     for part in table:
         if part.tag == f"{TABLE}table-row":
             yield part
@@ -78,7 +78,7 @@ def iter_cells(row: Element) -> Iterator[Element]:
 def get_repetition(element: Element, dimension: str) -> int:
     """Return how often a row (``dimension`` is ``rows``) or a cell (``columns``) is repeated.
 
-    The attribute can be arbitrarily large (9.1.2 of the specification), because it also fills the rest of a sheet. A
+    The attribute can be arbitrarily large (OpenDocument 1.3, 9.1.2), because it also fills the rest of a sheet. A
     number of ten digits or more counts as 1.
     """
     value = element.get(f"{TABLE}number-{dimension}-repeated", "1")

@@ -196,8 +196,11 @@ def _read_widths(font: Any) -> _FontWidths | None:
         unit = float(font["/FontMatrix"][0]) * GLYPH_UNITS if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
         return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)
-    if font["/Encoding"] != "/Identity-H":
-        return None
+    return _read_composite_widths(font) if font["/Encoding"] == "/Identity-H" else None
+
+
+def _read_composite_widths(font: Any) -> _FontWidths | None:
+    """Return the widths of a font whose codes have two bytes, or None if it has more than ``_MAX_WIDTHS`` widths."""
     descendant = font["/DescendantFonts"].get_object()[0].get_object()
     widths_by_code: dict[int, float] = {}
     array = [element.get_object() for element in descendant["/W"].get_object()] if "/W" in descendant else []
@@ -219,7 +222,7 @@ def _read_widths(font: Any) -> _FontWidths | None:
 
 
 def _get_standard_widths(name: str) -> _FontWidths:
-    """Return the widths of a standard font, such as Helvetica, which a file need not have (9.6.2.2).
+    """Return the widths of a standard font, such as Helvetica, which a file need not have (PDF 32000-1, 9.6.2.2).
 
     Raises an exception if the font is not a standard font, or if this version of pypdf lacks the widths.
     """

@@ -192,7 +192,7 @@ class ReadOptions:
             if len(values["delimiter"]) != 1 or values["delimiter"] in '"\r\n':
                 raise InputError(f"the delimiter must be one character or 'tab', not {values['delimiter']!r}")
         if values.get("navigation", "keep") not in ("keep", "drop"):
-            raise InputError(f"the reader option navigation is 'keep' or 'drop', not {values['navigation']!r}")
+            raise InputError(f"the reader option navigation must be 'keep' or 'drop', not {values['navigation']!r}")
         return cls(**values)
 
 

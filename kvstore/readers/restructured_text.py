@@ -301,38 +301,37 @@ class _RestructuredText:
         directive = _DIRECTIVE_PATTERN.match(line)
         if directive is None or directive["substituted"]:
             return end
-        name = directive["name"].lower()
-        base_name = name.rpartition(":")[2]
-        argument = (directive["argument"] or "").strip()
-        body, fields = split_fields(body)
-        if base_name in _CODE_DIRECTIVES:
-            code = "\n".join(body).strip("\n")
-            formula = argument if base_name == "math" or not code else ""
-            if code or formula:
-                language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and base_name != "math" else ""
-                blocks.append(make_code_block("\n".join(filter(None, [formula, code])), language))
-        elif base_name in _ADMONITION_DIRECTIVES or base_name == "admonition":
-            label = _ADMONITION_LABELS.get(base_name, base_name.capitalize())
-            inner_blocks = self.parse_blocks([*([] if base_name == "admonition" else [argument]), *body], depth + 1)
-            label = self._render_inline(argument) if base_name == "admonition" else label
-            blocks += prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
-        elif base_name in _TABLE_DIRECTIVES:
-            blocks += self._parse_table_directive(base_name, argument, body, fields, depth)
-        elif base_name in _TEXTLESS_DIRECTIVES:
-            if "alt" in fields:
-                blocks.append(make_paragraph(self._render_inline(fields["alt"])))
-        elif base_name in _CONTENT_DIRECTIVES:
-            title = "" if base_name in ("figure", "only", "ifconfig", "class", "container") else argument
-            if title:
-                blocks.append(make_paragraph(self._render_inline(title)))
-            blocks += self.parse_blocks(body, depth + 1)
-        else:  # objects that Sphinx describes (functions, classes, options), and unknown directives
-            inner_blocks = self.parse_blocks(body, depth + 1)
-            if argument:
-                blocks.append(make_list([("-", prepend_term(make_code_span(argument), inner_blocks))]))
-            else:
-                blocks += inner_blocks
+        # The name without its domain: py:function.
+        base_name = directive["name"].lower().rpartition(":")[2]
+        blocks += self._parse_directive(base_name, (directive["argument"] or "").strip(), body, depth)
         return end
+
+    def _parse_directive(self, name: str, argument: str, body: list[str], depth: int) -> list[MarkdownBlock]:
+        """Return the blocks of a directive with this name (without its domain), argument, and lines below it."""
+        body, fields = split_fields(body)
+        if name in _CODE_DIRECTIVES:
+            code = "\n".join(body).strip("\n")
+            formula = argument if name == "math" or not code else ""
+            language = argument if code and re.fullmatch(r"[\w+#.-]+", argument) and name != "math" else ""
+            return [make_code_block("\n".join(filter(None, [formula, code])), language)] if code or formula else []
+        if name == "admonition":
+            label, inner_blocks = self._render_inline(argument), self.parse_blocks(body, depth + 1)
+            return prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
+        if name in _ADMONITION_DIRECTIVES:
+            label = _ADMONITION_LABELS.get(name, name.capitalize())
+            inner_blocks = self.parse_blocks([argument, *body], depth + 1)
+            return prepend_term(label, inner_blocks) if inner_blocks else [make_paragraph(label)]
+        if name in _TABLE_DIRECTIVES:
+            return self._parse_table_directive(name, argument, body, fields, depth)
+        if name in _TEXTLESS_DIRECTIVES:
+            return [make_paragraph(self._render_inline(fields["alt"]))] if "alt" in fields else []
+        if name in _CONTENT_DIRECTIVES:
+            title = "" if name in ("figure", "only", "ifconfig", "class", "container") else argument
+            title_blocks = [make_paragraph(self._render_inline(title))] if title else []
+            return title_blocks + self.parse_blocks(body, depth + 1)
+        # Objects that Sphinx describes (functions, classes, options), and unknown directives.
+        inner_blocks = self.parse_blocks(body, depth + 1)
+        return [make_list([("-", prepend_term(make_code_span(argument), inner_blocks))])] if argument else inner_blocks
 
     def _parse_table_directive(
         self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int

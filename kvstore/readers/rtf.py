@@ -57,15 +57,21 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         )
     except Exception as error:  # the library raises various exceptions on damaged files
         raise ReaderError(f"{origin.name}: is damaged ({type(error).__name__}: {error}); save it again") from None
-    paragraphs: list[str] = []
-    for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
-        if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):
-            paragraphs[-1] += f"\n{line}"  # keep the rows of a table together
-        else:
-            paragraphs.append(line)
+    paragraphs = _split_paragraphs(text)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", meta={}, format="text")
+
+
+def _split_paragraphs(text: str) -> list[str]:
+    """Return the nonblank lines of a text as paragraphs, but the rows of a table as one paragraph."""
+    paragraphs: list[str] = []
+    for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
+        if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):
+            paragraphs[-1] += f"\n{line}"
+        else:
+            paragraphs.append(line)
+    return paragraphs
 
 
 def _move_footnotes_and_boxes(markup: str) -> str:

@@ -194,7 +194,10 @@ def _add_lines(inline: InlineBuilder, text: str) -> None:
 
 
 def _get_bullet_kind(paragraph: Any) -> str:
-    """Return the bullet of a paragraph (21.1.2.4): ``bullet``, ``number`` or ``no``; empty if the layout decides."""
+    """Return the kind of bullet of a paragraph: ``bullet``, ``number`` or ``no``; empty if the layout decides.
+
+    See ECMA-376, 21.1.2.4.
+    """
     kinds_by_tag = {
         f"{_DRAWING_NAMESPACE}buChar": "bullet",
         f"{_DRAWING_NAMESPACE}buBlip": "bullet",
@@ -249,7 +252,7 @@ def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
 
 
 def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
-    """Return the points of a diagram, each below its parent (21.4.3); points without a parent come last."""
+    """Return the points of a diagram (ECMA-376, 21.4.3), each below its parent; those without a parent come last."""
     texts: dict[str, str] = {}  # by the id of the point
     outermost_points: list[str] = []
     for point in data_model.iter(f"{_DIAGRAM_NAMESPACE}pt"):

@@ -109,16 +109,14 @@ def _read_entries(
         )
         default_key = f"{origin.key}:{number}"
         identifier = _find_text(fields, "guid", "id") or link
-        meta: dict[str, JSON] = {}
         author = fields.get("author") if "author" in fields else fields.get("creator")
-        if author is not None and (
-            text := get_text(next((element for element in author if get_local_name(element) == "name"), author))
-        ):
-            meta["author"] = text
-        date = _find_text(fields, "pubDate", "published", "date", "updated")
-        for field_name, value in (("date", date), ("link", link), ("feed", feed)):
-            if value:
-                meta[field_name] = value
+        values: dict[str, JSON] = {
+            "author": "" if author is None else _get_author_name(author),
+            "date": _find_text(fields, "pubDate", "published", "date", "updated"),
+            "link": link,
+            "feed": feed,
+        }
+        meta: dict[str, JSON] = {name: value for name, value in values.items() if value}
         blocks = [*([make_heading(1, title)] if title else []), *body] if body else [make_paragraph(title)]
         yield RawDocument(
             identifier or default_key,
@@ -128,6 +126,11 @@ def _read_entries(
             "markdown",
             other_key=default_key if identifier else None,
         )
+
+
+def _get_author_name(author: Element) -> str:
+    """Return the text of the element ``name`` in the author of a feed entry, or else of the author."""
+    return get_text(next((element for element in author if get_local_name(element) == "name"), author))
 
 
 def _find_text(elements: Mapping[str, Element], *names: str) -> str:

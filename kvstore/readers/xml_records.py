@@ -96,15 +96,8 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
         name = get_local_name(child)
         is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
         if not len(child) or is_mixed:
-            attributes = ", ".join(
-                f"{strip_namespace(key)} {collapse_whitespace(value)}"
-                for key, value in child.attrib.items()
-                if value.strip()
-            )
-            value = get_text(child)
-            if value or attributes:
-                name_text = f"{name} ({attributes})" if attributes and value else f"{name} {attributes}".strip()
-                items.append(("-", [MarkdownBlock("paragraph", f"{name_text}: {value}" if value else name_text)]))
+            if description := _describe_element(child):
+                items.append(("-", [MarkdownBlock("paragraph", description)]))
         elif level <= _MAX_HEADING_LEVEL:
             inner_blocks = _build_fields(child, level + 1)
             if inner_blocks:
@@ -123,6 +116,17 @@ def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
             blocks.append(make_paragraph(collapse_whitespace(child.tail or "")))
     flush_items()
     return blocks
+
+
+def _describe_element(element: Element) -> str:
+    """Return an element as ``name (attribute value): text``; empty if it has neither text nor an attribute."""
+    name, text = get_local_name(element), get_text(element)
+    attributes = ", ".join(
+        f"{strip_namespace(key)} {collapse_whitespace(value)}" for key, value in element.attrib.items() if value.strip()
+    )
+    if not text:
+        return f"{name} {attributes}" if attributes else ""
+    return f"{name} ({attributes}): {text}" if attributes else f"{name}: {text}"
 
 
 def _find_label(element: Element) -> str:
