@@ -126,7 +126,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
             checks[parameter.name] = check
         if parameter.kind is parameter.VAR_POSITIONAL:
             varargs_name = parameter.name
-        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             positional.append(parameter.name)
     if not checks:
         return function
@@ -236,6 +236,12 @@ def check_integer(name: str, value: int, low: int, high: int | None = None) -> N
         limits = f"{low:,} or more" if high is None and value < low else f"{low:,} to {max_value:,}"
         value_text = f"{value:,}" if abs(value) <= 10 * _MAX_INTEGER else format_value(value)
         raise InputError(f"{name} takes {limits}, not {value_text}")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise ArgumentError unless ``value`` is a number and not NaN."""
+    if expected := _describe_number_error(value):
+        raise ArgumentError(f"{name} must be {expected}, not {format_value(value)}")
 
 
 def _make_error(function: str, name: str, expected: str, value: Any) -> ArgumentError:

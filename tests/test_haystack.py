@@ -21,6 +21,7 @@ from haystack.testing import document_store as suite  # noqa: E402
 from haystack.testing import document_store_async as async_suite  # noqa: E402
 
 import kvstore  # noqa: E402
+from kvstore import errors  # noqa: E402
 from kvstore.integrations import haystack  # noqa: E402
 from kvstore.integrations.haystack import KvstoreDocumentStore, KvstoreRetriever  # noqa: E402
 
@@ -208,3 +209,15 @@ def test_documents_are_embedded_before_the_writers_lock_is_taken(
     monkeypatch.setattr(embedder, "embed", embed_and_record)
     assert document_store.write_documents([Document(id="1", content="one lamp")], policy) == 1
     assert in_transaction == [False]
+
+
+def test_invalid_filters_and_fields_are_named(document_store: KvstoreDocumentStore) -> None:
+    filters: list[tuple[str, Any]] = [
+        ("the field of a filter must be a text", {"field": 3, "operator": "==", "value": 1}),
+        ("the conditions of AND must be a list", {"operator": "AND", "conditions": 3}),
+    ]
+    for message, wrong in filters:
+        with pytest.raises(FilterError, match=message):
+            document_store.filter_documents(wrong)
+    with pytest.raises(errors.ArgumentError, match="metadata_field must be text"):
+        document_store.get_metadata_field_min_max(3)  # type: ignore[arg-type]

@@ -496,3 +496,23 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for module in (langchain, stored_documents, framework_embedder, marginal_relevance):
         assert doctest.testmod(module).failed == 0
+
+
+def test_wrong_arguments_are_named(make_store: Any) -> None:
+    vectors: Any = KvstoreVectorStore(store=make_store())
+    vectors.add_texts(["Tea is made from leaves.", "The sea is salty."])
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("k must be a whole number, not str '3'", lambda: vectors.similarity_search("tea", k="3")),
+        ("k must be a whole number", lambda: vectors.similarity_search_by_vector([1.0] * 256, k=1.5)),
+        ("fetch_k must be a whole number", lambda: vectors.max_marginal_relevance_search("tea", fetch_k=None)),
+        ("lambda_mult must be a number", lambda: vectors.max_marginal_relevance_search("tea", lambda_mult="1")),
+        ("query must be text", lambda: vectors.similarity_search(3)),
+        ("the metadata of a text must be a mapping", lambda: vectors.add_texts(["a"], ["b"])),
+        ("a text must be text", lambda: vectors.add_texts([3])),
+        ("use add_texts for texts", lambda: vectors.add_documents(["a"])),
+        ("ids must be a sequence", lambda: vectors.get_by_ids(3)),
+    ]
+    for message, call in calls:
+        with pytest.raises(errors.ArgumentError, match=message):
+            call()
+    assert len(vectors.similarity_search("tea", k=np.int64(1))) == 1

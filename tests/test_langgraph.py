@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import kvstore
+from kvstore import errors
 
 pytestmark = pytest.mark.conformance
 pytest.importorskip("langgraph.store")
@@ -220,3 +221,24 @@ def test_other_documents_of_the_store_are_left_alone(make_store: Any) -> None:
     assert [item.key for item in memory.search((), query="tea")] == ["k"]
     assert memory.list_namespaces() == [("a",)]
     assert memory.get(("tea",), "") is None
+
+
+def test_pages_beyond_the_most_hits_of_a_search_and_wrong_pages(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kvstore.integrations.langgraph.item_store._MAX_HITS", 4)
+    memory = KvstoreStore(store=make_store(), search="lexical")
+    for number in range(6):
+        memory.put(("a",), f"k{number}", {"fact": f"Tea number {number} is hot. " * 40})
+    assert {item.key for item in memory.search(("a",), query="tea", limit=20_000)} == {f"k{n}" for n in range(6)}
+    assert memory.search(("a",), query="tea", limit=0) == []
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("limit must be a whole number", lambda: memory.search(("a",), limit="3")),
+        ("offset takes 0 or more, not -1", lambda: memory.search(("a",), offset=-1)),
+        ("filter must be a mapping", lambda: memory.search(("a",), filter="x")),
+        ("limit takes 0 or more, not -1", lambda: memory.list_namespaces(limit=-1)),
+        ("max_depth must be a whole number", lambda: memory.list_namespaces(max_depth="1")),
+    ]
+    for message, call in calls:
+        with pytest.raises(errors.InputError, match=message):
+            call()

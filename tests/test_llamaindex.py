@@ -376,3 +376,30 @@ def test_a_retriever_brings_the_embedding_of_a_store_without_one(tmp_path: Path)
     retriever.close()
     with pytest.raises(errors.StoreNotFoundError):
         KvstoreRetriever(tmp_path / "none")
+
+
+def test_a_mode_can_be_a_text_and_wrong_arguments_are_named(lamps: KvstoreVectorStore) -> None:
+    def query(**fields: Any) -> Any:
+        return lamps.query(VectorStoreQuery(**{"query_str": "oil lamp", "query_embedding": [1.0, 0.0], **fields}))
+
+    for mode in ("default", "sparse", "hybrid", "mmr"):
+        assert (
+            query(mode=mode, similarity_top_k=1).ids == query(mode=VectorStoreQueryMode(mode), similarity_top_k=1).ids
+        )
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("does not support the query mode 'nosuch'", {"mode": "nosuch"}),
+        ("a query in the mode 'default' needs a vector", {"mode": "default", "query_embedding": None}),
+        ("a query in the mode 'sparse' needs a text", {"mode": "sparse", "query_str": None}),
+        ("similarity_top_k must be a whole number", {"mode": "mmr", "similarity_top_k": "3"}),
+        ("alpha must be a number", {"mode": "hybrid", "alpha": "1"}),
+        ("mmr_threshold must be a number", {"mode": "mmr", "mmr_threshold": "1"}),
+        ("filters must be MetadataFilters", {"filters": {"kind": "gas"}}),
+        ("ids must be a list of texts", {"node_ids": "oil"}),
+    ]
+    for message, fields in wrong:
+        with pytest.raises(errors.InputError, match=message):
+            query(**fields)
+    with pytest.raises(errors.ArgumentError, match="nodes must be LlamaIndex nodes"):
+        lamps.add(["oil"])
+    with pytest.raises(errors.ArgumentError, match="takes a VectorStoreQuery"):
+        lamps.query("oil")

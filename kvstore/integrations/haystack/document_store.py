@@ -14,6 +14,7 @@ from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 
 from ... import Store
+from ...arguments import check_text
 from ...errors import InputError
 from ..adapter_store import AdapterStore, make_async, resolve_store
 from ..blank_texts import warn_blank_texts
@@ -198,6 +199,7 @@ def _reject_duplicates(duplicates: Sequence[str]) -> None:
 
 def _find_unique_values(metadata: Sequence[Mapping[str, Any]], field: str) -> list[Any]:
     """Return the distinct values of a metadata field, sorted by their text; ``1`` and ``"1"`` are distinct."""
+    check_text("metadata_field", field)
     name = field.removeprefix("meta.")
     values = {repr(fields[name]): fields[name] for fields in metadata if fields.get(name) is not None}
     return sorted(values.values(), key=lambda value: (str(value), type(value).__name__))

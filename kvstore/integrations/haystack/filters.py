@@ -6,7 +6,7 @@ None for no filter. Invalid filters raise Haystack's FilterError.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -41,6 +41,8 @@ def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
     operator = filters["operator"]
     if operator not in ("AND", "OR", "NOT"):
         raise FilterError(f"there is no operator {operator!r} for conditions; operators are AND, OR and NOT")
+    if not isinstance(filters["conditions"], Sequence) or isinstance(filters["conditions"], str):
+        raise FilterError(f"the conditions of {operator} must be a list, not {filters['conditions']!r}")
     parts = [_convert_filter(part) for part in filters["conditions"]]
     if operator == "OR":
         return {"$or": parts} if parts else _NEVER
@@ -50,6 +52,8 @@ def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
 
 def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     """Convert the comparison of a field with a value to a condition. Raises FilterError if it is invalid."""
+    if not isinstance(field, str):
+        raise FilterError(f"the field of a filter must be a text, not {field!r}")
     if operator not in _OPERATORS:
         raise FilterError(f"there is no operator {operator!r}; operators are {', '.join(_OPERATORS)}")
     if operator in _LIST_OPERATORS and not isinstance(value, list):

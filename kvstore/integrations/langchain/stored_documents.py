@@ -19,6 +19,8 @@ from langchain_core.documents import Document
 
 from ... import Document as StoredDocument
 from ... import Hit, Snapshot, Store
+from ...arguments import format_value
+from ...errors import ArgumentError
 from ..blank_texts import get_text_field, warn_blank_texts
 from ..hit_metadata import build_hit_metadata, load_hit_documents
 
@@ -71,6 +73,11 @@ def put_documents(
     ``batch_size`` documents.
     """
     document_list = list(documents)
+    for document in document_list:
+        if not isinstance(document, Document):
+            raise ArgumentError(
+                f"LangChain documents are needed, not {format_value(document)}; use add_texts for texts"
+            )
     keys = assign_keys(document_list, ids)
     rows = [
         {

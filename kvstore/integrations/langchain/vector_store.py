@@ -13,6 +13,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ... import Hit, Snapshot, Store
+from ...arguments import check_methods, check_text, format_value
+from ...errors import ArgumentError
 from ..adapter_store import AdapterStore, resolve_store
 from ..marginal_relevance import select_by_mmr
 from . import stored_documents
@@ -86,6 +88,11 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
                 f"there are {len(text_list):,} texts but {len(metadata_list):,} metadata; give one for each text, or "
                 "none"
             )
+        for meta in metadata_list:
+            if not isinstance(meta, Mapping):
+                raise ArgumentError(f"add_texts(): the metadata of a text must be a mapping, not {format_value(meta)}")
+        for text in text_list:
+            check_text("add_texts(): a text", text)
         documents = [Document(text, metadata=dict(meta)) for text, meta in zip(text_list, metadata_list, strict=True)]
         return self._add_documents(documents, ids or [None] * len(text_list), batch_size)
 
@@ -231,6 +238,9 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
         vector_store = cls(path, embedding, store=store, namespace=namespace, settings=settings)
         vector_store.add_texts(texts, metadatas, ids=ids, **kwargs)
         return vector_store
+
+
+check_methods(KvstoreVectorStore)
 
 
 def _reject_arguments(method: str, arguments: Mapping[str, Any]) -> None:

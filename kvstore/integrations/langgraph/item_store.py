@@ -24,10 +24,15 @@ from langgraph.store.base import (
 )
 
 from ... import Hit, Snapshot, Store
+from ...arguments import check_integer, check_text, format_value
+from ...errors import ArgumentError
 from ..adapter_store import AdapterStore, make_async, resolve_store
 from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 from . import stored_items
 from .stored_items import TIMES, VALUE
+
+#: The maximum number of hits of a search.
+_MAX_HITS = 10_000
 
 
 class KvstoreStore(AdapterStore, BaseStore):
@@ -116,12 +121,17 @@ class KvstoreStore(AdapterStore, BaseStore):
 
     def _search(self, state: Snapshot, search: SearchOp, now: datetime) -> list[SearchItem]:
         """Return a page of the items in a namespace that satisfy the filter, the best for the question first."""
+        _check_page(search)
+        if search.query is not None:
+            check_text("query", search.query)
+        if search.filter is not None and not isinstance(search.filter, Mapping):
+            raise ArgumentError(f"filter must be a mapping of names to values, not {format_value(search.filter)}")
         condition = stored_items.build_prefix_condition(search.namespace_prefix, now)
         if search.filter:
             condition["$and"] += [{VALUE: {name: value}} for name, value in search.filter.items()]
         num_items = search.offset + search.limit
         hits: dict[str, Hit] = {}
-        if search.query:
+        if search.query and num_items:
             indexed_condition = {"$and": [*condition["$and"], {TIMES: {"indexed": True}}]}
             hits = self._find_best_hits(state, search.query, indexed_condition, num_items)
         keys = list(hits)
@@ -139,15 +149,15 @@ class KvstoreStore(AdapterStore, BaseStore):
 
         A document can have several hits, so the search is repeated with twice as many until there are enough documents.
         """
-        top = num_items
+        top = min(num_items, _MAX_HITS)
         while True:
             hits = state.search(query, using=self._search_kind, top=top, where=where)
             best_hits: dict[str, Hit] = {}
             for hit in hits:
                 best_hits.setdefault(hit.document, hit)
-            if len(best_hits) >= num_items or len(hits) < top:
+            if len(best_hits) >= num_items or len(hits) < top or top == _MAX_HITS:
                 return best_hits
-            top *= 2
+            top = min(2 * top, _MAX_HITS)
 
     def _write(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
         """Put and delete items, and postpone the expiry of the items with ``used_keys``, in one commit.
@@ -184,8 +194,17 @@ class KvstoreStore(AdapterStore, BaseStore):
             transaction.put_many(rows)
 
 
+def _check_page(operation: SearchOp | ListNamespacesOp) -> None:
+    """Raise InputError unless the limit and the offset of an operation are whole numbers from 0 on."""
+    check_integer("limit", operation.limit, low=0)
+    check_integer("offset", operation.offset, low=0)
+
+
 def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
     """Return a page of the namespaces that match all conditions, in order, truncated to the maximum depth."""
+    _check_page(operation)
+    if operation.max_depth is not None:
+        check_integer("max_depth", operation.max_depth, low=1)
     keys = state.keys(where=stored_items.build_prefix_condition(namespace=(), now=now))
     namespaces = {stored_items.split_key(key)[0] for key in keys}
     matching_namespaces = {

@@ -10,7 +10,8 @@ from typing import Any
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from ...errors import InputError
+from ...arguments import format_value
+from ...errors import ArgumentError, InputError
 
 FilterMapping = dict[str, Any]
 
@@ -33,7 +34,11 @@ _COMPARISONS = {
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
     """Convert filters to a condition. Raises InputError for an unknown operator."""
-    if filters is None or not filters.filters:
+    if filters is None:
+        return None
+    if not isinstance(filters, MetadataFilters):
+        raise ArgumentError(f"filters must be MetadataFilters, not {format_value(filters)}")
+    if not filters.filters:
         return None
     conditions = [
         (build_condition(inner_filter) or {})

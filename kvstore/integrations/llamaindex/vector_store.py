@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,8 @@ from llama_index.core.vector_stores.types import (
 )
 
 from ... import Hit, Snapshot, Store
-from ...errors import InputError, StoreNotFoundError
+from ...arguments import check_integer, check_methods, check_number, format_value
+from ...errors import ArgumentError, InputError, StoreNotFoundError
 from ..adapter_store import resolve_store
 from ..blank_texts import warn_blank_texts
 from ..framework_embedder import FrameworkEmbedder
@@ -105,6 +106,9 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
         """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones."""
+        for node in nodes:
+            if not isinstance(node, BaseNode):
+                raise ArgumentError(f"add(): nodes must be LlamaIndex nodes, not {format_value(node)}")
         rows = [to_row(node) for node in nodes]
         blank_keys = [row["key"] for row in rows if not row["text"].strip()]
         warn_blank_texts(blank_keys, len(rows), "nodes")
@@ -163,6 +167,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Return the nodes nearest to a question in the mode of the query. Raises InputError for an unknown mode."""
+        if not isinstance(query, VectorStoreQuery):
+            raise ArgumentError(f"query() takes a VectorStoreQuery, not {format_value(query)}")
         if self._store is None:
             return VectorStoreQueryResult(nodes=[], similarities=[], ids=[])
         # The retriever of an index whose nodes are only in this store passes an empty list of ids.
@@ -179,7 +185,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         self, state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
         """Return the hits of a query in its mode, with their scores. Raises InputError for an unknown mode."""
-        top, mode = query.similarity_top_k, query.mode
+        top, mode = query.similarity_top_k, query.mode  # the mode can also be a text
         if mode == VectorStoreQueryMode.MMR:
             return self._search_mmr(state, query, where, options)
         if mode == VectorStoreQueryMode.DEFAULT:
@@ -187,6 +193,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         elif mode in _LEXICAL_MODES:
             hits = state.search(_get_question(query), using="lexical", top=query.sparse_top_k or top, where=where)
         elif mode in _HYBRID_MODES:
+            if query.alpha is not None:
+                check_number("alpha", query.alpha)
             hits = state.retrieve(
                 _get_question(query),
                 using="hybrid",
@@ -197,8 +205,8 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             ).hits
         else:
             raise InputError(
-                f"a store does not support the query mode {mode.value!r}; modes are default, sparse, text_search, "
-                "hybrid, semantic_hybrid and mmr"
+                f"a store does not support the query mode {_format_mode(query)}; modes are default, sparse, "
+                "text_search, hybrid, semantic_hybrid and mmr"
             )
         return hits, [hit.score for hit in hits]
 
@@ -210,24 +218,41 @@ class KvstoreVectorStore(BasePydanticVectorStore):
 
         The ``options`` ``mmr_threshold`` and ``mmr_prefetch_k`` override those of the query.
         """
-        top, vector = query.similarity_top_k, np.asarray(_get_vector(query), np.float32)
+        check_integer("similarity_top_k", query.similarity_top_k, low=1)
+        top, vector = query.similarity_top_k, _get_vector(query)
         weight = options.get("mmr_threshold", query.mmr_threshold)
+        if weight is not None:
+            check_number("mmr_threshold", weight)
         num_candidates = options.get("mmr_prefetch_k") or max(_MIN_PREFETCH, _PREFETCH_FACTOR * top)
+        check_integer("mmr_prefetch_k", num_candidates, low=1)
         hits = state.search("", using="vector", vector=vector, top=max(top, num_candidates), where=where)
         vectors = state.vectors([(hit.document, hit.ordinal) for hit in hits])
-        selected = select_by_mmr(vector / np.linalg.norm(vector), vectors, top, 0.5 if weight is None else weight)
+        question = np.asarray(vector, np.float32)
+        selected = select_by_mmr(question / np.linalg.norm(question), vectors, top, 0.5 if weight is None else weight)
         return [hits[row] for row, _ in selected], [score for _, score in selected]
+
+
+check_methods(KvstoreVectorStore)
 
 
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
     """Return the condition that the field ``name`` is one of the ids, or None if ``ids`` is None."""
-    return None if ids is None else {name: {"$in": list(ids)}}
+    if ids is None:
+        return None
+    if not isinstance(ids, Iterable) or isinstance(ids, str):
+        raise ArgumentError(f"ids must be a list of texts, not {format_value(ids)}")
+    return {name: {"$in": list(ids)}}
+
+
+def _format_mode(query: VectorStoreQuery) -> str:
+    """Return the mode of a query for a message."""
+    return repr(getattr(query.mode, "value", query.mode))
 
 
 def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
     """Return the vector of a query. Raises InputError if it has none."""
     if query.query_embedding is None:
-        raise InputError(f"a query in the mode {query.mode.value!r} needs a vector; give it a query_embedding")
+        raise InputError(f"a query in the mode {_format_mode(query)} needs a vector; give it a query_embedding")
     vector: Sequence[float] = query.query_embedding
     return vector
 
@@ -235,6 +260,6 @@ def _get_vector(query: VectorStoreQuery) -> Sequence[float]:
 def _get_question(query: VectorStoreQuery) -> str:
     """Return the text of a query. Raises InputError if it has none."""
     if query.query_str is None:
-        raise InputError(f"a query in the mode {query.mode.value!r} needs a text; give it a query_str")
+        raise InputError(f"a query in the mode {_format_mode(query)} needs a text; give it a query_str")
     text: str = query.query_str
     return text
