@@ -116,23 +116,12 @@ class AdaptiveStrategy:
         parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
             factors = _compute_walk_factors(query, hybrid, seeds, parts, spreads)
-            max_weight = option(query, self, "walk")
-            if "walk" not in query.options and _is_not_english(query):
-                max_weight = _MAX_FOREIGN_WALK_WEIGHT
-            weight = max_weight * factors.weight_fraction
+            weight = self._get_max_walk_weight(query) * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
             name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
-            walk_result = walk_graph(
-                query,
-                names,
-                name_degrees,
-                parts,
-                [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]],
-            )
-        if walk_result is not None and not len(walk_result.chunks):  # the walk reached no allowed chunk
-            walk_result = None
+            walk_result = _run_walk(query, hybrid, names, name_degrees, parts)
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
             chunks, scores = _merge_scores(hybrid, walk_result, weight)
@@ -146,6 +135,24 @@ class AdaptiveStrategy:
             paths |= describe_paths(query.reading, walk_result.ranks, unexplained_chunks)
         ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
+
+    def _get_max_walk_weight(self, query: Query) -> float:
+        """Return the option ``walk``, the maximum weight of the walk; its default is lower for stores not in English."""
+        if "walk" not in query.options and _is_not_english(query):
+            return _MAX_FOREIGN_WALK_WEIGHT
+        return option(query, self, "walk")
+
+
+def _run_walk(
+    query: Query, hybrid: HybridResult, names: Sequence[Seed], degrees: Sequence[Degrees], parts: Decomposition
+) -> WalkResult | None:
+    """Walk the graph from the names of a question and the best chunks of both searches.
+
+    ``degrees`` has the number of chunks of each name. Returns None if the walk reaches no allowed chunk.
+    """
+    rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
+    walk_result = walk_graph(query, names, degrees, parts, rankings)
+    return walk_result if walk_result is not None and len(walk_result.chunks) else None
 
 
 def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:

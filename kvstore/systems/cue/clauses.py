@@ -37,9 +37,29 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     """
     words = sentence.words
     subtrees = _Subtrees(sentence)
-    # The first word of each clause, and the range of its subject if that lies in an earlier clause.
+    clause_starts = _find_clause_starts(sentence, subtrees)
+    stops = [*(first for first, _ in clause_starts[1:]), len(words)]  # each clause ends where the next one begins
+    clauses: list[Clause] = []
+    for (first, subject), stop in zip(clause_starts, stops, strict=True):
+        # Connectives between two clauses belong to neither.
+        while clauses and first < stop and words[first].text.lower() in _CONNECTIVES:
+            first += 1
+        last = stop - 1
+        while stop < len(words) and last > first and words[last].text.lower() in _CONNECTIVES:
+            last -= 1
+        if stop - first < _MIN_WORDS:
+            return [Clause(words[0].start, words[-1].end)]
+        clauses.append(Clause(words[first].start, words[last].end, subject))
+    return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
+
+
+def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[tuple[int, tuple[int, int] | None]]:
+    """Return where the coordinate clauses of a sentence begin, in text order; the first begins with the sentence.
+
+    Each start is the index of the first word, with the character range of the subject if an earlier clause has it.
+    """
     clause_starts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
-    for index, word in enumerate(words):
+    for index, word in enumerate(sentence.words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
         # A clause is contiguous, follows the predicate that it depends on, and ends where a clause can end.
@@ -55,20 +75,7 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
         if has_subject or subject is not None:
             clause_starts.append((first, subject))
-    clauses: list[Clause] = []
-    for clause_index, (first, subject) in enumerate(clause_starts):
-        is_last = clause_index + 1 == len(clause_starts)
-        stop = len(words) if is_last else clause_starts[clause_index + 1][0]
-        # Connectives between two clauses belong to neither.
-        while first < stop and clause_index and words[first].text.lower() in _CONNECTIVES:
-            first += 1
-        last = stop - 1
-        while not is_last and last > first and words[last].text.lower() in _CONNECTIVES:
-            last -= 1
-        if stop - first < _MIN_WORDS:
-            return [Clause(words[0].start, words[-1].end)]
-        clauses.append(Clause(words[first].start, words[last].end, subject))
-    return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
+    return clause_starts
 
 
 def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[Clause]:

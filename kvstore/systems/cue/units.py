@@ -84,11 +84,17 @@ class _DocumentUnits:
         #: The model and the units it wrote, by chunk ordinal.
         self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
         if any(isinstance(row, int) and row for row in self._rows):  # a model wrote the units of some chunk
-            value = WRITTEN_UNITS.find(state, self.record.key)
-            text = load_chunked_text(state, self.record, facts={})
-            passages = enumerate(WRITTEN_UNITS.list_passages(text))
-            entries = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages if value is not None)
-            self.written_units = {ordinal: entry for ordinal, entry in entries if entry is not None}
+            self.written_units = self._read_written_units(state)
+
+    def _read_written_units(self, state: State) -> dict[int, tuple[str, Sequence[str]]]:
+        """Return the model and the units it wrote, by the ordinal of each chunk that has such units."""
+        value = WRITTEN_UNITS.find(state, self.record.key)
+        if value is None:
+            return {}
+        text = load_chunked_text(state, self.record, facts={})
+        passages = enumerate(WRITTEN_UNITS.list_passages(text))
+        entries = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages)
+        return {ordinal: entry for ordinal, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
         """Return the ordinal of the chunk that contains a unit; ``number`` is the unit's number in the document."""

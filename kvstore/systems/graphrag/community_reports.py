@@ -123,13 +123,22 @@ class _Candidate(NamedTuple):
 class _ReportMaterial:
     """The material for the report of a community.
 
-    ``relations`` (weight, nodes, sentence) are the findings so far. ``spans`` has a list for each child, last child
-    first.
+    ``relations`` (weight, nodes, sentence) are the findings so far. ``spans`` are the spans of the children's reports:
+    a list for each child, last child first.
     """
 
     sentences: list[_Candidate] = field(default_factory=list)
     relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
     spans: list[list[StoredSpan]] = field(default_factory=list)
+
+    def inherit(
+        self, summary: Sequence[_Candidate], findings: Sequence[tuple[int, tuple[int, int], _Candidate]]
+    ) -> None:
+        """Add what the report of a child passes on: its sentences, and its strongest findings."""
+        selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
+        self.sentences += selected.values()
+        self.relations += findings[:_MAX_INHERITED_FINDINGS]
+        self.spans.append(list(selected))
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
@@ -138,16 +147,11 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
     members = _list_named_members(tree)
     relations = _group_relations(tree)
     assertions = _find_assertions(state, reader)
-    chunks_by_home: dict[int, list[int]] = {}
-    for chunk_index, home in enumerate(tree.homes.tolist()):
-        if home != NO_COMMUNITY:
-            chunks_by_home.setdefault(home, []).append(chunk_index)
+    report_chunks = _select_report_chunks(tree)
     materials: dict[int, _ReportMaterial] = {}
     for community in reversed(range(len(tree))):
         material = materials.pop(community, _ReportMaterial())  # what its children have passed on
-        home_chunks = chunks_by_home.get(community, ())
-        largest_first = sorted(home_chunks, key=lambda index: (-tree.shares[index], index))
-        chunk_indexes = sorted(largest_first[:MAX_REPORT_CHUNKS])
+        chunk_indexes = report_chunks.get(community, [])
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
         material.sentences += own_sentences
         material.relations += _match_sentences(relations.get(community, ()), own_sentences, assertions)
@@ -161,11 +165,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
         findings = _select_findings(material.relations)
         parent = int(tree.parents[community])
         if parent != NO_COMMUNITY:
-            parent_material = materials.setdefault(parent, _ReportMaterial())
-            selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
-            parent_material.sentences += selected.values()
-            parent_material.relations += findings[:_MAX_INHERITED_FINDINGS]
-            parent_material.spans.append(list(selected))
+            materials.setdefault(parent, _ReportMaterial()).inherit(summary, findings)
         report = CommunityReport(
             summary=[sentence.span for sentence in summary],
             findings=[
@@ -174,6 +174,21 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
             content=_compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
         )
         yield community, report
+
+
+def _select_report_chunks(tree: CommunityTree) -> dict[int, list[int]]:
+    """Return, by community, the indexes of the home chunks that its report is made from, ascending.
+
+    They are the :data:`MAX_REPORT_CHUNKS` chunks with the largest shares.
+    """
+    chunks_by_home: dict[int, list[int]] = {}
+    for chunk_index, home in enumerate(tree.homes.tolist()):
+        if home != NO_COMMUNITY:
+            chunks_by_home.setdefault(home, []).append(chunk_index)
+    for home, chunk_indexes in chunks_by_home.items():
+        largest_first = sorted(chunk_indexes, key=lambda index: (-tree.shares[index], index))
+        chunks_by_home[home] = sorted(largest_first[:MAX_REPORT_CHUNKS])
+    return chunks_by_home
 
 
 def _compute_digest(parts: Iterable[str]) -> bytes:

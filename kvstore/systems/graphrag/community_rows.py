@@ -15,7 +15,7 @@ added by :mod:`.report_terms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,32 +40,30 @@ def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
     """Return the rows (key, value) of each table for the communities of a tree, except those of :data:`TERMS`."""
-    count, graph = len(tree), tree.graph
+    graph = tree.graph
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parents.tolist()):
         children.setdefault(parent, []).append(community)
     members = _group_members(tree)
     homes = _group_homes(tree)
     chunk_counts, document_counts = _count_sizes(tree)
+    ratings = _compute_ratings(tree, chunk_counts)
     first_members = _find_first_members(tree)
-    max_sizes: dict[int, int] = {}  # by level
-    for level, size in zip(tree.levels.tolist(), chunk_counts, strict=True):
-        max_sizes[level] = max(size, max_sizes.get(level, 1))
     rows: dict[str, list[tuple[bytes, Any]]] = {table: [] for table in TABLES}
     for community, report in sorted(reports):
-        level, parent = int(tree.levels[community]), int(tree.parents[community])
+        parent = int(tree.parents[community])
         key = records.encode_u32(community)
         rows[COMMUNITIES].append(
             (
                 key,
                 [  # in the order of the fields in the module's docstring
-                    level,
+                    int(tree.levels[community]),
                     None if parent == NO_COMMUNITY else parent,
                     children.get(community, []),
                     len(members[community]) // 2,
                     chunk_counts[community],
                     document_counts[community],
-                    round(100 * chunk_counts[community] / max_sizes[level]),  # ten times the rating
+                    ratings[community],
                     report.content,
                     first_members[community],
                     [list(span) for span in report.summary],
@@ -82,13 +80,22 @@ def build_community_rows(
         for entity, community, degree in nodes
     ]
     rows[VECTORS] = [
-        (
-            records.encode_u32(block),
-            tree.vectors[block * _VECTORS_PER_BLOCK : (block + 1) * _VECTORS_PER_BLOCK].astype("<f4").tobytes(),
-        )
-        for block in range(-(-count // _VECTORS_PER_BLOCK))  # rounded up
+        (records.encode_u32(block), tree.vectors[start : start + _VECTORS_PER_BLOCK].astype("<f4").tobytes())
+        for block, start in enumerate(range(0, len(tree), _VECTORS_PER_BLOCK))
     ]
     return rows
+
+
+def _compute_ratings(tree: CommunityTree, chunk_counts: Sequence[int]) -> list[int]:
+    """Return ten times the rating of each community: its chunks as a percentage of the most chunks at its level.
+
+    ``chunk_counts`` has the number of chunks of each community.
+    """
+    levels = tree.levels.tolist()
+    max_counts: dict[int, int] = {}  # by level
+    for level, count in zip(levels, chunk_counts, strict=True):
+        max_counts[level] = max(count, max_counts.get(level, 1))
+    return [round(100 * count / max_counts[level]) for level, count in zip(levels, chunk_counts, strict=True)]
 
 
 def _group_members(tree: CommunityTree) -> list[list[int]]:

@@ -59,8 +59,6 @@ def build_report_prompt(
     quotation = Quotation([*names, *(text for _, text in numbered_texts)])
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
 
-    source_schema = {"type": "integer", "minimum": 1, "maximum": len(numbered_texts)}
-
     def check(answer: Any) -> Mapping[str, Any]:
         """Return the report without unsupported findings; raises ValueError if it is unusable."""
         fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
@@ -77,20 +75,24 @@ def build_report_prompt(
             {"role": "system", "content": f"{_TASK} {quotation.rule}"},
             {"role": "user", "content": f"Names:\n{quotation.quote(', '.join(names))}\n\nSources:\n\n{sources}"},
         ],
-        schema=build_object_schema(
-            title=build_text_schema(_MAX_TITLE_CHARS),
-            summary=build_text_schema(_MAX_TEXT_CHARS),
-            rating={"type": "number", "minimum": 0, "maximum": 10},
-            findings=build_array_schema(
-                build_object_schema(
-                    summary=build_text_schema(_MAX_SENTENCE_CHARS),
-                    explanation=build_text_schema(_MAX_TEXT_CHARS),
-                    sources=build_array_schema(source_schema, len(numbered_texts)),
-                ),
-                _MAX_FINDINGS,
-            ),
-        ),
+        schema=_build_report_schema(len(numbered_texts)),
         check=check,
+    )
+
+
+def _build_report_schema(num_sources: int) -> dict[str, Any]:
+    """Return the JSON schema of a report whose findings cite sources by number, from 1 to ``num_sources``."""
+    source_schema = {"type": "integer", "minimum": 1, "maximum": num_sources}
+    finding_schema = build_object_schema(
+        summary=build_text_schema(_MAX_SENTENCE_CHARS),
+        explanation=build_text_schema(_MAX_TEXT_CHARS),
+        sources=build_array_schema(source_schema, num_sources),
+    )
+    return build_object_schema(
+        title=build_text_schema(_MAX_TITLE_CHARS),
+        summary=build_text_schema(_MAX_TEXT_CHARS),
+        rating={"type": "number", "minimum": 0, "maximum": 10},
+        findings=build_array_schema(finding_schema, _MAX_FINDINGS),
     )
 
 

@@ -17,7 +17,7 @@ In: a query, and the index ``communities``. Out: evidence whose hits are reports
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -245,12 +245,7 @@ def _build_reports_within(
     """
     community_ids = [group.community for group in selected if group.community is not None]
     chunk_groups, heads = query.reading.fetch(CommunityChunks(community_ids), CommunityHeads(community_ids))
-    chunks_by_group: dict[int | None, list[int]] = {None: scoring.unassigned}
-    for community, chunks in zip(community_ids, chunk_groups, strict=True):
-        # Newer chunks are in the report on unassigned chunks.
-        chunks_by_group[community] = [chunk for chunk in chunks if chunk not in scoring.newer_chunks]
-    for group_id, chunks in chunks_by_group.items():
-        chunks_by_group[group_id] = [chunk for chunk in chunks if query.is_allowed(chunk)]
+    chunks_by_group = _list_allowed_chunks(query, scoring, zip(community_ids, chunk_groups, strict=True))
     heads_by_group: dict[int | None, CommunityHead] = dict(zip(community_ids, heads, strict=True))
     heads_by_group[None] = _UNASSIGNED_HEAD
     candidates = _fetch_candidates(query, [(group.community, chunks_by_group[group.community]) for group in selected])
@@ -271,6 +266,21 @@ def _build_reports_within(
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
     ordered_hits = (hits[group.community] for group in selected)
     return renumber_hits(hit for hit in ordered_hits if hit is not None)
+
+
+def _list_allowed_chunks(
+    query: Query, scoring: _CommunityScoring, communities: Iterable[tuple[int, Sequence[int]]]
+) -> dict[int | None, list[int]]:
+    """Return the allowed chunks by group: of communities (id, chunks), and of None, the unassigned chunks.
+
+    Newer chunks are in the report on unassigned chunks, so they are omitted from their communities.
+    """
+    chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
+    for community, chunks in communities:
+        chunks_by_group[community] = [
+            chunk for chunk in chunks if chunk not in scoring.newer_chunks and query.is_allowed(chunk)
+        ]
+    return chunks_by_group
 
 
 class _CoverSource(NamedTuple):

@@ -163,19 +163,13 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
         scores = (1 - lexical_weight) * dense_scores + lexical_weight * lexical_scores
-        read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
         scorer = _BonusScorer(query, rarities)
-        indexes = np.searchsorted(chunks, read_chunks)
-        for index, loaded_chunk in zip(indexes.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
-            bonuses = scorer.compute_bonuses(loaded_chunk)
-            scores[index] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
-            scores[index] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
-        scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * bool(scorer.numbers)
+        num_read = _add_bonuses(query, scorer, weights, chunks, scores)
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
         step.detail = (
             f"{1 - lexical_weight:.0%} cosine and {lexical_weight:.0%} BM25 as shares of the best; "
-            f"bonuses for headings, entries and close words of {len(read_chunks)} chunks"
+            f"bonuses for headings, entries and close words of {num_read} chunks"
         )
         if reliability < 1:
             step.detail += (
@@ -184,6 +178,23 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
             )
     coverage = scorer.compute_coverage(best_chunk)
     return HybridResult(chunks, scores, dense_ranking, lexical_ranking, tails, rarities, coverage)
+
+
+def _add_bonuses(
+    query: Query, scorer: _BonusScorer, weights: Weights, chunks: Ids, scores: npt.NDArray[np.float64]
+) -> int:
+    """Add the bonuses of the best chunks to ``scores``, the scores of ``chunks``, and rescale these to at most 1.
+
+    Only the best chunks are read. Returns their number.
+    """
+    read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
+    indexes = np.searchsorted(chunks, read_chunks)
+    for index, loaded_chunk in zip(indexes.tolist(), query.load_chunks(read_chunks.tolist()), strict=True):
+        bonuses = scorer.compute_bonuses(loaded_chunk)
+        scores[index] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
+        scores[index] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
+    scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * bool(scorer.numbers)
+    return len(read_chunks)
 
 
 def _list_ids(ranking: Ranking) -> Ids:

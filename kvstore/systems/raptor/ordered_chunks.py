@@ -58,14 +58,11 @@ class OrderedChunks:
 
         The array of vectors has shape (chunks, dimension).
         """
-        keyed_documents, num_chunks = [], 0
-        for record in state.documents.scan():
-            keyed_documents.append((record.key, record.id))
-            num_chunks += record.chunk_count
-        ordered_documents = [document for _, document in sorted(keyed_documents)]
-        del keyed_documents  # frees the keys of all documents
-        chunks, documents, starts, ends, is_plain, languages = (array("q") for _ in range(6))
-        language_names: list[str | None] = []
+        ordered_documents, num_chunks = _sort_documents(state)
+        chunks, starts, ends = (array("q") for _ in range(3))
+        # For each document: its number of chunks, its format, and the index of its language.
+        counts, is_plain, languages = (array("q") for _ in range(3))
+        language_indexes: dict[str | None, int] = {}
         folder = None if state.open_indexes is None else state.open_indexes.environment.path
         texts, vector_file = ScratchFile(folder), ScratchFile(folder)
         vectors: Matrix = np.empty((num_chunks, state.settings.dimension), np.float32)
@@ -80,12 +77,10 @@ class OrderedChunks:
                 ends.append(len(texts))
                 vector_locations.append((chunk.block, chunk.row))
             chunks.extend(ids)
-            documents.extend([document] * len(ids))
-            is_plain.extend([record.format == "text"] * len(ids))
+            counts.append(len(ids))
+            is_plain.append(record.format == "text")
             language = find_sentence_language(state, document)
-            if language not in language_names:
-                language_names.append(language)
-            languages.extend([language_names.index(language)] * len(ids))
+            languages.append(language_indexes.setdefault(language, len(language_indexes)))
             if len(vector_locations) >= _VECTOR_BATCH_SIZE or document == ordered_documents[-1]:
                 batch = vectors[len(chunks) - len(vector_locations) : len(chunks)]
                 batch[:] = state.vectors.gather(vector_locations)
@@ -93,13 +88,13 @@ class OrderedChunks:
                 vector_locations.clear()
         ordered_chunks = OrderedChunks(
             ids=np.frombuffer(chunks, np.int64),
-            documents=np.frombuffer(documents, np.int64),
+            documents=np.repeat(ordered_documents, counts),
             starts=np.frombuffer(starts, np.int64),
             texts=texts,
             ends=np.frombuffer(ends, np.int64),
-            is_plain=np.frombuffer(is_plain, np.int64).astype(np.bool_),
-            languages=np.frombuffer(languages, np.int64),
-            language_names=language_names,
+            is_plain=np.repeat(is_plain, counts).astype(np.bool_),
+            languages=np.repeat(languages, counts),
+            language_names=list(language_indexes),
             vectors=vector_file,
             dimension=state.settings.dimension,
         )
@@ -149,6 +144,18 @@ class OrderedChunks:
         """Convert a byte range within a chunk to a span of its document."""
         offset = int(self.starts[chunk_index])
         return StoredSpan(int(self.documents[chunk_index]), int(self.ids[chunk_index]), offset + start, offset + end)
+
+
+def _sort_documents(state: State) -> tuple[array[int], int]:
+    """Return the ids of the documents of a state in the order of their keys, and the number of their chunks.
+
+    The keys of all documents are freed on return.
+    """
+    keyed_documents, num_chunks = [], 0
+    for record in state.documents.scan():
+        keyed_documents.append((record.key, record.id))
+        num_chunks += record.chunk_count
+    return array("q", (document for _, document in sorted(keyed_documents))), num_chunks
 
 
 class TopicSentence(NamedTuple):

@@ -26,7 +26,10 @@ from .topics import Topics
 
 
 class DocumentCandidates(NamedTuple):
-    """Documents by key, their sentences by document key and offset, and a description of what was read."""
+    """Documents by key, their sentences by document key and offset, and a description of what was read.
+
+    A summary is chosen from these sentences: a set that covers most of the words that they share.
+    """
 
     documents: list[DocumentRecord]
     sentences: list[CoverSentence]

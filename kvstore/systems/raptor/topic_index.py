@@ -25,6 +25,7 @@ from ...structures.indexes.generations import (
 from ...structures.indexes.index import BuildTools, IndexRecord, States
 from ...structures.logical import LogicalNames
 from ...structures.state import State
+from ...structures.vectors.vectors import Matrix
 from .naming_sentences import EntityMentions, compute_leaf_vectors, group_entity_sentences
 from .ordered_chunks import OrderedChunks
 from .topic_building import RelatedTree, Topic, TopicTree, fit_partitions, iter_partitions
@@ -87,12 +88,7 @@ class TopicIndex(GenerationIndex[Topics]):
         similar = TopicTree(chunks, partitions, soft, vectors=retained_vectors, second_topics=second_topics)
         trees: list[TopicTree | RelatedTree] = [similar]
         if mentions is not None and retained_vectors is not None:
-            leaves = group_entity_sentences(chunks, mentions)
-            leaf_partitions: Sequence[Partition] = ()
-            if leaves and _MAX_LEVELS > 1:
-                leaf_vectors = compute_leaf_vectors(retained_vectors, leaves)
-                leaf_partitions = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))
-            trees.append(RelatedTree(chunks, leaves, leaf_partitions, first=len(similar)))
+            trees.append(_build_related_tree(chunks, mentions, retained_vectors, method, size, first=len(similar)))
         columns = TreeColumns()
         # Topics are built one by one as the first table is written, which fills ``columns``; the second table follows.
         rows: Mapping[str, KeyedRows] = {
@@ -175,6 +171,21 @@ class TopicIndex(GenerationIndex[Topics]):
         """Yield the roots of both trees as nodes of an outline."""
         for related in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
+
+
+def _build_related_tree(
+    chunks: OrderedChunks, mentions: EntityMentions, vectors: Matrix, method: str, size: int, first: int
+) -> RelatedTree:
+    """Return the tree of topics of related content: sentences that name the same entity, grouped by ``vectors``.
+
+    ``method`` and ``size`` are the options of the index, and ``first`` is the id of the tree's first topic.
+    """
+    leaves = group_entity_sentences(chunks, mentions)
+    partitions: Sequence[Partition] = ()
+    if leaves and _MAX_LEVELS > 1:
+        leaf_vectors = compute_leaf_vectors(vectors, leaves)
+        partitions = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))  # the leaves are a level
+    return RelatedTree(chunks, leaves, partitions, first)
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
