@@ -137,7 +137,7 @@ class AdaptiveStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
     def _get_max_walk_weight(self, query: Query) -> float:
-        """Return the option ``walk``, the maximum weight of the walk; its default is lower for stores not in English."""
+        """Return the option ``walk``, the maximum weight of the walk; its default is lower outside English."""
         if "walk" not in query.options and _is_not_english(query):
             return _MAX_FOREIGN_WALK_WEIGHT
         return option(query, self, "walk")
