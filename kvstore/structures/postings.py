@@ -287,12 +287,21 @@ class PostingWriter(tables.ViewWriter, Postings):
             self._changes.forget(batch)
 
     def _write_sizes(self, terms: Sequence[str]) -> None:
-        """Update the stored sizes of changed terms. The size of a term with a single block is not stored."""
-        keys = [encode_term(term) for term in terms]
-        stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
+        """Update the stored sizes of changed terms. The size of a term with a single block is not stored.
+
+        Most terms of a replaced document keep their sizes, because its new version has them too.
+        """
+        counts_by_key = {
+            encode_term(term): counts
+            for term, counts in zip(terms, self._changes.get_counts(terms), strict=True)
+            if counts[1:] != (0, 0)  # the numbers of added postings and blocks
+        }
+        if not counts_by_key:
+            return
+        stored_values = self._view.get_many(tables.TERM_COUNTS, list(counts_by_key))
         size_changes: dict[bytes, bytes | None] = {}
-        for key, value, (last_block_postings, added_postings, added_blocks) in zip(
-            keys, stored_values, self._changes.get_counts(terms), strict=True
+        for (key, (last_block_postings, added_postings, added_blocks)), value in zip(
+            counts_by_key.items(), stored_values, strict=True
         ):
             if value is None:  # the term had at most one block: one if it had postings
                 old_size = TermSize(last_block_postings, min(last_block_postings, 1))

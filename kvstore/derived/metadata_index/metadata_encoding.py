@@ -318,6 +318,15 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
     raise _make_corruption_error(table, key)
 
 
+def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
+    """Return a container as a mask over its documents. Raises CorruptionError if it is damaged."""
+    if container[0] == _BITS and len(body := records.unseal(container, table, key)) == 1 + _BITMAP_BYTES:
+        return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)
+    mask = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
+    mask[unpack_container(container, table, key)] = True
+    return mask
+
+
 def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
     """Return the offsets in a container of bits as the set bits of an integer.
 
@@ -414,14 +423,14 @@ def pack_rows(rows: ColumnValues) -> bytes:
 
     ``rows`` has the shape (documents, columns).
     """
-    table = rows.copy()
-    table[:, 0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block
-    minima = table.min(axis=0)
+    columns = np.array(rows.T, order="C")
+    columns[0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block
+    minima = columns.min(axis=1)
     # Unsigned, because the distance of two 64-bit numbers can need all 64 bits.
-    distances = table.astype(np.uint64) - minima.astype(np.uint64)
-    headers = [_COUNT.pack(len(table))]
+    distances = columns.astype(np.uint64) - minima.astype(np.uint64)[:, None]
+    headers = [_COUNT.pack(len(rows))]
     encoded_columns = []
-    for minimum, maximum, column in zip(minima.tolist(), distances.max(axis=0).tolist(), distances.T, strict=True):
+    for minimum, maximum, column in zip(minima.tolist(), distances.max(axis=1).tolist(), distances, strict=True):
         width = next(width for width in _TYPES if maximum < 1 << (8 * width))
         headers.append(_FRAME.pack(minimum, width))
         if width:

@@ -128,18 +128,20 @@ class MetadataIndex:
 
         Containers of other documents are skipped, because their number grows with the store.
         """
-        prefix = encode_column_prefix(LANGUAGE_COLUMN)
+        prefix, key_suffix = encode_column_prefix(LANGUAGE_COLUMN), records.encode_u32(container_index)
         languages: list[tuple[str, DocumentMask]] = []
-        start, stop = prefix + TEXT, prefix + TEXT + _END
-        while (row := next(self._view.scan(METADATA_SETS, start, stop), None)) is not None:
-            index_key = bytes(row[0][: -encoding.CONTAINER_INDEX_BYTES])
-            key = index_key + records.encode_u32(container_index)
-            container = self._view.get(METADATA_SETS, key)
-            if container is not None:
-                mask = np.zeros(encoding.DOCUMENTS_PER_CONTAINER, np.bool_)
-                mask[encoding.unpack_container(container, METADATA_SETS, key)] = True
+        stop = prefix + TEXT + _END
+        rows = self._view.scan(METADATA_SETS, prefix + TEXT, stop)
+        while (row := next(rows, None)) is not None:
+            key, container = row
+            index_key = key[: -encoding.CONTAINER_INDEX_BYTES]
+            if key < index_key + key_suffix:
+                rows = self._view.scan(METADATA_SETS, index_key + key_suffix, stop)
+            elif key > index_key + key_suffix:  # the rest of this language
+                rows = self._view.scan(METADATA_SETS, index_key + _END, stop)
+            else:
+                mask = encoding.unpack_mask(container, METADATA_SETS, key)
                 languages.append((str(decode_value(index_key[len(prefix) :])), mask))
-            start = index_key + _END
         return languages
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
@@ -225,7 +227,7 @@ class MetadataMaintainer:
             if stored_block is not None:
                 stored = encoding.unpack_columns(block_number, stored_block, METADATA_COLUMNS, key)
                 documents = stored[0].tolist()  # the first column
-                is_unchanged = [document not in row_changes for document in documents]
+                is_unchanged = np.array([document not in row_changes for document in documents], np.bool_)
                 rows = np.concatenate((np.stack(stored, axis=1)[is_unchanged], rows))
             if len(rows):
                 changes[key] = encoding.pack_rows(rows[np.argsort(rows[:, 0])])

@@ -330,7 +330,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         for (entity, other_entity, kind), change in self._link_changes.items():
             if change:
                 changes_by_entity.setdefault(entity, {})[other_entity, kind] = change
-        has_links = {entity: self._flush_links(entity, changes) for entity, changes in changes_by_entity.items()}
+        has_links = self._flush_links(changes_by_entity)
         entities = sorted(self._added.keys() | self._removed.keys() | has_links.keys())
         old_degrees = dict(zip(entities, self.read_degrees(np.array(entities, np.uint32)).values.tolist(), strict=True))
         degrees = self._flush_chunks(old_degrees)
@@ -411,21 +411,29 @@ class GraphWriter(ViewWriter, PassageGraph):
             degrees[entity] = int.from_bytes(entry, "little")  # the only entry of a list, or 0 for an empty list
         return degrees
 
-    def _flush_links(self, entity: int, changes: dict[tuple[int, int], int]) -> bool:
-        """Write the changed links of an entity, and return True if it has any link afterwards.
+    def _flush_links(self, changes_by_entity: Mapping[int, Mapping[tuple[int, int], int]]) -> dict[int, bool]:
+        """Write the changed links of entities. Return for each entity True if it has any link afterwards, else False.
 
-        ``changes`` maps the linked entity and the kind to the change of the count; a link with count 0 is deleted.
+        The changes of an entity map the linked entity and the kind of link to the change of its count. A link with
+        count 0 is deleted.
         """
-        for (other_entity, kind), change in sorted(changes.items()):
-            key = _LINK_KEY.pack(entity, other_entity, kind)
-            value = self._view.get(ENTITY_LINKS, key)
-            new_count = change if value is None else _decode_link_count(key, value) + change
-            if new_count:
-                self._write_view.put(ENTITY_LINKS, key, records.seal(_COUNT.pack(new_count)))
-            else:
-                self._write_view.delete(ENTITY_LINKS, key)
-        remaining_links = self._view.scan(ENTITY_LINKS, records.encode_u32(entity), records.encode_u32(entity + 1))
-        return next(remaining_links, None) is not None
+        count_changes = {
+            _LINK_KEY.pack(entity, *link): change
+            for entity, changes in changes_by_entity.items()
+            for link, change in changes.items()
+        }
+        if not count_changes:
+            return {}
+        keys = sorted(count_changes)
+        new_values: dict[bytes, bytes | None] = {}
+        for key, value in zip(keys, self._view.get_many(ENTITY_LINKS, keys), strict=True):
+            new_count = count_changes[key] + (0 if value is None else _decode_link_count(key, value))
+            if new_count or value is not None:
+                new_values[key] = records.seal(_COUNT.pack(new_count)) if new_count else None
+        self._write_view.change_many(ENTITY_LINKS, new_values)
+        ranges = [(records.encode_u32(entity), records.encode_u32(entity + 1)) for entity in changes_by_entity]
+        last_links = self._view.get_last_many(ENTITY_LINKS, ranges)
+        return {entity: link is not None for entity, link in zip(changes_by_entity, last_links, strict=True)}
 
 
 def _count_informative(entries: list[int]) -> int:

@@ -385,12 +385,16 @@ class VectorWriter(Vectors):
 
     def flush(self) -> None:
         """Write changed blocks to the transaction; remove empty ones."""
+        changed_blocks: dict[bytes, bytes | None] = {}
+        free_counts: dict[bytes, bytes | None] = {}
         for block_number, block in self._dirty.items():
             key = records.encode_u32(block_number)
             num_free = int((block.ids == FREE_ID).sum())
+            if num_free in (0, self._rows_per_block) and self._view.get(self.space.free_rows, key) is not None:
+                free_counts[key] = None
             if num_free == self._rows_per_block:
-                self._write_view.delete(self.space.blocks, key)
-                self._write_view.delete(self.space.free_rows, key)
+                if self._view.get(self.space.blocks, key) is not None:
+                    changed_blocks[key] = None
                 continue
             buffer = block.buffer
             assert isinstance(buffer, bytearray)
@@ -399,11 +403,12 @@ class VectorWriter(Vectors):
             )
             # The checksum, for which the header has 0 so far.
             struct.pack_into("<I", buffer, 4, zlib.crc32(memoryview(buffer)[_BODY_START:]))
-            self._write_view.put(self.space.blocks, key, buffer)
+            changed_blocks[key] = bytes(buffer)
             if num_free:
-                self._write_view.put(self.space.free_rows, key, _FREE_COUNT_STRUCT.pack(num_free))
-            else:
-                self._write_view.delete(self.space.free_rows, key)
+                free_counts[key] = _FREE_COUNT_STRUCT.pack(num_free)
+        for table, changes in ((self.space.blocks, changed_blocks), (self.space.free_rows, free_counts)):
+            if changes:
+                self._write_view.change_many(table, changes)
         self._dirty.clear()
         self._blocks_with_room = None
 
