@@ -295,9 +295,11 @@ def compute_features(
 def fit_and_evaluate(
     questions: Sequence[QuestionFeatures], feature_names: Sequence[str], min_confidence: float
 ) -> dict[str, Any]:
-    """Fit weights on the questions for fitting, and return them with figures of the others and of held-out sets.
+    """Fit weights on the tuning questions, and return them with the figures of all questions.
 
-    A question is answered if its confidence is at least ``min_confidence``.
+    A question is answered if its confidence is at least ``min_confidence``. The figure ``area_tune`` is that of
+    the tuning questions; the others are those of the rest, except that the weights for a set in ``held_out`` are fitted
+    without it.
     """
     withheld_features = _build_table([question for question in questions if question.is_withheld], feature_names)
     questions = [question for question in questions if not question.is_withheld]
@@ -342,6 +344,23 @@ def _fit_weights(questions: Sequence[QuestionFeatures], features: Numbers, is_se
     The weight of the constant is last.
     """
     is_own = np.array([question.is_own for question in questions], float)
+    question_weights = _compute_question_weights(questions, is_selected)
+    weights = np.zeros(features.shape[1])
+    # The constant is not regularized; its small value only makes the matrix invertible.
+    ridge = np.diag([*([2 * _RIDGE] * (len(weights) - 1)), 1e-12])
+    for _ in range(_STEPS):  # Newton's method
+        predicted = 1 / (1 + np.exp(-(features @ weights)))
+        gradient = features.T @ (question_weights * (predicted - is_own)) + ridge @ weights
+        hessian = (features.T * (question_weights * predicted * (1 - predicted))) @ features + ridge
+        weights -= np.linalg.solve(hessian, gradient)
+    return weights
+
+
+def _compute_question_weights(questions: Sequence[QuestionFeatures], is_selected: Mask) -> Numbers:
+    """Return the weight of each question in the fit, 0 for those that are not selected.
+
+    The weights of the answerable questions add up to 1, and so do those of the unanswerable ones.
+    """
     # A question weighs 1 / the size of its group, so that large sets of questions do not dominate. Among unanswerable
     # questions, those on the topics of the store weigh as much as those on other topics.
     groups = [
@@ -357,16 +376,10 @@ def _fit_weights(questions: Sequence[QuestionFeatures], features: Numbers, is_se
             for group, is_used in zip(groups, is_selected, strict=True)
         ]
     )
-    for outcome in (0.0, 1.0):
-        question_weights[is_own == outcome] /= question_weights[is_own == outcome].sum()
-    weights = np.zeros(features.shape[1])
-    ridge = np.diag([*([2 * _RIDGE] * (len(weights) - 1)), 1e-12])
-    for _ in range(_STEPS):  # Newton's method
-        predicted = 1 / (1 + np.exp(-(features @ weights)))
-        gradient = features.T @ (question_weights * (predicted - is_own)) + ridge @ weights
-        hessian = (features.T * (question_weights * predicted * (1 - predicted))) @ features + ridge
-        weights -= np.linalg.solve(hessian, gradient)
-    return weights
+    is_own = np.array([question.is_own for question in questions], bool)
+    for has_outcome in (~is_own, is_own):
+        question_weights[has_outcome] /= question_weights[has_outcome].sum()
+    return question_weights
 
 
 def _compute_answered_shares(

@@ -130,8 +130,8 @@ class BloomSearch(_InMemory):
     def __init__(self, roots: Sequence[TreeNode]) -> None:
         """Fill the Bloom filter of every node of the trees with these roots."""
         self._roots = roots
-        largest = max(_mark_leaf_parents(root) for root in roots)
-        self._num_bits = 10 * largest
+        max_nodes = max(_mark_leaf_parents(root) for root in roots)
+        self._num_bits = 10 * max_nodes  # ten for each name of the largest tree
         for root in roots:
             self._fill_blooms(root)
 

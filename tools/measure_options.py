@@ -96,7 +96,7 @@ def list_values(option: Option | Choice) -> list[float | str]:
     if (low, high) == (0, 1) and default in (0, 1):  # a switch
         return [1 - default]
     values = [default / 2, default * 2, low] if default else [high / 8, high / 2]
-    if isinstance(default, int) and (low >= 1 or default >= 4):
+    if isinstance(default, int) and (low >= 1 or default >= 4):  # a count, not a weight written as a whole number
         values = [round(value) for value in values]
     return sorted({min(max(value, low), high) for value in values} - {default})
 

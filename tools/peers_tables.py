@@ -185,27 +185,29 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
         for figure in row.figures:
             descriptions = []
             for count, figures_by_system in sizes.items():
-                own_value = figures_by_system["kvstore"][figure]
-                assert own_value is not None
-                better_values = {
-                    system: value
-                    for system in figures_by_system
-                    if system != "kvstore"
-                    and (value := figures_by_system[system].get(figure)) is not None
-                    and value < own_value
-                }
-                if better_values:
-                    losses = ", ".join(
-                        f"{system} {_format_figure(value * row.factor)}"
-                        for system, value in sorted(better_values.items(), key=lambda item: item[1])
+                if values := _list_better_values(figures_by_system, figure):
+                    values_text = ", ".join(
+                        f"{system} {_format_figure(value * row.factor)}" for system, value in values.items()
                     )
                     size_label = f"{int(count):,} passages: " if len(sizes) > 1 else ""
-                    descriptions.append(
-                        f"{size_label}{losses}, kvstore {_format_figure(own_value * row.factor)} {row.unit}"
-                    )
+                    descriptions.append(f"{size_label}{values_text} {row.unit}")
             if descriptions:
                 name = row.short or row.name
                 yield f"| {name} | {'; '.join(descriptions)} | {REASONS[figure]} |"
+
+
+def _list_better_values(figures_by_system: Mapping[str, Figures], figure: str) -> dict[str, float]:
+    """Return the values of the systems that are ahead of kvstore, best first, then its own; empty if none is ahead."""
+    own_value = figures_by_system["kvstore"][figure]
+    assert own_value is not None
+    better_values = {
+        system: value
+        for system, figures in figures_by_system.items()
+        if (value := figures.get(figure)) is not None and value < own_value
+    }
+    if not better_values:
+        return {}
+    return dict(sorted(better_values.items(), key=lambda item: item[1])) | {"kvstore": own_value}
 
 
 def _format_figure(value: float) -> str:

@@ -36,8 +36,8 @@ import click
 
 import kvstore
 
-#: The number of characters shown before and after a mention.
-_NUM_CONTEXT_CHARACTERS = 60
+#: The number of bytes shown before and after a mention.
+_NUM_CONTEXT_BYTES = 60
 #: The number of mentions shown per entity.
 _NUM_MENTIONS = 2
 #: The length at which the sentence that states a relation is cut off.
@@ -62,11 +62,11 @@ def main(paths: tuple[Path, ...], relations: bool, count: int, seed: int, langua
             f"# {report.documents} documents, {figures['chunks']} chunks, {figures['entities']} entities, "
             f"{figures['introductions'] / figures['chunks']:.2f} introductions a chunk, seed {seed}"
         )
-        lines = format_relations(store) if relations else list_entities(store)
-        indexes = sorted(random.Random(seed).sample(range(len(lines)), min(count, len(lines))))
-        print(f"# {len(indexes)} drawn of {len(lines)}")
+        items = format_relations(store) if relations else list_entities(store)
+        indexes = sorted(random.Random(seed).sample(range(len(items)), min(count, len(items))))
+        print(f"# {len(indexes)} drawn of {len(items)}")
         for line_number, index in enumerate(indexes, 1):
-            print(f"{line_number:4} {lines[index] if relations else format_entity(store, lines[index])}")
+            print(f"{line_number:4} {items[index] if relations else format_entity(store, items[index])}")
 
 
 def list_entities(store: kvstore.Store) -> list[str]:
@@ -84,8 +84,8 @@ def format_entity(store: kvstore.Store, name: str) -> str:
         assert document is not None
         text = document.text.encode()
         before, after = (
-            text[max(0, start - _NUM_CONTEXT_CHARACTERS) : start],
-            text[end : end + _NUM_CONTEXT_CHARACTERS],
+            text[max(0, start - _NUM_CONTEXT_BYTES) : start],
+            text[end : end + _NUM_CONTEXT_BYTES],
         )
         parts = (before.decode(errors="ignore"), text[start:end].decode(), after.decode(errors="ignore"))
         lines.append(f"       {key}: " + " ".join("…{}«{}»{}…".format(*parts).split()))

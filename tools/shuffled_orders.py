@@ -50,20 +50,20 @@ def main(
     """Compare the answers of stores that were filled with the same passages in different orders."""
     rows: list[dict[str, Any]] = []
     for path in data:
-        questions = load(path)
+        question_set = load(path)
         answers_by_strategy: dict[str, list[list[Answers]]] = {name: [] for name in strategy}
         for order in range(orders):
             with tempfile.TemporaryDirectory() as folder:
                 settings = {"language": language}
                 with kvstore.open(Path(folder) / "store", embedder=embedder, settings=settings) as store:
-                    fill_in_order(store, questions, order)
+                    fill_in_order(store, question_set, order)
                     for name in strategy:
                         answers_by_strategy[name].append(
-                            [collect_answers(store, question.text, name) for question in questions.questions]
+                            [collect_answers(store, question.text, name) for question in question_set.questions]
                         )
-            click.echo(f"{questions.name}: order {order + 1} of {orders}", err=True)
+            click.echo(f"{question_set.name}: order {order + 1} of {orders}", err=True)
         rows += [
-            {"dataset": questions.name, "strategy": name, **compare_answers(store_answers)}
+            {"dataset": question_set.name, "strategy": name, **compare_answers(store_answers)}
             for name, store_answers in answers_by_strategy.items()
         ]
     if as_json:
@@ -73,10 +73,10 @@ def main(
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def fill_in_order(store: kvstore.Store, questions: QuestionSet, seed: int) -> None:
+def fill_in_order(store: kvstore.Store, question_set: QuestionSet, seed: int) -> None:
     """Store every passage, in an order and in transactions of sizes that the seed determines."""
     generator = random.Random(seed)
-    passages = generator.sample(questions.passages, len(questions.passages))
+    passages = generator.sample(question_set.passages, len(question_set.passages))
     while passages:
         with store.transaction() as transaction:
             for passage in [passages.pop() for _ in range(min(len(passages), generator.randint(1, BATCH)))]:

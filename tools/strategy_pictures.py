@@ -137,27 +137,10 @@ def draw_strategy(name: str) -> str:
         top = (picture_height - sum(group_heights) - ROW_GAP * (len(group_heights) - 1)) / 2
         ends = []
         for (step, lines), height in zip(group, group_heights, strict=True):
-            kind = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
-            boxes.append(
-                f'<rect class="{kind}" x="{x_left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>'
-            )
-            for index, line in enumerate(lines):
-                y = top + 7 + LINE_HEIGHT * (index + 0.78)
-                boxes.append(f'<text x="{x_left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')
+            boxes += _draw_box(step, lines, x_left, top, height)
             ends.append((x_left, top + height / 2))
             top += height + ROW_GAP
-        # Groups with the same number of steps are connected pairwise, others completely.
-        pairs = (
-            zip(previous_ends, ends, strict=True)
-            if len(previous_ends) == len(ends)
-            else ((start, end) for start in previous_ends for end in ends)
-        )
-        for (x, y), (end_x, end_y) in pairs:
-            middle_x = (x + BOX_WIDTH + end_x) / 2
-            arrows.append(
-                f'<path marker-end="url(#head)" d="M{x + BOX_WIDTH:g} {y:g}'
-                f'C{middle_x:g} {y:g} {middle_x:g} {end_y:g} {end_x - 7:g} {end_y:g}"/>'
-            )
+        arrows += _draw_arrows(previous_ends, ends)
         previous_ends = ends
     return (
         "\n".join(
@@ -175,6 +158,36 @@ def draw_strategy(name: str) -> str:
         )
         + "\n"
     )
+
+
+def _draw_box(step: str, lines: list[str], x_left: int, top: float, height: int) -> list[str]:
+    """Return the rectangle of a step and the lines of its text, centered in it."""
+    kind = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
+    elements = [f'<rect class="{kind}" x="{x_left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>']
+    for index, line in enumerate(lines):
+        y = top + 7 + LINE_HEIGHT * (index + 0.78)
+        elements.append(f'<text x="{x_left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')
+    return elements
+
+
+def _draw_arrows(starts: list[tuple[float, float]], ends: list[tuple[float, float]]) -> list[str]:
+    """Return the arrows between the boxes of two columns, each box a point in the middle of its left side.
+
+    Columns with the same number of boxes are connected pairwise, others completely.
+    """
+    pairs = (
+        zip(starts, ends, strict=True)
+        if len(starts) == len(ends)
+        else ((start, end) for start in starts for end in ends)
+    )
+    arrows = []
+    for (x, y), (end_x, end_y) in pairs:
+        middle_x = (x + BOX_WIDTH + end_x) / 2
+        arrows.append(
+            f'<path marker-end="url(#head)" d="M{x + BOX_WIDTH:g} {y:g}'
+            f'C{middle_x:g} {y:g} {middle_x:g} {end_y:g} {end_x - 7:g} {end_y:g}"/>'
+        )
+    return arrows
 
 
 def build_files() -> dict[Path, str]:

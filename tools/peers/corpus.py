@@ -157,20 +157,20 @@ class Corpus:
         words = _list_words(originals)
         draft = self._documents.with_suffix(f".{os.getpid()}")
         with draft.open("w", encoding="utf-8") as lines, self._vectors.open("wb") as vector_file:
-            for copy in range(-(-self.count // len(originals))):
-                batch = originals[: self.count - copy * len(originals)]
-                for index, original in enumerate(batch):
-                    document = original
-                    if copy:
-                        document = _alter_document(original, f"{original.key}/{copy}", copy, *words)
-                        shelf, drawer = _compute_shelf_and_drawer(index + copy * len(originals))
-                        document = document._replace(shelf=shelf, drawer=drawer)
+            for first in range(0, self.count, len(originals)):
+                copy = first // len(originals)  # 0: the passages themselves
+                documents = originals[: self.count - first]
+                rows = passage_vectors[: len(documents)]
+                if copy:
+                    documents = [
+                        _alter_document(original, f"{original.key}/{copy}", copy, *words) for original in documents
+                    ]
+                    rows = _add_noise(np, rows, copy)
+                for index, document in enumerate(documents, start=first):
+                    shelf, drawer = _compute_shelf_and_drawer(index)
+                    document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
-                vector_file.write(
-                    (
-                        _add_noise(np, passage_vectors[: len(batch)], copy) if copy else passage_vectors[: len(batch)]
-                    ).tobytes()
-                )
+                vector_file.write(rows.tobytes())
         draft.replace(self._documents)
 
 
@@ -185,7 +185,8 @@ def _compute_shelf_and_drawer(index: int) -> tuple[int, int]:
 def _alter_document(document: Document, key: str, copy: int, words: list[str], names: list[str]) -> Document:
     """Return a copy with some words replaced, and with one word of its title replaced by that of another title.
 
-    The new title is therefore a name, as titles are; a title of one word gets a second.
+    New words are drawn from ``words`` for the text, and from ``names`` for the title, which therefore stays a name. A
+    title of one word gets a second.
     """
     generator = Random(f"{copy}/{document.key}")
     text_words = document.text.split()

@@ -12,7 +12,10 @@ import time
 
 
 def main() -> None:
-    """Open the store, query it, and write the processor time, or nothing if the system cannot answer such a query."""
+    """Open the store, query it, and write the processor time to a file.
+
+    The file is empty if the system has no such query, and says so if the query has no results.
+    """
     system, query_type, folder, question, vector_hex, output_file = sys.argv[1:]
     from .peer import NotAnswered
     from .systems import load_system

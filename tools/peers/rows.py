@@ -196,7 +196,7 @@ def _measure_queries(
     question. A store that is too slow for all queries within SECONDS answers at least MIN_QUESTIONS of them.
     """
     peer.open()
-    for query in queries[-3:]:
+    for query in queries[-3:]:  # warms up the store
         search(*query)
     round_means: list[float] = []
     results: list[Results] = []
@@ -208,6 +208,7 @@ def _measure_queries(
             round_results.append(search(*query))
             if get_processor_seconds() - first_start > SECONDS and len(round_results) >= MIN_QUESTIONS:
                 break
+        # Later rounds count only if they are complete.
         if len(round_results) == len(queries) or not round_means:
             round_means.append((get_processor_seconds() - start) / len(round_results))
         results = results or round_results
@@ -223,7 +224,10 @@ def _get_strategy(peer: Peer, name: str) -> Callable[..., Results]:
 
 
 def _compute_recall(corpus: Corpus, queries: list[Query], results: list[Results]) -> float:
-    """Return the share of the exact nearest ten documents that the results contain; ties count as nearest."""
+    """Return the share of the exact nearest ten documents that the results contain; ties count as nearest.
+
+    A slow system has results for the first queries only.
+    """
     import numpy as np
 
     vectors, documents = corpus.read_vectors(), corpus.read_documents()

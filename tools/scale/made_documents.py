@@ -60,20 +60,20 @@ def generate_part(part: int, vocabulary: list[str]) -> Iterator[dict[str, str | 
     word_ranks = _draw_zipf_ranks(generator, VOCABULARY, (PART, WORDS_PER_PARAGRAPH))
     draws = generator.random(PART)
     paragraph = part * PART
-    for document, length in enumerate(lengths):
+    for document_index, length in enumerate(lengths):
         texts, title = [], ""
         for _ in range(length):
             words = [vocabulary[rank] for rank in word_ranks[paragraph - part * PART]]
-            new_names = range(count_names(paragraph), count_names(paragraph + 1))
+            new_indexes = range(count_names(paragraph), count_names(paragraph + 1))
             # The exponent makes a known name as probable as Zipf's law says, since its index is its rank.
-            old_name = int(max(1, count_names(paragraph)) ** draws[paragraph - part * PART]) - 1
-            names = [generate_name(entity) for entity in (*new_names, old_name)]
+            known_index = int(max(1, count_names(paragraph)) ** draws[paragraph - part * PART]) - 1
+            names = [generate_name(index) for index in (*new_indexes, known_index)]
             title = title or names[0]
             texts.append(_generate_paragraph(words, names))
             paragraph += 1
-        position = part * PART + document
+        position = part * PART + document_index
         yield {
-            "id": f"part {part}/{document}",
+            "id": f"part {part}/{document_index}",
             "title": title,
             "text": "\n\n".join(texts),
             "shelf": position * 3 % 10,
@@ -82,7 +82,7 @@ def generate_part(part: int, vocabulary: list[str]) -> Iterator[dict[str, str | 
 
 
 def write_part(file: Path, part: int, vocabulary: list[str]) -> int:
-    """Write a part as JSON lines to a file; return the bytes of its titles and texts."""
+    """Write a part as JSON lines to a file; return the bytes of its titles and texts, which are ASCII."""
     num_bytes = 0
     with file.open("w", encoding="utf-8") as lines:
         for document in generate_part(part, vocabulary):

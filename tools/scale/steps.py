@@ -85,26 +85,10 @@ def load_parts(store: Path, first: int, last: int, log: Path, until: float, work
             if time.time() > until:
                 break
             text_bytes = made_documents.write_part(part_file, part, vocabulary)
-            writer_seconds_before, all_seconds_before = time.process_time(), get_processor_seconds()
-            wall_before, index_written_before = time.time(), index_bytes.written
-            written_before = get_bytes_written().by_calls
-            report = opened_store.ingest(part_file, workers=workers)
-            if report.failures:
-                raise SystemExit(f"part {part}: {report.failures[:3]}")
-            if part == last - 1 and any(status.kind == "vectors" for status in opened_store.indexes()):
-                opened_store.refresh("vectors")
-            line = {
-                "part": part,
-                "documents": report.documents,
-                "chunks": report.chunks,
-                "text_bytes": text_bytes,
-                "writer_s": time.process_time() - writer_seconds_before,
-                "all_s": get_processor_seconds() - all_seconds_before,
-                "wall_s": time.time() - wall_before,
-                "written": get_bytes_written().by_calls - written_before,
-                "index_written": index_bytes.written - index_written_before,
-                "memory_mb": get_peak_megabytes(),
-            }
+            figures = _load_part(
+                opened_store, part, part_file, index_bytes, workers, refreshes_vectors=part == last - 1
+            )
+            line = {"part": part, "text_bytes": text_bytes, **figures}
             with log.open("a") as lines:
                 lines.write(json.dumps(line) + "\n")
             last_part = part
@@ -116,6 +100,33 @@ def load_parts(store: Path, first: int, last: int, log: Path, until: float, work
         "closing_s": time.process_time() - seconds_before_closing,
         "closing_written": get_bytes_written().by_calls - written_before_closing,
         **_measure_files(store),
+    }
+
+
+def _load_part(
+    store: kvstore.Store, part: int, part_file: Path, index_bytes: IndexBytes, workers: int, *, refreshes_vectors: bool
+) -> Figures:
+    """Ingest the documents of a part, and return the figures of it.
+
+    With ``refreshes_vectors``, the vector index is brought up to date too, if there is one.
+    """
+    writer_seconds_before, all_seconds_before = time.process_time(), get_processor_seconds()
+    wall_before, index_written_before = time.time(), index_bytes.written
+    written_before = get_bytes_written().by_calls
+    report = store.ingest(part_file, workers=workers)
+    if report.failures:
+        raise SystemExit(f"part {part}: {report.failures[:3]}")
+    if refreshes_vectors and any(status.kind == "vectors" for status in store.indexes()):
+        store.refresh("vectors")
+    return {
+        "documents": report.documents,
+        "chunks": report.chunks,
+        "writer_s": time.process_time() - writer_seconds_before,
+        "all_s": get_processor_seconds() - all_seconds_before,
+        "wall_s": time.time() - wall_before,
+        "written": get_bytes_written().by_calls - written_before,
+        "index_written": index_bytes.written - index_written_before,
+        "memory_mb": get_peak_megabytes(),
     }
 
 
@@ -135,17 +146,8 @@ def measure_strategies(store: Path, paragraphs: int) -> Figures:
                 continue
             figures |= _compute_percentiles(strategy.name, times)
         for share, field in FILTERS.items():
-            where, num_values = f"meta ->> '{field}' = ?", 100 if field == "drawer" else 10
             for strategy_name in ("vector", "hybrid"):
-                counter = itertools.count()  # each question filters by the next value
-                times = _time_questions(
-                    questions,
-                    lambda text, strategy_name=strategy_name, where=where, counter=counter, num_values=num_values: (
-                        opened_store.search(
-                            text, using=strategy_name, where=where, parameters=(next(counter) % num_values,)
-                        )
-                    ),
-                )
+                times = _time_filtered_questions(opened_store, questions, strategy_name, field)
                 figures |= _compute_percentiles(f"{strategy_name}_filter_{share}", times)
     return figures | {"memory_mb": get_peak_megabytes(), "anonymous_mb": _get_anonymous_megabytes()}
 
@@ -252,6 +254,16 @@ def main() -> None:
         if name in job:
             job[name] = Path(job[name])
     output_file.write_text(json.dumps(STEPS[step](**job)))
+
+
+def _time_filtered_questions(store: kvstore.Store, questions: list[str], strategy: str, field: str) -> list[float]:
+    """Return the processor seconds of each question with a filter; each filters by the next value of ``field``."""
+    num_values = 100 if field == "drawer" else 10
+    values = itertools.cycle(range(num_values))
+    where = f"meta ->> '{field}' = ?"
+    return _time_questions(
+        questions, lambda text: store.search(text, using=strategy, where=where, parameters=(next(values),))
+    )
 
 
 def _time_questions(questions: list[str], ask: Callable[[str], object]) -> list[float]:

@@ -6,8 +6,6 @@ questions with the 24 sentences of all held-out articles that share the rarest w
 
 from __future__ import annotations
 
-import collections
-import math
 import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -23,7 +21,8 @@ from rows import (
     Row,
     build_answered_example,
     build_near_miss_example,
-    find_content_words,
+    index_words,
+    rank_by_rare_words,
 )
 from tokenizers import Tokenizer
 
@@ -127,26 +126,22 @@ def _draw_windows(rows: list[Row]) -> list[Example]:
 
 
 def _draw_questions(rows: list[Row]) -> list[_Question]:
-    """Return fixed questions, each with the sentences of all articles that share the rarest words with it."""
+    """Return fixed questions, each with the sentences of all articles that share the rarest words with it.
+
+    Questions with an answer are first; a question that shares no word with any sentence is omitted.
+    """
     rng = random.Random("store")
     titles = {row.passage: row.title for row in rows}
     spans = {row.passage: row.sentences for row in rows}
     sentences = [(passage[start:end], titles[passage]) for passage in titles for start, end in spans[passage]]
-    postings: dict[str, list[int]] = collections.defaultdict(list)
-    for index, (sentence, title) in enumerate(sentences):
-        for word in find_content_words(f"{title} {sentence}"):
-            postings[word].append(index)
+    indexes_by_word = index_words([f"{title} {sentence}" for sentence, title in sentences])
     answerable = [row for row in rows if row.answers and row.source in SQUAD2_SPAN_SOURCES]
     near_misses = [row for row in rows if not row.answers]
     rng.shuffle(answerable)
     rng.shuffle(near_misses)
     questions = []
     for row in answerable[:_NUM_QUESTIONS] + near_misses[:_NUM_QUESTIONS]:
-        scores: collections.Counter[int] = collections.Counter()
-        for word in sorted(find_content_words(row.question)):
-            for index in postings.get(word, ()):
-                scores[index] += math.log(1 + len(sentences) / len(postings[word]))
-        likeliest = sorted(scores, key=lambda index: (-scores[index], index))[:_NUM_SENTENCES]
+        likeliest = rank_by_rare_words(row.question, indexes_by_word, len(sentences))[:_NUM_SENTENCES]
         answers = [row.passage[start:end].lower() for start, end in row.answers]
         windows = [
             (f"{title}. {sentence}", any(answer in sentence.lower() for answer in answers))

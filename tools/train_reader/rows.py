@@ -16,6 +16,7 @@ import math
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 MAX_QUESTION_CHARACTERS = 300
 MAX_SENTENCES = 3
@@ -107,48 +108,53 @@ def hash_text(text: str) -> str:
 
 
 def load_rows(path: Path) -> list[Row]:
-    """Return the rows of a file of questions, each with the name of its article.
-
-    A row without a title takes the title of a titled passage that shares a sentence with it, because
-    `squad1_sentences` repeats sentences of SQuAD articles. Otherwise a hash of its passage names its article.
-    """
+    """Return the rows of a file of questions, each with the name of its article; overlong questions are omitted."""
     with lzma.open(path, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     sentences = {passage: split_sentences(passage) for passage in {record["passage"] for record in records}}
+    articles = _name_articles(records, sentences)
+    return [
+        Row(
+            record["question"].strip(),
+            record["passage"],
+            sentences[record["passage"]],
+            [(start, start + len(text)) for start, text in record["answers"]],
+            [(start, start + len(text)) for start, text in record.get("plausible") or []],
+            record["source"],
+            article,
+            _get_title(record),
+        )
+        for record, article in zip(records, articles, strict=True)
+        if len(record["question"]) <= MAX_QUESTION_CHARACTERS
+    ]
+
+
+def _name_articles(records: list[dict[str, Any]], sentences: dict[str, list[Span]]) -> list[str]:
+    """Return the name of the article of each record; ``sentences`` are the spans of those of each passage.
+
+    A record without a title takes the title of a titled passage that shares a sentence with it, because
+    `squad1_sentences` repeats sentences of SQuAD articles. Otherwise a hash of its passage names its article.
+    """
+    titles = [_get_title(record).lower() for record in records]
     articles_by_sentence: dict[str, str] = {}
-    for record in records:
-        title = (record.get("title") or "").replace("_", " ").strip().lower()
-        record["article"] = "" if title in UNTITLED else title
-        if record["article"]:
+    for record, title in zip(records, titles, strict=True):
+        if title not in UNTITLED:
             for start, end in sentences[record["passage"]]:
                 if end - start >= 30:  # a shorter sentence can occur in several articles
-                    articles_by_sentence.setdefault(record["passage"][start:end].lower(), record["article"])
-    rows = []
-    for record in records:
+                    articles_by_sentence.setdefault(record["passage"][start:end].lower(), title)
+    articles = []
+    for record, title in zip(records, titles, strict=True):
         passage = record["passage"]
-        article = record["article"]
-        if not article:
+        if title in UNTITLED:
             keys = (passage[start:end].lower() for start, end in sentences[passage])
-            article = next((articles_by_sentence[key] for key in keys if key in articles_by_sentence), "") or hash_text(
-                passage
-            )
-        if len(record["question"]) > MAX_QUESTION_CHARACTERS:
-            continue
-        answers = [(start, start + len(text)) for start, text in record["answers"]]
-        plausible = [(start, start + len(text)) for start, text in record.get("plausible") or []]
-        rows.append(
-            Row(
-                record["question"].strip(),
-                passage,
-                sentences[passage],
-                answers,
-                plausible,
-                record["source"],
-                article,
-                (record.get("title") or "").replace("_", " ").strip(),
-            )
-        )
-    return rows
+            title = next((articles_by_sentence[key] for key in keys if key in articles_by_sentence), hash_text(passage))
+        articles.append(title)
+    return articles
+
+
+def _get_title(record: dict[str, Any]) -> str:
+    """Return the title of a record with spaces instead of underscores, or an empty one."""
+    return (record.get("title") or "").replace("_", " ").strip()
 
 
 def choose_held_out_articles(rows: list[Row]) -> set[str]:
@@ -204,12 +210,32 @@ def find_content_words(text: str) -> set[str]:
 
 
 def rank_by_overlap(row: Row, ordinals: list[int]) -> list[int]:
-    """Return the sentence ordinals, ordered by the number of words that the sentences share with the question."""
+    """Return sentence ordinals, those of the sentences that share the most words with the question first."""
     words = find_content_words(row.question)
     return sorted(
         ordinals,
         key=lambda ordinal: -len(words & find_content_words(row.passage[slice(*row.sentences[ordinal])])),
     )
+
+
+def index_words(texts: list[str]) -> dict[str, list[int]]:
+    """Return the indexes of the texts that contain each content word, in ascending order."""
+    indexes_by_word: dict[str, list[int]] = collections.defaultdict(list)
+    for index, text in enumerate(texts):
+        for word in find_content_words(text):
+            indexes_by_word[word].append(index)
+    return indexes_by_word
+
+
+def rank_by_rare_words(question: str, indexes_by_word: dict[str, list[int]], num_texts: int) -> list[int]:
+    """Return the indexes of the texts that share a word with a question, those with the rarest words first."""
+    scores: collections.Counter[int] = collections.Counter()
+    for word in sorted(find_content_words(question)):
+        if indexes := indexes_by_word.get(word):
+            rarity = math.log(1 + num_texts / len(indexes))
+            for index in indexes:
+                scores[index] += rarity
+    return sorted(scores, key=lambda index: (-scores[index], index))
 
 
 def rank_sentences_of_articles(rows: list[Row]) -> None:
@@ -225,25 +251,12 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
         passages = {row.passage: Passage(row.passage, row.sentences) for row in article_rows}
         sentences = [(passage, ordinal) for passage in passages.values() for ordinal in range(len(passage.sentences))]
         texts = [passage.text[slice(*passage.sentences[ordinal])].lower() for passage, ordinal in sentences]
-        postings: dict[str, list[int]] = collections.defaultdict(list)
-        for index, text in enumerate(texts):
-            for word in find_content_words(text):
-                postings[word].append(index)
+        indexes_by_word = index_words(texts)
         for row in article_rows:
-            scores: collections.Counter[int] = collections.Counter()
-            for word in sorted(find_content_words(row.question)):
-                indexes = postings.get(word, ())
-                if indexes:
-                    rarity = math.log(1 + len(texts) / len(indexes))
-                    for index in indexes:
-                        scores[index] += rarity
             answers = {row.passage[start:end].lower() for start, end in row.answers}
             has_known_answers = all(is_short_answer(row, answer) for answer in row.answers)
-            blocked: set[int] = set()
-            for answer in row.answers:
-                first, last = find_sentences(row, answer)
-                blocked.update(range(first, last + 1))
-            for index, _score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
+            blocked = _find_answer_sentences(row)
+            for index in rank_by_rare_words(row.question, indexes_by_word, len(texts)):
                 passage, ordinal = sentences[index]
                 is_same_passage = passage.text == row.passage
                 if (is_same_passage and ordinal in blocked) or not (is_same_passage or has_known_answers):
@@ -253,6 +266,15 @@ def rank_sentences_of_articles(rows: list[Row]) -> None:
                 row.ranked.append((passage, ordinal))
                 if len(row.ranked) == NUM_RANKED:
                     break
+
+
+def _find_answer_sentences(row: Row) -> set[int]:
+    """Return the ordinals of the sentences that an answer overlaps."""
+    ordinals: set[int] = set()
+    for answer in row.answers:
+        first, last = find_sentences(row, answer)
+        ordinals.update(range(first, last + 1))
+    return ordinals
 
 
 def build_similar_example(row: Row, rng: random.Random) -> Example | None:
@@ -345,10 +367,7 @@ def build_near_miss_example(row: Row, rng: random.Random, share_plausible: float
 
 def build_unanswered_example(row: Row, rng: random.Random) -> Example | None:
     """Return an example whose window is in the passage but holds no answer; None if every sentence holds one."""
-    blocked: set[int] = set()
-    for answer in row.answers:
-        first, last = find_sentences(row, answer)
-        blocked.update(range(first, last + 1))
+    blocked = _find_answer_sentences(row)
     texts = {row.passage[start:end].lower() for start, end in row.answers}
     ordinals = [
         ordinal

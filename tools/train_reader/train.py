@@ -189,24 +189,21 @@ class Training:
             spans = part.spans.to(self._device)
             has_span = (spans[:, 0] >= 0).float()
             targets = spans.clamp(min=0)
-            losses = _compute_cross_entropy(start, targets[:, 0]) + _compute_cross_entropy(end, targets[:, 1])
-            span_losses.append((losses * has_span).sum() / (2 * num_spans))
+            row_losses = _compute_cross_entropy(start, targets[:, 0]) + _compute_cross_entropy(end, targets[:, 1])
+            span_losses.append((row_losses * has_span).sum() / (2 * num_spans))
             if teachers:
                 folds = batch.folds[part.ordinals].to(self._device)
                 probabilities, starts, ends = self._compute_teacher_outputs(inputs, folds, teachers)
                 teacher_probabilities.append(probabilities)
-                losses = -(starts * start.log_softmax(-1) + ends * end.log_softmax(-1)).sum(-1)
-                teacher_span_losses.append((losses * has_span).sum() / (2 * num_spans))
+                distances = -(starts * start.log_softmax(-1) + ends * end.log_softmax(-1)).sum(-1)
+                teacher_span_losses.append((distances * has_span).sum() / (2 * num_spans))
         # The parts are sorted by length; pairs and groups are indexes in the order of the batch.
         original_order = torch.argsort(torch.cat([part.ordinals for part in batch.parts])).to(self._device)
         answered = torch.cat(logits)[original_order]
         labels = batch.labels.to(self._device) * (1 - 2 * _SMOOTHING) + _SMOOTHING
-        pairs, groups = batch.pairs.to(self._device), batch.groups.to(self._device)
+        pairs = batch.pairs.to(self._device)
         margin_loss = functional.relu(_MARGIN - (answered[pairs[:, 0]] - answered[pairs[:, 1]])).mean()
-        group_logits = answered[groups.clamp(min=0)].masked_fill(groups < 0, -1e4)
-        choice_loss = functional.cross_entropy(
-            group_logits, torch.zeros(len(group_logits), dtype=torch.long, device=self._device)
-        )
+        choice_loss = _compute_choice_loss(answered, batch.groups.to(self._device))
         loss = functional.binary_cross_entropy_with_logits(answered, labels) + _SPAN_WEIGHT * sum(span_losses)
         loss = loss + _MARGIN_WEIGHT * margin_loss + settings.choice_weight * choice_loss
         if not teachers:
@@ -240,6 +237,14 @@ class Training:
             terms = [weight[:, None] * values for weight, values in zip(weights, distributions, strict=True)]
             means.append(torch.stack(terms).sum(0))
         return (probability, *means)
+
+
+def _compute_choice_loss(answered: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+    """Return the mean loss of choosing the first example of each group; -1 fills short rows of ``groups``."""
+    group_logits = answered[groups.clamp(min=0)].masked_fill(groups < 0, -1e4)
+    return functional.cross_entropy(
+        group_logits, torch.zeros(len(group_logits), dtype=torch.long, device=answered.device)
+    )
 
 
 def _compute_cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
