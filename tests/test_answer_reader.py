@@ -220,6 +220,10 @@ def test_a_missing_reader_is_reported_once(
         ("What does the plumber charge?", "The plumber charges 85 euros.", False),
         ("What does the plumber charge?", "The plumber came on 3 May 2024.", True),
         ("How much is the rent?", "Rent: 1,150", False),
+        ("What does the tour cost?", "Service: tour; Price: free of charge", False),
+        ("What does the tour cost?", "Members pay half the price.", False),
+        ("What does the tour cost?", "The tour is free for children.", False),
+        ("What does the tour cost?", "Feel free to ask for a tour.", True),
         ("How long may a booking be?", "A booking may last three days.", False),
         ("How long may a booking be?", "A booking is made by mail.", True),
         ("What share of the pay is kept?", "70 % of the pay is kept.", False),
@@ -339,6 +343,21 @@ def test_facts_in_rows_and_definitions_are_shown(
         store.put("tanks.md", TANKS, format="markdown")
         answer = store.ask(question)
     assert answer.outcome == "answered" and fact in answer.text, answer.text
+
+
+def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "# Minutes\n\n- https://example.org/agenda-of-the-meeting\n- The agenda was approved.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("minutes.md", text, format="markdown")
+        answers = [store.ask(question).text for question in ("Who approved the agenda?", "Where is the agenda?")]
+    assert ["https://" in answer for answer in answers] == [False, True], answers
+
+
+def test_the_plural_of_an_abbreviation_is_known(reader: AnswerReader, tmp_path: Path) -> None:
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("loans.md", "# Loans\n\n- DVDs: 7 days\n- Books: 28 days\n", format="markdown")
+        answer = store.ask("For how long can I borrow a DVD?")
+    assert "DVDs: 7 days" in answer.text and answer.confidence > 0.6, answer
 
 
 def test_a_column_can_name_the_unit_of_its_numbers() -> None:

@@ -143,6 +143,7 @@ def test_the_kind_of_answer_asked_for_breaks_ties(ask: Callable[..., kvstore.Ans
     assert classify_question("Which option sets the depth?").is_present_in("Use --levels for that.")
     assert classify_question("What does VACUUM do?").is_present_in("The VACUUM command rebuilds the file.")
     assert not classify_question("What does VACUUM do?").is_present_in("Unless it is full, this follows a VACUUM.")
+    assert classify_question("What did Acme want for the repair?").name == "thing"
 
 
 def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:
@@ -187,6 +188,12 @@ def test_names_in_a_question() -> None:
         True,
         False,
     ]
+
+
+def test_the_plural_of_an_abbreviation_is_the_same_name() -> None:
+    for question, text in (("Is a PDF allowed?", "PDFs are allowed."), ("Are PDFs allowed?", "A PDF is allowed.")):
+        (name,) = find_question_names(question)
+        assert name.text == "PDF" and PassageWords(text).has_name(name)
 
 
 def test_german_nouns_are_not_names(store: kvstore.Store) -> None:

@@ -145,6 +145,28 @@ def test_entries_are_snippets_with_their_heading_and_label(
 
 
 @pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("- Put it there?\n- Jack agrees to it.\n- Ann was at the fair.\n", ["", "Put it there?", ""]),
+        ("- What to bring?\n  - Boots for rain\n  - A warm jacket\n", ["", "What to bring?", "What to bring?"]),
+        (
+            "Tom: Is it dear?\n\nJo: It is not. It never was.\n\nAl: The next topic is rain.\n",
+            ["", "Tom: Is it dear?", "Tom: Is it dear?", ""],
+        ),
+        ("Is it dear?\n\nNo, it is not.\n\nIt never was.\n", ["", "Is it dear?", "Is it dear?"]),
+    ],
+    ids=["items", "nested items", "speakers", "paragraphs"],
+)
+def test_a_question_is_the_heading_of_its_reply(text: str, headings: list[str]) -> None:
+    assert [snippet.heading for snippet in split_snippets(text, "markdown", "", False, None)] == headings
+
+
+def test_a_sentence_with_the_reason_needs_the_sentence_before() -> None:
+    text = "At most 46 people may sleep here. The reason is the single staircase."
+    assert [snippet.needs_previous for snippet in split_snippets(text, "markdown", "", False, None)] == [False, True]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "The fee rises to\n5. It is due in May, and the board wrote about it to all of\nthe members.",

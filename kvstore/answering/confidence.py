@@ -63,6 +63,8 @@ _MAX_RUN_WORDS = 25
 #: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
 _MIN_COVERAGE_FRACTION = 0.5
 _WORD_PATTERN = compile_lazily(r"\w+")
+#: An abbreviation without vowels, such as "dvd", whose plural has another stem.
+_ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
 #: Words of a question that only say what kind of quantity it asks for.
 _HOW_MUCH_PATTERN = compile_lazily(
     r"\bhow (?:long|many|much|old|often|far|large|big|tall|high|fast|deep|wide)\b", re.IGNORECASE
@@ -164,8 +166,12 @@ def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[s
 
 
 def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
-    """Return the sum of the numbers of chunks with each variant of a word; a chunk rarely has several of them."""
-    return sum(map(state.postings.count_chunks, variants))
+    """Return the sum of the numbers of chunks with each variant of a word, and with the plural of an abbreviation.
+
+    A chunk rarely has several of them.
+    """
+    plurals = [f"{variant}s" for variant in variants if _ABBREVIATION_PATTERN.fullmatch(variant)]
+    return sum(map(state.postings.count_chunks, [*variants, *plurals]))
 
 
 #: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.

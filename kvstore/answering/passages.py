@@ -24,7 +24,7 @@ from ..text.blocks import parse_blocks, split_parts, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
-from .plain_text_snippets import SENTENCE_END_PATTERN, split_plain_text
+from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, split_plain_text
 from .snippets import (
     Snippet,
     SnippetHeading,
@@ -45,7 +45,8 @@ _CONNECTIVE_PATTERN = compile_lazily(
     r"""(?:this|that|these|those|such|however|but|and|or|so|therefore|thus|then|hence|also|otherwise|moreover
     |furthermore|instead|likewise|similarly|consequently|accordingly|nevertheless|nonetheless|still|yet|besides
     |conversely|both|here|again|finally|later|afterwards?|meanwhile|additionally|rather|indeed|neither|each
-    |the\ (?:former|latter|above|following|same|other)|as\ (?:a\ result|such|well)
+    |the\ (?:former|latter|above|following|same|other|(?:reason|cause)\ (?:is|was|for\ (?:this|that)))
+    |as\ (?:a\ result|such|well)
     |in\ (?:addition|contrast|turn|that|this|such|fact|other|particular)|for\ (?:example|instance|this|that)
     |(?:because\ of|due\ to|at|with|after|by)\ (?:this|that|these)|to\ (?:this|that)\ end|on\ the\ other
     |all\ of\ (?:these|this|them)|none\ of)\b""",
@@ -252,6 +253,7 @@ def split_snippets(
     at_section_start = True
     previous: Snippet | None = None
     open_question: Snippet | None = None  # a question that opens a paragraph acts as a heading
+    reply_block = -1  # the number of the block after it
     for part in parts:
         if isinstance(part, SnippetHeading):
             section_heading = part.title.strip()
@@ -262,8 +264,10 @@ def split_snippets(
         snippet.is_question |= snippet.kind in ("prose", "item") and snippet.text.endswith(("?", "？"))
         if snippet.is_question:
             open_question = snippet if snippet.kind == "table" or opens_block or open_question is not None else None
-        elif open_question is not None and open_question.kind == "table" and open_question is not previous:
-            open_question = None  # only the next message answers a message
+        elif open_question is not None and open_question is previous:
+            reply_block = snippet.block
+        elif open_question is not None and _ends_reply(text, open_question, reply_block, snippet):
+            open_question = None
         snippet.section = section
         if snippet.release is not None:
             yield snippet
@@ -282,6 +286,27 @@ def split_snippets(
         snippet.needs_previous |= open_question is not None and open_question is previous
         yield snippet
         at_section_start, previous = False, snippet
+
+
+def _ends_reply(text: str, question: Snippet, reply_block: int, snippet: Snippet) -> bool:
+    """True if a snippet cannot be part of the reply to a question, which continues in the block ``reply_block``.
+
+    Only the next message answers a message, and only the next speaker answers a speaker. Only the items below an item
+    continue the reply to its question.
+    """
+    if question.kind == "table":
+        return True
+    if snippet.block in (question.block, reply_block):
+        return False
+    if question.kind == "item":
+        return snippet.kind != "item" or _get_indent(text, snippet.start) <= _get_indent(text, question.start)
+    return SPEAKER_PATTERN.match(question.text) is not None and SPEAKER_PATTERN.match(snippet.text) is not None
+
+
+def _get_indent(text: str, offset: int) -> int:
+    """Return the number of white space characters before ``offset`` in its line, up to its first other character."""
+    line = text[text.rfind("\n", 0, offset) + 1 :].partition("\n")[0]
+    return len(line) - len(line.lstrip())
 
 
 def _refers_back(snippet: Snippet, opens_block: bool) -> bool:

@@ -26,7 +26,7 @@ from .snippets import (
 
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: A speaker before a turn, or a term before its definition.
-_SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
+SPEAKER_PATTERN = compile_lazily(r"(?P<term>[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,4})\s?:\s+(?=\S)")
 #: The first column of a line, separated from its definition by white space.
 _HANGING_TERM_PATTERN = compile_lazily(r"(?P<term>\S+(?: \S+){0,5}?) {2,}(?=\S)")
 _SHELL_PROMPT_PATTERN = compile_lazily(r"[$#%>]\s+\S")
@@ -95,7 +95,7 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
             if part.is_heading:
                 term, term_indent = render_inline(piece), part.indent
                 continue
-            speaker = _SPEAKER_PATTERN.match(piece)
+            speaker = SPEAKER_PATTERN.match(piece)
             own_term = speaker["term"] if speaker else ""
             hanging_term = _HANGING_TERM_PATTERN.match(piece) if part.is_hanging else None
             if hanging_term:
@@ -212,7 +212,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             continue
         is_hanging = _is_hanging_line(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
-        is_field = _SPEAKER_PATTERN.match(text, line.text_start, line.end) and _is_unwrapped(text, lines, first)
+        is_field = SPEAKER_PATTERN.match(text, line.text_start, line.end) and _is_unwrapped(text, lines, first)
         stop = first + 1
         while (
             stop < len(lines)

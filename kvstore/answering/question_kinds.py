@@ -54,12 +54,14 @@ _KIND_PATTERNS = {
     ),
     "number": compile_lazily(rf"\d|\b(?:{_NUMBERS})\b", re.IGNORECASE),
     # An amount in a list of prices has no currency; a number with a unit, a year or a clock time is not a price. A
-    # share answers "How much of the pay".
+    # share answers "How much of the pay", and "free of charge" any question for a price.
     "money": compile_lazily(
         rf"\d ?(?:%|per ?cent\b)"
         rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
-        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_field_pattern(_CURRENCIES)}",
+        rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_field_pattern(_CURRENCIES)}"
+        r"|\b(?:free of charge|for free|half (?:of|price|the)|(?:costs?|pays?) nothing|no (?:charge|costs?|fees?))\b"
+        r"|(?:\b(?:are|is)|:) free\b(?! (?:from|of|to)\b)",
         re.IGNORECASE,
     ),
     "duration": compile_lazily(
@@ -180,7 +182,8 @@ _REFERENCE_PATTERN = compile_lazily(
 )
 _DEFINITION_PATTERN = compile_lazily(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
-    |what\ (?:does|do|did)\ (?:an?\ |the\ )?|(?:define|explain|describe)\ )(?P<subject>.+?)
+    |what\ (?:does|do|did)\ (?=.+\ (?:do|mean|stand\ for|control|measure|store|contain)\s*\?*\Z)(?:an?\ |the\ )?
+    |(?:define|explain|describe)\ )(?P<subject>.+?)
     (?:\ (?:do|mean|good\ for|for|stand\ for|used\ for|control|measure|store|contain))?\s*\?*\Z""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -35,6 +35,8 @@ _PIECE_PATTERN = compile_lazily(
     r"(?<![\w-])--?[^\W\d][\w-]+|(?<!\w)v?\d+(?:[.,:/]\d+)+(?!\w)|\w(?:[\w'’-]*\w)?|[^\w\s]"
 )
 _POSSESSIVE_PATTERN = compile_lazily(r"['’]s\Z")
+#: The plural of an abbreviation, such as "DVDs".
+_PLURAL_ABBREVIATION_PATTERN = compile_lazily(r"[A-Z]{2,}s")
 #: Technical tokens: options, and words with an underscore or with digits among letters.
 _TOKEN_PATTERN = compile_lazily(r"--?[^\W\d][\w-]+|\w*[^\W_]_[^\W_]\w*|(?=\w*\d)\w*[^\W\d_]\w*")
 #: Words without a capital that join the parts of a name, and symbols that do not end a name.
@@ -77,8 +79,9 @@ class QuestionName(NamedTuple):
 class PassageWords:
     """The words of a passage, for finding names in it: ``words`` in normal form, and ``forms`` as written.
 
-    If the normal form splits the text into other words, ``forms`` are the words in normal form too. ``stem`` makes the
-    forms of a name equal in languages that inflect names.
+    The plural of an abbreviation ("DVDs") counts as the singular. If the normal form splits the text into other words,
+    ``forms`` are the words in normal form too. ``stem`` makes the forms of a name equal in languages that inflect
+    names.
     """
 
     text: str
@@ -90,6 +93,9 @@ class PassageWords:
         self.words = segment_words(self.text)
         forms = split_written_words(self.text)
         self.forms = forms if len(forms) == len(self.words) else self.words
+        for index, form in enumerate(self.forms):
+            if _PLURAL_ABBREVIATION_PATTERN.fullmatch(form):
+                self.words[index] = self.words[index].removesuffix("s")
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """True if the passage contains a name as a whole, with its words capitalized.
@@ -252,11 +258,14 @@ class _NameBuilder:
 
 
 def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
-    """Return a word without a possessive ending; in a language that ``has_capital_nouns``, without nouns after hyphens.
+    """Return a word without the ending of a possessive or of the plural of an abbreviation ("DVDs").
 
-    The nouns of a compound such as "AFC-Champion" are dropped only if another part of it is a name.
+    In a language that ``has_capital_nouns``, nouns after hyphens are removed too. The nouns of a compound such as
+    "AFC-Champion" are removed only if another part of it is a name.
     """
     base = _POSSESSIVE_PATTERN.sub("", piece)
+    if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base):
+        base = base[:-1]
     if has_capital_nouns and base[0].isalpha() and "-" in base:
         return "-".join(part for part in base.split("-") if _has_digit_or_inner_capital(part)) or base
     return base

@@ -53,6 +53,10 @@ _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 #: The name of a field that is written with underscores.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 
+#: A snippet that is only a web address, and the kinds of questions that it can answer.
+_ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
+_ADDRESS_KINDS = frozenset(("place", "web address"))
+
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """Return the hits, then the nearest chunks by vector, then those of a document that the question identifies.
@@ -115,7 +119,8 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
     candidates = {
         (passage_index, index): estimator.is_kind_missing(passages[passage_index].snippets, index)
         for passage_index, index in list_candidates(passages)
-        if not passages[passage_index].snippets[index].is_question
+        if not (snippet := passages[passage_index].snippets[index]).is_question
+        and (kind.name in _ADDRESS_KINDS or not _ADDRESS_PATTERN.fullmatch(snippet.text))
     }
     candidates |= dict.fromkeys(_list_releases(passages, scorer.question), False)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
