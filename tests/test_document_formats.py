@@ -253,6 +253,7 @@ def test_the_title_of_a_text_is_that_of_its_properties() -> None:
     assert one(odt("<text:h>Shown</text:h>"), "a.odt").title == "Shown"
     for called, title in (
         ("Untitled 1", "Shown"),
+        ("Documento1", "Shown"),
         ("Microsoft Word - Lease.doc", "Lease"),
         ("Untitled Lives", "Untitled Lives"),
     ):
@@ -393,6 +394,26 @@ def test_a_sheet_is_a_table_or_its_rows_are_documents(make: Callable[[], bytes])
     ]
     with pytest.raises(ReaderError, match="no sheet 'Boats'; .* one of: Ships"):
         read(data, "a.xlsx", "rows", sheet="Boats")
+
+
+def test_rows_of_one_cell_above_the_header_of_a_sheet_are_its_title() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    import datetime
+
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.title = "Ferry"
+    for row in (["Ferry to Merrow"], [None, "from May"], ["id", "leaves", "full"], ["N1", datetime.time(6, 12), 0.07]):
+        sheet.append(row)
+    sheet["C4"].number_format = "0%"
+    sheet.merge_cells("A1:C1")
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert one(stream.getvalue(), "a.xlsx").text == (
+        "Ferry to Merrow\n\nfrom May\n\n| id | leaves | full |\n| --- | --- | --- |\n| N1 | 06:12 | 7% |\n"
+    )
+    (row,) = read(stream.getvalue(), "a.xlsx", "rows")
+    assert (row.key, row.text) == ("N1", "leaves: 06:12\nfull: 7%")
 
 
 @pytest.mark.parametrize(

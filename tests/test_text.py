@@ -112,6 +112,11 @@ def test_offsets_survive_characters_that_grow_or_shrink() -> None:
         ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
         ("Dr. Smith met Mr. J. R. Brown at 5 p.m. on Monday.", ["Dr. Smith met Mr. J. R. Brown at 5 p.m. on Monday."]),
         ("See e.g. the manual. It helps.", ["See e.g. the manual.", "It helps."]),
+        ("Cllr. Ashe asked for it (max. 4 g). No.", ["Cllr. Ashe asked for it (max. 4 g).", "No."]),
+        (
+            "Open until 3 p.m. The desk shuts. Ann Poe Ltd. Leeds",
+            ["Open until 3 p.m.", "The desk shuts.", "Ann Poe Ltd. Leeds"],
+        ),
         ("It costs 3.50 euros. No more.", ["It costs 3.50 euros.", "No more."]),
         ("No mark\n\nnew paragraph", ["No mark", "new paragraph"]),
         ("今日は。明日。", ["今日は。", "明日。"]),

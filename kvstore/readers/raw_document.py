@@ -54,7 +54,8 @@ class RawDocument:
 _DEFAULT_TITLE_PATTERN = re.compile(
     r"\(?(?:untitled|anonymous|unspecified|unknown|unbenannt|ohne titel|sans titre|sin título|senza titolo)\)?"
     r"(?: (?:document|spreadsheet|presentation))?[ -]?\d*"
-    r"|(?:document|dokument|book|mappe|presentation|präsentation) ?\d+|slide ?1"
+    r"|(?:document|dokument|documento|book|mappe|map|classeur|libro|cartel|pasta|presentation|präsentation|presentatie"
+    r"|présentation|presentación|presentazione|apresentação) ?\d+|slide ?1"
     r"|(?:powerpoint|pptxgenjs)[ -](?:presentation|präsentation)|présentation powerpoint|presentación de powerpoint",
     re.IGNORECASE,
 )

@@ -1,21 +1,21 @@
 """Workbooks: each sheet becomes a document, or (``AS rows``) each row of one sheet.
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
-``markdown`` for each sheet, with one table whose header is the first nonempty row. Its key is the file's key; if there
-are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
-(:func:`.tabular.build_row_documents`), from the first sheet or the one in the option ``sheet``. Formulas yield their
-saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
-ReaderError.
+``markdown`` for each sheet, with one table whose header is the first row of several cells. Rows of one cell above it,
+such as a title, become paragraphs. The key is the file's key; if there are several sheets, ``/`` and the sheet's name
+are appended. As rows: documents as of a CSV file (:func:`.tabular.build_row_documents`), from the first sheet or the
+one in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is
+locked with a password or has no text is a ReaderError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from .markdown_blocks import join_blocks, make_table
+from .markdown_blocks import join_blocks, make_paragraph, make_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .tabular import build_row_documents
@@ -27,6 +27,8 @@ Sheets = Mapping[str, Iterator[list[str]]]
 _MAX_CELLS = 20_000_000
 _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
+#: The maximum number of rows of one cell that can precede the header of a table.
+_MAX_TITLE_ROWS = 5
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
@@ -36,7 +38,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         for name, sheet_rows in sheets.items():
             rows = [cells for _, cells in _iter_nonblank_rows(sheet_rows, origin)]
             if rows:
-                text = join_blocks([make_table(rows[0], rows[1:])]) + "\n"
+                num_titles = _count_title_rows(rows)
+                titles = [make_paragraph(" ".join("".join(cells).split())) for cells in rows[:num_titles]]
+                text = join_blocks([*titles, make_table(rows[num_titles], rows[num_titles + 1 :])]) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
                 documents.append(RawDocument(key, name, text, {"sheet": name}, "markdown"))
     if not documents:
@@ -53,9 +57,21 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
                 f"{origin.name}: has no sheet {sheet_name!r}; the option sheet must name one of: {', '.join(sheets)}"
             )
         rows = list(_iter_nonblank_rows(sheets[sheet_name], origin))
+    rows = rows[_count_title_rows([cells for _, cells in rows]) :]
     width = max((len(cells) for _, cells in rows), default=0)
     padded_rows = ((number, cells + [""] * (width - len(cells))) for number, cells in rows)
     yield from build_row_documents(padded_rows, origin, options)
+
+
+def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Return the number of rows above the header of a table: rows of one cell, if a row of several cells follows.
+
+    Returns 0 if there are more such rows than a title and its notes have, because they are then probably data.
+    """
+    for index, cells in enumerate(rows[: _MAX_TITLE_ROWS + 1]):
+        if sum(map(bool, cells)) > 1:
+            return index
+    return 0
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:

@@ -1,8 +1,8 @@
 """XLSX: the sheets of an Excel workbook, as rows of texts.
 
 In: an ``.xlsx`` file, a template, or a file with macros, which are ignored. Out: the cells of each sheet as they appear
-without number formats. Formulas yield their saved values; dates are in ISO 8601. A file that is not XLSX or is locked
-with a password is a ReaderError, and so is a missing openpyxl.
+without number formats, except percentages. Formulas yield their saved values; dates are in ISO 8601. A file that is not
+XLSX or is locked with a password is a ReaderError, and so is a missing openpyxl.
 """
 
 from __future__ import annotations
@@ -37,12 +37,20 @@ def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator
 def _iter_rows(sheet: Any) -> Iterator[list[str]]:
     """Yield the rows of an openpyxl sheet as texts."""
     sheet.reset_dimensions()  # the declared size of a sheet can be wrong
-    for row in sheet.iter_rows(values_only=True):
-        yield [_format_value(value) for value in row]
+    for row in sheet.iter_rows():
+        yield [_format_cell(cell) for cell in row]
+
+
+def _format_cell(cell: Any) -> str:
+    """Return the value of a cell as text: a percentage as displayed, any other value as by :func:`_format_value`."""
+    value = cell.value
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and "%" in cell.number_format:
+        return f"{100 * value:.12g}%"
+    return _format_value(value)
 
 
 def _format_value(value: object) -> str:
-    """Return the value of a cell as text: dates and times in ISO 8601, a time at midnight as the date alone."""
+    """Return a value as text: dates and times in ISO 8601, midnight as the date alone, times without zero seconds."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -51,7 +59,14 @@ def _format_value(value: object) -> str:
         return f"{value:.15g}"
     if isinstance(value, datetime.datetime):
         is_date = value.time() == datetime.time()
-        return value.date().isoformat() if is_date else value.isoformat(" ")
-    if isinstance(value, (datetime.date, datetime.time)):
+        return value.date().isoformat() if is_date else value.isoformat(" ", _choose_precision(value))
+    if isinstance(value, datetime.time):
+        return value.isoformat(_choose_precision(value))
+    if isinstance(value, datetime.date):
         return value.isoformat()
     return clean_text(str(value)).strip()
+
+
+def _choose_precision(value: datetime.datetime | datetime.time) -> str:
+    """Return the precision of a time for ``isoformat``: minutes if its seconds are zero."""
+    return "auto" if value.second or value.microsecond else "minutes"

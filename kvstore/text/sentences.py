@@ -14,6 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .patterns import compile_lazily
+from .words import FUNCTION_WORDS
 
 # The search for the first character is fast, and that character decides what follows. A run of marks is examined from
 # its first one only; otherwise a text of such marks would take quadratic time.
@@ -29,9 +30,13 @@ _WORD_BEFORE_PATTERN = compile_lazily(r"(\w+)[.,]?\s+\Z")
 _ABBREVIATIONS = frozenset(
     """
     mr mrs ms dr prof st sr jr vs no vol fig figs eq ed eds e.g i.e cf al approx ca dept est gen col capt lt sgt rev
-    hon inc ltd co corp jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m pp p ch sec art mt ft
+    hon cllr ald messrs mme mlle supt insp cmdr adm inc ltd co corp jan feb mar apr jun jul aug sep sept oct nov dec u.s
+    u.k a.m p.m pp p ch sec art mt ft
     """.split()
 )
+#: English abbreviations that often end a sentence. They do so before a function word with a capital: *at 3 p.m. The*.
+_FINAL_ABBREVIATIONS = frozenset("a.m p.m inc ltd co corp u.s u.k jr sr".split())
+_FIRST_WORD_PATTERN = compile_lazily(r"[A-Z][a-z]+\b")
 
 #: The numbers of characters after a period, and before it or the word before it, that are examined.
 _MAX_AFTER, _MAX_BEFORE = 40, 20
@@ -66,7 +71,7 @@ class _SentenceRules(NamedTuple):
         )
 
 
-_ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext", "tel", "nos")))
+_ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext", "tel", "nos", "max", "min")))
 
 
 @cache
@@ -131,6 +136,9 @@ def _is_sentence_end(text: str, match: re.Match[str], rules: _SentenceRules) -> 
         return _NUMBER_END_PATTERN.search(text_before) is not None
     if word.lower() in rules.before_numbers and text_after[:1].isdigit():
         return False
+    if rules is _ENGLISH_RULES and word.lower() in _FINAL_ABBREVIATIONS:
+        first_word = _FIRST_WORD_PATTERN.match(text_after)
+        return first_word is not None and first_word[0].lower() in FUNCTION_WORDS
     return not (
         word.lower() in rules.abbreviations
         or (len(word) == 1 and word.isupper())
