@@ -233,6 +233,17 @@ HEADED = {
         "7.  Not in order\n\nText.\n\n2.2.  Traps (^')\n\nMind them.\n",
         ["1. Introduction", "2. Rooms", "2. Rooms > 2.1. Doorways", "2. Rooms > 2.2. Traps (^')"],
     ),
+    "numbered lines": (
+        "1. Tickets\n1.1 A ticket is valid for an hour.\n1.2 Children pay nothing.\n\n2. Dogs\n2.1 They need a muzzle.\n\n"
+        "3. Delay\n3.1 The fare is paid back.\n",
+        ["1. Tickets", "2. Dogs", "3. Delay"],
+    ),
+    "articles": (
+        "STATUTS\n\nArticle 1er. Objet\nL'orgue.\n\nArticle 2. Membres\nLa cotisation.\n\nARTICLE 3 – BUREAU\n\nIl se réunit.\n",
+        [None, "Article 1er. Objet", "Article 2. Membres", "ARTICLE 3 – BUREAU"],
+    ),
+    "articles without titles": ("§ 1\nEins.\n\n§ 2\nZwei.\n\n§ 3\nDrei.\n", ["§ 1", "§ 2", "§ 3"]),
+    "articles of a sentence": ("§ 1 Es gilt das\nhier.\n\n§ 2 Und dies.\n\n§ 3 Auch das.\n", [None]),
     "a list": ("1. Apples\n\n2. Pears\n\n3. Plums and quinces\n", [None]),
     "versions": ("1.1  Doors close\n\n1.0  Doors open\n\n0.9  Nothing\n", [None]),
     "asked": (
@@ -261,3 +272,14 @@ def test_a_question_opens_a_section_if_no_heading_does(store: kvstore.Store) -> 
     headings = "SELECT heading FROM chunks WHERE document = ? ORDER BY ordinal"
     assert store.execute(headings, ["plain"]).fetchall() == [(None,), ("Why does it leak?",), ("Why does it smell?",)]
     assert store.execute(headings, ["marked"]).fetchall() == [("The W7 > Why does it leak?",)]
+
+
+def test_a_name_ends_before_the_line_of_a_field() -> None:
+    def names_in(text: str) -> set[str]:
+        return {name.form for name in extract("k", text, SETTINGS).introductions if name.kind == "name"}
+
+    card = "Name: Ashdown Joinery\nOrganization: Ashdown Joinery Ltd.\nMeets in: Wickenby\nHall on the first Monday"
+    assert "Ashdown Joinery" in names_in(card) and not any("Organization" in form for form in names_in(card))
+    row = "nom: Gratin de cardons\nauteur: Odile Roy\ndescription: Éplucher les cardons et les cuire dans un blanc."
+    assert names_in(row) == {"Odile Roy"}
+    assert "Membres La" not in names_in("Les Membres\nLa cotisation de Marie Curie est de 22 euros par an pour tous.")

@@ -758,6 +758,23 @@ def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     assert same.text.count("Same.") == 4 and not same.left_out
 
 
+def test_pdf_two_pages_are_enough_for_a_line_with_the_number_of_the_page() -> None:
+    def pages(line: str, y: int) -> list[str]:
+        return [
+            place_texts(
+                (50, y, line.format(at + 1)), (50, 700, f"Day {at + 1}"), (50, 500, f"Keeper {'ab'[at]} wrote.")
+            )
+            for at in range(2)
+        ]
+
+    for line, y in (("Lights Ltd, page {}", 800), ("Form 7, page {} of 2", 40), ("{}", 40)):
+        document = one(pdf(pages(line, y)), "a.pdf")
+        assert document.text == "Day 1\n\nKeeper a wrote.\n\nDay 2\n\nKeeper b wrote.\n"
+        assert len(document.left_out) == 2 and document.title == "Day 1"
+    assert not one(pdf(pages("Question {}", 800)), "a.pdf").left_out
+    assert not one(pdf(pages("Form 7", 40)), "a.pdf").left_out
+
+
 def test_pdf_pages_that_are_pictures_are_counted() -> None:
     assert one(pdf([["Some text."], [], []]), "a.pdf").meta == {"pages": 3, "pages_without_text": 2}
 

@@ -247,6 +247,10 @@ def test_a_name_next_to_its_address_is_complete() -> None:
         ("2. Foreign Data", {"Foreign Data"}),
         ("69.2 Foreign Data", {"Foreign Data"}),
         ("1 Introduction", set()),
+        ("Article 2. Foreign Data", {"Foreign Data"}),
+        ("§ 3 Foreign Data", {"Foreign Data"}),
+        ("Article 5 of the Treaty", {"Article 5 of the Treaty"}),
+        ("§ 3", set()),
     ],
 )
 def test_an_initial_is_no_number_of_a_title(title: str, expected: set[str]) -> None:
@@ -273,7 +277,7 @@ def test_a_heading_that_names_a_subject_is_a_name(heading: str, expected: set[st
 def test_a_term_is_made_of_words() -> None:
     for form in ("disk space", "C++ compiler", "initdb(1)", "x86-64 assembler", "Boyle's law"):
         assert is_term(form) == (form != "initdb(1)"), form
-    for form in ("initdb(1", "pDb, /", "1) item", "of course", "3rd party", "Table 53", "a | b", "note:"):
+    for form in ("initdb(1", "g swede", "pDb, /", "1) item", "of course", "3rd party", "Table 53", "a | b", "note:"):
         assert not is_term(form), form
 
 

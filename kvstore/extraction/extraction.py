@@ -25,6 +25,7 @@ from ..text.blocks import (
     format_summary_sentence,
     is_mail_header,
     parse_blocks,
+    split_field_lines,
     split_mail_fields,
     split_parts,
     to_plain_text,
@@ -494,11 +495,13 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
 
 def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
     """Yield the names in the English units of a document, given the text and the block kind of each."""
-    sentence_names = SentenceNames(unit for unit, _ in units)
-    for index, (unit, kind) in enumerate(units):
+    # A name never continues on a line that begins with the label of a field.
+    parts = [(part, kind) for unit, kind in units for part in split_field_lines(unit)]
+    sentence_names = SentenceNames(part for part, _ in parts)
+    for index, (part, kind) in enumerate(parts):
         yield from sentence_names.iter_names(index)
-        yield from find_identifiers(unit)
-        yield from find_marked_names(unit, kind)
+        yield from find_identifiers(part)
+        yield from find_marked_names(part, kind)
 
 
 def _find_foreign_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
@@ -510,6 +513,7 @@ def _find_foreign_names(units: Sequence[str], language: str | None) -> Iterator[
         yield from find_code_terms(unit)
     name_words = load_name_words(language) if units else None
     if language is not None and name_words is not None:
-        capital_names = CapitalNames(units, language, name_words)
-        for index in range(len(units)):
+        parts = [part for unit in units for part in split_field_lines(unit)]
+        capital_names = CapitalNames(parts, language, name_words)
+        for index in range(len(parts)):
             yield from (Name(form, "name") for form in capital_names.iter_names(index))

@@ -57,7 +57,11 @@ _MIN_RUNNING_SHARE = 0.4
 _HEIGHT_TOLERANCE = 3
 _MAX_RUNNING_CHARACTERS = 150
 _NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
-_PAGE_NUMBER_PATTERN = re.compile(r"\W*(?:(?:[Pp]age|[Ss]eite|p\.)\W*)?#(?:\W*(?:of|von|/)\W*#)?\W*")
+#: A number that can be that of a page.
+_DIGITS_PATTERN = re.compile(r"\d{1,4}(?!\d)")
+_PAGE_WORD = r"(?:[Pp]age|[Ss]eite|[Pp][aá]gina|p\.|S\.)"
+_PAGE_NUMBER_PATTERN = re.compile(rf"\W*(?:{_PAGE_WORD}\W*)?#(?:\W*(?:of|von|sur|de|di|van|/)\W*#)?\W*")
+_PAGE_LABEL_PATTERN = re.compile(rf"(?<!\w){_PAGE_WORD}\W*#")
 #: A word or hyphenated compound, and the last word before a hyphen at the end of a line.
 _COMPOUND_PATTERN = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
 _LAST_WORD_PATTERN = re.compile(rf"{_COMPOUND_PATTERN.pattern}(?=.$)")
@@ -116,7 +120,8 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
 
     Such a line is among the first or last of its page. At the same height, other pages have a line that differs only in
     numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its first
-    and last page, because chapter heads change. If nothing else would be left, all lines are kept.
+    and last page, because chapter heads change. Two pages are enough for a line with the number of the page. If nothing
+    else would be left, all lines are kept.
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
     for page_index, lines in enumerate(pages):
@@ -133,7 +138,9 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     for (edge, _, normalized), occurrences in lines_by_position.items():
         page_indexes = sorted({page_index for page_index, _ in occurrences})
         num_pages_between = page_indexes[-1] - page_indexes[0] + 1
-        if len(page_indexes) < max(_MIN_RUNNING_PAGES, _MIN_RUNNING_SHARE * num_pages_between):
+        is_numbered = edge == "foot" or _PAGE_LABEL_PATTERN.search(normalized) is not None
+        min_pages = 2 if is_numbered and _has_page_numbers(occurrences) else _MIN_RUNNING_PAGES
+        if len(page_indexes) < max(min_pages, _MIN_RUNNING_SHARE * num_pages_between):
             continue
         reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
         for page_index, line in occurrences:
@@ -145,6 +152,17 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     return content_pages, tuple(
         running_lines[id(line)] for lines in pages for line in lines if id(line) in running_lines
     )
+
+
+def _has_page_numbers(occurrences: Sequence[tuple[int, PageLine]]) -> bool:
+    """True if the same number of each line, such as the last one, rises by one from page to page.
+
+    ``occurrences`` are indexes of pages and lines that differ only in numbers.
+    """
+    numbers = [
+        [int(number) - page_index for number in _DIGITS_PATTERN.findall(line.text)] for page_index, line in occurrences
+    ]
+    return any(len(set(offsets)) == 1 for offsets in zip(*numbers, strict=False))
 
 
 class _Spellings:

@@ -46,6 +46,8 @@ _MAIL_FIELD_PATTERN = compile_lazily(
     r"^(?:From|To|Cc|Date|Sent|Subject|Reply-To|Message-ID): \S", re.MULTILINE | re.IGNORECASE
 )
 _FIELD_PATTERN = compile_lazily(r"^[\w-]+:(?:[ \t]|$)", re.MULTILINE)
+#: The label of a field on a line below the first one: a few words before a colon.
+_LABEL_PATTERN = compile_lazily(r"(?<=\n)[ \t]*[^\W\d_][\w '’()-]{0,40}:(?=[ \t])")
 
 
 @frozen_dataclass
@@ -440,3 +442,15 @@ def is_mail_header(text: str, start: int, end: int) -> bool:
 def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each header field in a span; a folded field includes all its lines."""
     return pairwise([*(match.start() for match in _FIELD_PATTERN.finditer(text, start, end)), end])
+
+
+def split_field_lines(text: str) -> list[str]:
+    r"""Return the parts of a text that begin with the label of a field on a line of its own; else the text.
+
+    >>> split_field_lines("Name: Ada\nBorn in: Paris\nor Rome")
+    ['Name: Ada\n', 'Born in: Paris\nor Rome']
+    """
+    if ":" not in text or "\n" not in text:  # most texts
+        return [text]
+    starts = [0, *(match.start() for match in _LABEL_PATTERN.finditer(text)), len(text)]
+    return [text[start:end] for start, end in pairwise(starts)]

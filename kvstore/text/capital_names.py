@@ -27,6 +27,8 @@ _APOSTROPHE_PATTERN = compile_lazily(" (['’]) ")
 _ADJECTIVE_ENDINGS = ("es", "em", "ige", "iger", "liche", "licher", "ische", "ischer", "ende", "ene", "ere")
 #: The minimum number of letters of a word of a name, and of a title that can be the end of another title.
 _MIN_LETTERS, _MIN_TITLE_LETTERS = 3, 6
+#: The maximum number of words of the label of a field.
+_MAX_LABEL_WORDS = 3
 #: The maximum length of an initial with its period.
 _MAX_INITIAL_LENGTH = 3
 
@@ -108,8 +110,12 @@ class _CapitalizedRun(NamedTuple):
 
     @property
     def opens_sentence(self) -> bool:
-        """True if no word precedes the run in its sentence."""
-        return not any(token[0].isalnum() for token in self.before)
+        """True if no word precedes the run in its sentence, or only the label of a field, in lower case."""
+        words = [token for token in self.before if token[0].isalnum()]
+        has_label = (
+            self.before[-1:] == [":"] and len(words) <= _MAX_LABEL_WORDS and all(token.islower() for token in words)
+        )
+        return not words or has_label
 
 
 class CapitalNames:
@@ -159,6 +165,8 @@ class CapitalNames:
             end = self._find_run_end(tokens, start)
             if end > start:
                 forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
+                while len(forms) > 1 and self._is_next_line(forms[-1]):
+                    forms.pop()
                 run = _CapitalizedRun(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
                 while run.written_words and (
                     run.keys[0] in self._words.function_words or run.keys[0] in self._words.determiners
@@ -191,6 +199,10 @@ class CapitalNames:
             if end < next_end < len(tokens) and tokens[next_end][0].isupper():
                 end = next_end
         return end
+
+    def _is_next_line(self, form: str) -> bool:
+        """True if the last word of a run is an article or another function word, which begins the next line."""
+        return not form.isupper() and form.lower() in self._words.function_words
 
     def _is_capitalized_function_word(self, token: str) -> bool:
         """True if a capitalized word in a German sentence is a function word, such as the pronoun *Sie*."""

@@ -26,6 +26,7 @@ from .name_words import (
     DOTTED_WORDS,
     FIELD_ENDINGS,
     GENERIC_HEADINGS,
+    MEASURING_UNITS,
     NAME_ADJECTIVE_ENDINGS,
     NON_PLURAL_ENDINGS,
     NUMBERED_WORDS,
@@ -54,6 +55,8 @@ _GENERIC_HEADING_WORDS = GENERIC_HEADINGS | CONTEXTUAL_ADJECTIVES | FUNCTION_WOR
 _NON_CODE_WORDS = FUNCTION_WORDS | TITLES_AND_UNITS
 _LATIN_PATTERN = compile_lazily("[A-Za-z]")
 _DECADE_PATTERN = compile_lazily(r"(?:\d\d)?\d\ds")
+#: The end of a sentence such as *Serves 4.*
+_DIGITS_END_PATTERN = compile_lazily(r"\d\.\Z")
 _ORDINAL_PATTERN = compile_lazily(r"\d+(?:st|nd|rd|th)")
 _IDENTIFIER_PATTERN = compile_lazily(r"(?:--?)?[$@.#%]?[A-Za-z_][\w$]*(?:(?:[.:/\-]|::|->)[A-Za-z_$][\w$]*)*(?:\(\))?")
 #: A match does not continue past a line end after a free-standing hyphen.
@@ -94,7 +97,8 @@ _EXPLAINED_ITEM_PATTERN = compile_lazily(r"\s*[-*+]\s+(?!`)([^:`*|]{3,40}): \S")
 _BACKTICK_PATTERN = compile_lazily(r"`([^`\n]{1,100})`")
 _TRAILING_BRACKET_PATTERN = compile_lazily(r"\s*\([^()]*\)\s*$")
 _HEADING_NUMBER_PATTERN = compile_lazily(
-    r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+",
+    r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+"
+    r"|^(?:article|artikel|artículo|articolo|artigo|art\.|§)\s*\d+(?:er|º|°)?(?:[.:)]\s|\s*[–—-]\s|\s+(?!(?-i:[a-z]))|\.?$)",
     re.IGNORECASE,
 )
 #: A person's name that begins with an initial, as opposed to a number before a heading.
@@ -209,6 +213,8 @@ def is_term(form: str) -> bool:
         return False  # the argument addr: a class and its instance
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in words):
         return False  # broken at the end of a line, or marks between words
+    if len(words) > 1 and words[0] in MEASURING_UNITS and form[0].islower():
+        return False
     if words[0] in FUNCTION_WORDS or words[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(words[0]):
         return False
     if len(words) == 1 and (words[0].rstrip(".") in TITLES_AND_UNITS or words[0].endswith(NAME_ADJECTIVE_ENDINGS)):
@@ -414,6 +420,7 @@ def _is_emphasized_term(term: str) -> bool:
         or len(words) > _MAX_EMPHASIZED_WORDS
         or not is_term(term)
         or term.casefold() in GENERIC_HEADINGS
+        or _DIGITS_END_PATTERN.search(term)
     ):
         return False
     if not _LATIN_PATTERN.search(term):

@@ -1,9 +1,10 @@
 """Headings of plain text: underlined or numbered lines, and marked questions.
 
 In: a text and the spans of its paragraphs. Out: for each paragraph that begins with a heading, the heading and the
-start of what follows it in the same paragraph. There are three kinds: a line underlined along its length by one
+start of what follows it in the same paragraph. There are four kinds: a line underlined along its length by one
 repeated character; a single line after a number, if such numbers are consecutive in the whole text and some have parts
-(``2.``, ``2.1.``; RFC 7322, 4.8); and a question of a list of questions and answers, after a mark such as ``Q:``.
+(``2.``, ``2.1.``; RFC 7322, 4.8); the number of an article with its title, on a line of its own, if the articles are
+consecutive (``Article 2. Members``); and a question of a list of questions and answers, after a mark such as ``Q:``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,14 @@ _NUMBERED_PATTERN = compile_lazily(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \
 _NON_TITLE_PATTERN = compile_lazily(r"[.,;:]\Z|\. ?\. ?\.")
 #: The minimum number of numbered headings of a text.
 _MIN_NUMBERED_HEADINGS = 3
+#: The first line of an article of a law, a contract or a statute: its number, and its title if it has one.
+_ARTICLE_PATTERN = compile_lazily(
+    r"(?:article|artikel|artículo|articolo|artigo|art\.|§)[ \t]?(?P<number>\d{1,3})(?:er|º|°)?(?!\w)(?P<title>[^\n]*)",
+    re.IGNORECASE,
+)
+#: The end of a sentence or clause, which the title of an article does not have.
+_CLAUSE_END_PATTERN = compile_lazily(r"\w[.,;:]\Z")
+_MAX_ARTICLE_TITLE = 60
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
 _QUESTION_LINE_PATTERN = compile_lazily(
@@ -63,7 +72,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     >>> [(heading.level, heading.title) for heading in find_plain_headings(text, [(0, 38), (40, 71)]) if heading]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
-    numbered = _find_numbered(text, paragraphs)
+    numbered = {**_find_articles(text, paragraphs), **_find_numbered(text, paragraphs)}
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
@@ -95,15 +104,20 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
 def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """Return the numbered headings of a text by start offset.
 
-    A heading counts only if its number follows that of the heading before it. The result is empty if the text has too
-    few such headings, or only headings of one level.
+    A heading is a paragraph, or a line above the first of its numbered subsections (``2. Animals``, ``2.1 Dogs``). It
+    counts only if its number follows that of the heading before it. The result is empty if the text has too few such
+    headings, or only headings of one level.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
     has_subsections = False
     for start, end in paragraphs:
-        match = _NUMBERED_PATTERN.fullmatch(text, start, end)
-        if match is None or _NON_TITLE_PATTERN.search(match["title"]) or _COLUMNS_PATTERN.search(match["title"]):
+        line_end = text.find("\n", start, end)
+        has_body = line_end >= 0
+        match = _NUMBERED_PATTERN.fullmatch(text, start, line_end if has_body else end)
+        if match is None or (has_body and not text[line_end:end].lstrip().startswith(f"{match['number']}.1 ")):
+            continue
+        if _NON_TITLE_PATTERN.search(match["title"]) or _COLUMNS_PATTERN.search(match["title"]):
             continue
         number = tuple(map(int, match["number"].split(".")))
         depth = len(number)
@@ -112,9 +126,33 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
             depth > len(previous) or number != (*previous[: depth - 1], previous[depth - 1] + 1)
         ):
             continue
-        previous, has_subsections = number, has_subsections or depth > 1
-        headings[start] = PlainHeading(start, end, min(depth, _MAX_LEVEL), match[0], end)
+        previous, has_subsections = number, has_subsections or depth > 1 or has_body
+        headings[start] = PlainHeading(start, match.end(), min(depth, _MAX_LEVEL), match[0], match.end())
     return headings if has_subsections and len(headings) >= _MIN_NUMBERED_HEADINGS else {}
+
+
+def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
+    """Return the headings of articles of a text by start offset; they are below all other sections.
+
+    The result is empty if the text has too few articles, if their numbers are not consecutive, or if an article has
+    text on its first line.
+    """
+    headings: dict[int, PlainHeading] = {}
+    for start, end in paragraphs:
+        match = _ARTICLE_PATTERN.match(text, start, end)
+        if match is None:
+            continue
+        title = match["title"].strip()
+        is_continued = text[match.end() : end].lstrip()[:1].islower()
+        if (
+            int(match["number"]) != len(headings) + 1
+            or is_continued
+            or len(title) > _MAX_ARTICLE_TITLE
+            or _CLAUSE_END_PATTERN.search(title)
+        ):
+            return {}
+        headings[start] = PlainHeading(start, match.end(), _MAX_LEVEL, match[0].strip(), match.end())
+    return headings if len(headings) >= _MIN_NUMBERED_HEADINGS else {}
 
 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
