@@ -234,12 +234,13 @@ HEADED = {
         ["1. Introduction", "2. Rooms", "2. Rooms > 2.1. Doorways", "2. Rooms > 2.2. Traps (^')"],
     ),
     "numbered lines": (
-        "1. Tickets\n1.1 A ticket is valid for an hour.\n1.2 Children pay nothing.\n\n2. Dogs\n2.1 They need a muzzle.\n\n"
-        "3. Delay\n3.1 The fare is paid back.\n",
+        "1. Tickets\n1.1 A ticket is valid for an hour.\n1.2 Children pay nothing.\n\n"
+        "2. Dogs\n2.1 They need a muzzle.\n\n3. Delay\n3.1 The fare is paid back.\n",
         ["1. Tickets", "2. Dogs", "3. Delay"],
     ),
     "articles": (
-        "STATUTS\n\nArticle 1er. Objet\nL'orgue.\n\nArticle 2. Membres\nLa cotisation.\n\nARTICLE 3 – BUREAU\n\nIl se réunit.\n",
+        "STATUTS\n\nArticle 1er. Objet\nL'orgue.\n\nArticle 2. Membres\nLa cotisation.\n\n"
+        "ARTICLE 3 – BUREAU\n\nIl se réunit.\n",
         [None, "Article 1er. Objet", "Article 2. Membres", "ARTICLE 3 – BUREAU"],
     ),
     "articles without titles": ("§ 1\nEins.\n\n§ 2\nZwei.\n\n§ 3\nDrei.\n", ["§ 1", "§ 2", "§ 3"]),
@@ -280,6 +281,6 @@ def test_a_name_ends_before_the_line_of_a_field() -> None:
 
     card = "Name: Ashdown Joinery\nOrganization: Ashdown Joinery Ltd.\nMeets in: Wickenby\nHall on the first Monday"
     assert "Ashdown Joinery" in names_in(card) and not any("Organization" in form for form in names_in(card))
-    row = "nom: Gratin de cardons\nauteur: Odile Roy\ndescription: Éplucher les cardons et les cuire dans un blanc."
-    assert names_in(row) == {"Odile Roy"}
+    row = "nom: Gratin\ncode: S-88\nauteur: Odile Roy\ndescription: Éplucher les cardons et les cuire dans un blanc."
+    assert names_in(row) == {"Odile Roy", "S-88"}
     assert "Membres La" not in names_in("Les Membres\nLa cotisation de Marie Curie est de 22 euros par an pour tous.")

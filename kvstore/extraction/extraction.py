@@ -473,7 +473,10 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
     text_units = [
         (unit, kind, is_english)
         for index, (unit, kind, is_english) in enumerate(units)
-        if kind != "code" and index not in header_indexes and not unit.startswith(("#", "|--"))
+        if kind != "code"
+        and index not in header_indexes
+        and not unit.startswith(("#", "|--"))
+        and (is_english or kind != "heading")  # every heading has a capital
     ]
     mail_headers = [(unit, is_english) for unit, _, is_english in text_units if is_mail_header(unit, 0, len(unit))]
     for unit, is_english in mail_headers:

@@ -240,7 +240,9 @@ class CapitalNames:
             if (
                 key in self._common
                 or key in self._words.common
-                or (len(run.written_words) == 1 and key not in self._proper)
+                or (
+                    len(run.written_words) == 1 and key not in self._proper and not _is_identifier(run.written_words[0])
+                )
             ):
                 run = run.drop_first()
         if not run.written_words or all(key in self._words.common for key in run.keys) or not _has_long_word(run):
@@ -298,6 +300,11 @@ class CapitalNames:
     def _is_plural(self, key: str) -> bool:
         """True if a word has the ending of a plural, and not that of a place or a family."""
         return key.endswith(self._words.plural_endings) and not key.endswith(self._words.place_endings)
+
+
+def _is_identifier(form: str) -> bool:
+    """True if a word is an identifier in capitals and digits, such as *S-88*."""
+    return form.isupper() and any(map(str.isdigit, form))
 
 
 def _begins_with_adjective(run: _CapitalizedRun) -> bool:
