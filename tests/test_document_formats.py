@@ -1076,6 +1076,10 @@ def test_entries_of_feeds_and_records_of_xml_are_documents() -> None:
         ("x", "T", {"id": "x", "title": "T", "price": 1.5}),
         ("a.xml:2", "U", {"title": "U"}),
     ]
+    assert [(each.text, each.format) for each in rows] == [
+        ("id: x\ntitle: T\nprice: 1.5\n", "text"),
+        ("title: U\n", "text"),
+    ]
 
 
 def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:

@@ -1020,6 +1020,35 @@ def test_docx_becomes_markdown_in_body_order() -> None:
     assert one(docx_bytes(word), "a.docx").title == "Named"
 
 
+def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
+    import docx
+
+    def write(heading: str | None) -> bytes:
+        word = docx.Document()
+        for text, is_bold in (
+            ("MINUTES", True),
+            ("of the meeting in May", False),
+            ("1. Shelter", True),
+            ("The shelter is built.", False),
+            ("It must be green.", True),
+            ("All agree.", False),
+            ("Signed", True),
+        ):
+            word.add_paragraph().add_run(text).bold = is_bold
+        word.add_paragraph("Ann", style="List Bullet").runs[0].bold = True
+        if heading:
+            word.add_heading(heading, 1)
+        return docx_bytes(word)
+
+    document = one(write(None), "a.docx")
+    assert document.title == "MINUTES"
+    assert document.text == (
+        "# MINUTES\n\nof the meeting in May\n\n## 1. Shelter\n\nThe shelter is built.\n\n*It must be green.*\n\n"
+        "All agree.\n\n## Signed\n\n- *Ann*\n"
+    )
+    assert one(write("Annex"), "a.docx").text.startswith("*MINUTES*\n\nof the")
+
+
 def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     import docx
 

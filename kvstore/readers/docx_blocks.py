@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from docx.oxml import parse_xml
@@ -31,6 +32,7 @@ _CONTENTS_STYLE_PATTERN = re.compile(r"toc (?:\d|heading)$|table of figures$")
 _CODE_STYLE_PATTERN = re.compile(r"(?:source |html )?(?:code|preformatted|macro|verbatim)(?: text| block| char)?$")
 _QUOTE_STYLE_PATTERN = re.compile(r"(?:intense )?quote$|quotations$")
 _EMPHASIS_STYLE_PATTERN = re.compile(r"(?:intense |subtle )?emphasis$|strong$")
+_NON_HEADING_STYLE_PATTERN = re.compile(r"list\b|toc\b|caption|quote|.*(?:code|preformatted|verbatim)")
 _OFF_VALUES = ("0", "false", "off", "none")
 
 _PARAGRAPH_TAG, _RUN_TAG, _TABLE_TAG, _ROW_TAG, _CELL_TAG, _VALUE_ATTRIBUTE = (
@@ -45,6 +47,8 @@ _MATH_NAMESPACE = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 #: The highest level of a list, from 0, and the maximum number of columns of a table (17.9.3, 17.4.16).
 _MAX_LIST_LEVEL = 8
 _MAX_COLUMNS = 63
+#: The maximum number of characters of a bold paragraph that serves as a heading.
+_MAX_BOLD_HEADING = 80
 #: Elements whose children are read in their place: content controls, insertions, links, fields, smart tags (17.5,
 #: 17.13, 17.16).
 _WRAPPER_TAGS = frozenset(
@@ -69,10 +73,35 @@ class DocxBody:
             _read_number_formats(relations["numbering"].target_part.element) if "numbering" in relations else {}
         )
         self._counters: dict[tuple[str, int], int] = {}  # the last number of each (numbering id, level)
+        self._bold_headings = self._find_bold_headings()
         # If there is a title, level-one headings are its sections.
         self._heading_shift = int(
             any(self._get_style_name(element) == "title" for element in self._body.iter(_PARAGRAPH_TAG))
         )
+
+    def _find_bold_headings(self) -> dict[Any, int]:
+        """Return the levels of bold paragraphs that serve as headings, if no paragraph of the body has a heading style.
+
+        Such a paragraph is a short line without a mark at its end, and text that is not bold follows. The level is 1 at
+        the beginning of the body, and 2 elsewhere.
+        """
+        paragraphs = [
+            element for element in self._body if element.tag == _PARAGRAPH_TAG and _get_verbatim(element).strip()
+        ]
+        if any(
+            self._get_heading_level(element, self._get_style_name(element)) is not None
+            for element in self._body.iter(_PARAGRAPH_TAG)
+        ):
+            return {}
+        lines = [
+            "" if _NON_HEADING_STYLE_PATTERN.match(self._get_style_name(element)) else _get_bold_line(element)
+            for element in paragraphs
+        ]
+        return {
+            element: 1 if index == 0 else 2
+            for index, (element, (line, next_line)) in enumerate(zip(paragraphs, pairwise(lines), strict=False))
+            if line and not next_line
+        }
 
     def build_blocks(self) -> list[MarkdownBlock]:
         """Return all blocks of the document, footnotes last."""
@@ -107,6 +136,8 @@ class DocxBody:
             builder.add_code(_get_verbatim(element))
             return
         level = self._get_heading_level(element, style)
+        if level is None:
+            level = self._bold_headings.get(element)
         texts = self._build_inline(element, plain or level is not None).take_paragraphs()
         if not texts:
             return
@@ -267,6 +298,20 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
             yield from _iter_unwrapped(child)
         elif isinstance(child.tag, str):
             yield child
+
+
+def _get_bold_line(paragraph: Any) -> str:
+    """Return the text of a short bold paragraph that is neither an item nor a sentence; otherwise an empty string."""
+    text = _get_verbatim(paragraph).strip()
+    runs = [run for run in _iter_unwrapped(paragraph) if run.tag == _RUN_TAG and _get_verbatim(run).strip()]
+    if (
+        not 0 < len(text) <= _MAX_BOLD_HEADING
+        or "\n" in text
+        or text[-1] in ".,;:"
+        or paragraph.find("w:pPr/w:numPr", nsmap) is not None
+    ):
+        return ""
+    return text if runs and all(_has_property(run, "b") for run in runs) else ""
 
 
 def _has_property(run: Any, name: str) -> bool:

@@ -1,8 +1,8 @@
 """XML data: the records of a file, or the whole file, by the names of its elements.
 
 In: the root element of XML that is neither prose nor a feed. Out: each of several similar records becomes a document,
-else the whole file; the content of an element follows its name. Data of over a million characters is skipped, and data
-without text is a ReaderError.
+else the whole file; the content of an element follows its name. A record without nested elements has a line for each
+field, as a row of a CSV file. Data of over a million characters is skipped, and data without text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 
 from ..errors import ReaderError
 from .decoding import collapse_whitespace
+from .field_lines import format_entry
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, SkippedPart
 from .scalars import parse_number
@@ -66,9 +67,14 @@ def _build_record(record: Element, default_key: str) -> RawDocument:
         if value and len(value) <= _MAX_META_CHARACTERS
     }
     blocks = _build_fields(record, 2)
-    text = join_blocks([*([make_heading(1, title)] if title else []), *blocks]) + "\n"
     other_key = default_key if identifier else None
-    return RawDocument(identifier or default_key, title or None, text, meta, "markdown", other_key=other_key)
+    field_lines = [line.removeprefix("- ").partition(": ") for block in blocks for line in block.text.split("\n")]
+    if len(blocks) == 1 and blocks[0].kind == "list" and all(value for _, _, value in field_lines):
+        text, format = format_entry(((name, value) for name, _, value in field_lines), ()), "text"
+    else:
+        text = join_blocks([*([make_heading(1, title)] if title else []), *blocks]) + "\n"
+        format = "markdown"
+    return RawDocument(identifier or default_key, title or None, text, meta, format, other_key=other_key)
 
 
 def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:

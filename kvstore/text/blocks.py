@@ -38,8 +38,8 @@ _LINK_PATTERN = compile_lazily(
 )
 #: A link of a wiki or of a vault of notes: its target, and its text if that differs.
 _WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
-#: A word in braces, as transcripts mark sounds that are not words.
-_SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<![\w${])\{[a-z]+\}(?![\w}])")
+#: A word in braces between spaces, as transcripts mark sounds that are not words.
+_SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<!\S)\{[a-z]+\}(?=[\s.,;:!?)]|\Z)")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 #: Fields that mails begin with, and fields of any name.
 _MAIL_FIELD_PATTERN = compile_lazily(
@@ -297,7 +297,11 @@ def unwrap_wiki_links(text: str) -> str:
 
 
 def replace_sound_annotations(text: str) -> str:
-    """Return a transcript with each sound annotation, such as ``{vocalsound}``, replaced by a space."""
+    """Return a transcript with each sound annotation, such as ``{vocalsound}``, replaced by a space.
+
+    >>> replace_sound_annotations("Well {pause} see /alerts/{id} {laugh}.")
+    'Well   see /alerts/{id}  .'
+    """
     return _SOUND_ANNOTATION_PATTERN.sub(" ", text) if "{" in text else text
 
 
