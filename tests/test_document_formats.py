@@ -167,6 +167,20 @@ def test_a_book_is_read_in_the_order_of_its_spine(name: str) -> None:
     assert (document.title, document.meta) == ("The Keeper", {"author": "Ada, Bea", "date": "1901"})
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("Cuocere il finocchio per dieci minuti e usare la stessa acqua per la pasta.", None), (PROSE[0], "en")],
+)
+def test_a_book_that_is_not_in_english_does_not_state_that_it_is(
+    tmp_path: Path, text: str, language: str | None
+) -> None:
+    mkepub = pytest.importorskip("mkepub")
+    written = mkepub.Book(title="Book")  # states "en" for every book
+    written.add_page("Page", f"<p>{text}</p>")
+    written.save(tmp_path / "a.epub")
+    assert one((tmp_path / "a.epub").read_bytes(), "a.epub").meta.get("language") == language
+
+
 def test_a_book_whose_pages_are_locked_is_refused() -> None:
     locked = book({"a.xhtml": "x"}, **{"META-INF/encryption.xml": "<e><CipherReference URI='OEBPS/a.xhtml'/></e>"})
     with pytest.raises(ReaderError, match="digital rights"):

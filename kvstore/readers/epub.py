@@ -3,8 +3,9 @@
 In: an ``.epub`` file (EPUB 2 or 3). Out: one document of format ``markdown``: the pages of the spine, read as HTML with
 ``navigation=keep``, except the table of contents page. Headings get the level that the book's navigation gives their
 page. A page without headings gets its navigation label as heading. The title, the author, the date, the language, the
-publisher and the identifier come from the package. Missing and unreadable pages are reported, and the other pages are
-read. A file that is not an EPUB, is damaged or locked, or has no text is a ReaderError.
+publisher and the identifier come from the package; English as the language of a text in another one is dropped. Missing
+and unreadable pages are reported, and the other pages are read. A file that is not an EPUB, is damaged or locked, or
+has no text is a ReaderError.
 
 Source: EPUB 3.3 (W3C), sections 4.2.6.3.1 (container), 5 (package) and 7 (navigation); EPUB 2's NCX (OPF 2.0.1, 2.4.1).
 """
@@ -22,6 +23,7 @@ from xml.etree.ElementTree import Element
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from ..errors import ReaderError
+from ..text.languages import detect_document_language, get_stated_language
 from .html import parse_page
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading
 from .packages import Package
@@ -55,12 +57,16 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         book = _EpubBook(package, origin.name, options)
         blocks = book.build_blocks()
         title, meta = book.title, book.meta
+    text = join_blocks(blocks) + "\n"
+    # Many programs state "en" unless the author chooses a language.
+    if get_stated_language(meta) == "en" and detect_document_language(text.encode()) not in (None, "en"):
+        del meta["language"]
     missing_text = ", ".join(map(repr, book.missing_pages[:_MAX_MISSING_SHOWN]))
     if not blocks and missing_text:
         raise ReaderError(f"{origin.name}: is damaged: its pages are missing or cannot be read, such as {missing_text}")
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (a book of pictures?); there is nothing to store")
-    yield RawDocument(origin.key, title, join_blocks(blocks) + "\n", meta, "markdown")
+    yield RawDocument(origin.key, title, text, meta, "markdown")
     detail = (
         f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}; "
         "the other pages were read"
