@@ -86,7 +86,7 @@ class CitationFilter:
         return list(self._dropped)
 
     def feed(self, text: str) -> str:
-        """Add a piece, and return the text that is complete now, with its citations filtered."""
+        """Add a piece of the text, and return what is complete now, with its citations filtered."""
         self._pending += text
         partial = _PARTIAL_CITATION_PATTERN.search(self._pending)
         end = len(self._pending) if partial is None else partial.start()

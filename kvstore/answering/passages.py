@@ -20,7 +20,7 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
-from ..text.blocks import parse_blocks, split_parts, to_plain_text
+from ..text.blocks import BlockPart, parse_blocks, split_parts, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
@@ -371,13 +371,8 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
         elif block_kind is not None:
             yield from block_kind.split(text, start, end, block_index)
         else:
-            own_term = render_inline(strip_item_marker(text[start : part.term_end])) if part.term_end > start else ""
-            definition = _DEFINITION_PATTERN.match(text, start, end)
-            if definition is not None and not own_term:
-                own_term = render_inline(definition["term"])
-            run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
-            if run_in_heading is not None:
-                own_term, start = render_inline(run_in_heading["title"]), run_in_heading.end()
+            own_term, heading_end = _find_own_term(text, part)
+            start = part.start if heading_end is None else heading_end
             opens_item = has_item_marker(text, start, end) and part.level <= term_level
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if part.kind != "item" or own_term or opens_item:
@@ -392,9 +387,25 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
                     kind=part.kind,
                     term=label,
                     language=language,
-                    has_own_term=bool(own_term and label and run_in_heading is None),
+                    has_own_term=bool(own_term and label and heading_end is None),
                     introduces_next=part.introduces_next and field_end == end,
                 )
+
+
+def _find_own_term(text: str, part: BlockPart) -> tuple[str, int | None]:
+    """Return the term that a paragraph or item defines ("" without one), and the end of its run-in heading, or None.
+
+    A run-in heading, a sentence in bold at the beginning, is the term of what follows it.
+    """
+    start, end = part.start, part.end
+    run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
+    if run_in_heading is not None:
+        return render_inline(run_in_heading["title"]), run_in_heading.end()
+    term = render_inline(strip_item_marker(text[start : part.term_end])) if part.term_end > start else ""
+    if not term:
+        definition = _DEFINITION_PATTERN.match(text, start, end)
+        term = "" if definition is None else render_inline(definition["term"])
+    return term, None
 
 
 def _split_notes(text: str, format: str) -> Iterator[Snippet]:

@@ -95,20 +95,14 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     counts = _count_chunks(graph, display_entities, candidates)
     # Rounded, so that scores that are displayed as equal are equal.
     scores = np.round(joint_weights / np.sqrt(np.maximum(counts, 1) * max(len(chunks), 1)), 6)
-    min_score = np.sort(scores)[max(0, len(scores) - limit)]
-    selected = np.flatnonzero(scores >= min_score)
-    records = state.entities.get_many(candidates[selected].tolist())
-    ranked = sorted(
-        (-scores[index], counts[index], record.key, index, record.name)
-        for index, record in zip(selected.tolist(), records, strict=True)
-    )[:limit]
+    ranked = _rank_candidates(state, candidates, scores, counts, limit)
     first_chunks = _find_first_chunks(
         state,
-        {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for *_, index, _ in ranked},
+        {int(candidates[index]): chunks[chunk_indexes[named_entities == candidates[index]]] for index, _ in ranked},
     )
     name = state.entities.get(entity).name
     neighbors = Neighbours()
-    for *_, index, display_name in ranked:
+    for index, display_name in ranked:
         candidate = int(candidates[index])
         document, chunk = first_chunks.get(candidate, (None, None))
         trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))
@@ -116,6 +110,23 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
         score, passages = float(scores[index]), int(shared_counts[index])
         neighbors.append(Neighbour(name, display_name, score, passages, *trees, link_names, document, chunk))
     return neighbors
+
+
+def _rank_candidates(
+    state: State, candidates: EntityIds, scores: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], limit: int
+) -> list[tuple[int, str]]:
+    """Return the index and the name of at most ``limit`` candidates with the highest scores, best first.
+
+    Of equal scores, that with fewer chunks comes first (``counts``), then in order of entity keys.
+    """
+    min_score = np.sort(scores)[max(0, len(scores) - limit)]
+    selected = np.flatnonzero(scores >= min_score)
+    records = state.entities.get_many(candidates[selected].tolist())
+    ranked = sorted(
+        (-scores[index], counts[index], record.key, index, record.name)
+        for index, record in zip(selected.tolist(), records, strict=True)
+    )
+    return [(index, name) for *_, index, name in ranked[:limit]]
 
 
 def _list_chunks(graph: PassageGraph, entities: EntityIds) -> UInt64Array:
