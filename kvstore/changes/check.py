@@ -32,7 +32,7 @@ from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK_SIZE, EntityRecord
-from ..structures.names.mention_recognition import collect_mention_addresses, find_mentions, iter_headed_abstracts
+from ..structures.names.mention_recognition import collect_mentioning_abstracts, find_mentions, iter_headed_abstracts
 from ..structures.names.mentions import HeadingOccurrence, Occurrence
 from ..structures.postings import encode_term
 from ..structures.state import State
@@ -217,7 +217,7 @@ class _Checker:
             yield f"document {record.key!r}: its chunks end at {end}, its text at {record.size}"
         heading_occurrences = state.mentions.get_heading_occurrences(record.id)
         yield from self._check_headings(record, outline, heading_occurrences)
-        for entity, targets in collect_mention_addresses(occurrences_by_chunk, heading_occurrences).items():
+        for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
             for address in addresses.list_best_addresses(targets):
                 self._address_sums.add(entity, (address,))
         yield from self._check_abstracts(record, outline)

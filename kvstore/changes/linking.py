@@ -30,7 +30,7 @@ from ..structures.names.entities import EntityRecord, EntityWriter
 from ..structures.names.mention_recognition import (
     Mention,
     RankedTargets,
-    collect_mention_addresses,
+    collect_mentioning_abstracts,
     find_mentions,
     iter_headed_abstracts,
 )
@@ -296,7 +296,7 @@ class Linker:
         self._traces.add(record.id, folded_headings, texts)
         if heading_occurrences:
             self._mentions.put_headings(record.id, heading_occurrences)
-        for entity, targets in collect_mention_addresses(occurrences_by_chunk, heading_occurrences).items():
+        for entity, targets in collect_mentioning_abstracts(occurrences_by_chunk, heading_occurrences).items():
             self._added_addresses.setdefault(entity, []).extend(targets)
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
@@ -304,7 +304,7 @@ class Linker:
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         occurrences_by_chunk = dict(zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True))
-        addresses_by_entity = collect_mention_addresses(
+        addresses_by_entity = collect_mentioning_abstracts(
             occurrences_by_chunk, chain.from_iterable(self._mentions.get_heading_occurrences_many(ids))
         )
         self._load_missing_keys(addresses_by_entity)
@@ -443,7 +443,7 @@ class Linker:
                 self._mentioned_chunks[document] = [
                     added_chunk._replace(mentions=merged_mentions[added_chunk.id]) for added_chunk in document_chunks
                 ]
-            for entity, targets in collect_mention_addresses(
+            for entity, targets in collect_mentioning_abstracts(
                 {added_chunk.id: new_mentions[added_chunk.id] for added_chunk in document_chunks}, headings
             ).items():
                 self._added_addresses.setdefault(entity, []).extend(targets)

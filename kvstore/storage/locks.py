@@ -185,7 +185,11 @@ class WriterLock:
             return None
 
     def _lock_thread(self, timeout: float) -> float:
-        """Acquire the lock among the threads of this process; return the deadline for the lock among processes."""
+        """Acquire the lock among the threads of this process; return the deadline for the lock among processes.
+
+        While a maintenance thread holds the lock, the wait begins again, unless ``timeout`` is 0. Raises
+        LockTimeoutError if another thread holds it at the end of the wait.
+        """
         while True:
             deadline = time.monotonic() + timeout
             if self._thread_lock.acquire(timeout=min(max(timeout, 0.0), threading.TIMEOUT_MAX)):

@@ -190,14 +190,14 @@ class VerifiedTransaction:
         return dict(self.lmdb.stat(db.handle))  # type: ignore[arg-type]
 
     def put(self, key: bytes, value: bytes | bytearray | memoryview, *, db: WrittenTable) -> bool:
-        """Store a value."""
+        """Store a value, after verifying the pages that lead to its key; return True, as LMDB does."""
         db.is_changed = True
         if db.tree is not None:
             db.tree.verify_path(key)
         return self.lmdb.put(key, value, db=db.handle)
 
     def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], db: WrittenTable) -> None:
-        """Store many values, in key order."""
+        """Store many values, in key order, after verifying the pages that lead to their keys."""
         db.is_changed = True
         if db.tree is not None:
             db.tree.verify_paths(records)

@@ -360,7 +360,7 @@ def remove_stale_quotes(view: WriteView, kinds: Iterable[GenerationIndex[Any]]) 
 
 def _remove_keys(table: str, keys: Sequence[bytes], view: WriteView) -> None:
     """Remove the records with these keys from a table."""
-    view.change_many(table, dict.fromkeys(keys))
+    view.change_many(table, dict.fromkeys(keys))  # a value of None removes the record
 
 
 def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], view: WriteView) -> None:

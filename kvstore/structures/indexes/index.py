@@ -164,7 +164,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the chunk id from which on a file should be extended: once ``next_chunk`` of the counters reaches it.
+        """Return the chunk id at which a file should be extended: once the next new chunk would have this id or more.
 
         ``head`` is that of the file, or None if there is no file. Only automatic kinds implement the method.
         """

@@ -44,7 +44,10 @@ class Mention(NamedTuple):
 
 
 def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: int) -> Iterator[Mention]:
-    """Yield every mention of a name of at most ``max_words`` words in a text, including overlapping mentions."""
+    """Yield every mention of a name of at most ``max_words`` words in a text, including overlapping mentions.
+
+    Names without a letter or digit are omitted.
+    """
     matches = entity_filter.recognize(folded, max_words)
     for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
@@ -78,7 +81,7 @@ def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Ite
         yield HeadedAbstract(section.title, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
 
 
-def collect_mention_addresses(
+def collect_mentioning_abstracts(
     occurrences_by_chunk: Mapping[int, Iterable[Occurrence]], heading_occurrences: Iterable[HeadingOccurrence]
 ) -> dict[int, RankedTargets]:
     """Return for each entity the abstracts that mention it, as (abstract, rank) pairs.

@@ -151,6 +151,7 @@ def _merge_reported(
     visible = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()
     ranked = [
+        # Nodes whose report a model wrote are among ``reported_communities``.
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
         *((node, _round_cosine(cosine)) for node, cosine in zip(visible.tolist(), cosines, strict=True)),
     ]

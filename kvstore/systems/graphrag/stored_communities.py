@@ -147,7 +147,7 @@ class StoredCommunities:
         return self.get(community) if community is not None and 0 <= community < self._count else None
 
     def _get_summary_spans(self, community: int) -> list[StoredSpan]:
-        """Return the summary sentences of a community at build time."""
+        """Return the spans of the sentences that were the summary of a community at build time."""
         return [StoredSpan(*span) for span in self._get_record(community)[SUMMARY_FIELD]]
 
     def _get_findings(self, community: int) -> list[Finding]:

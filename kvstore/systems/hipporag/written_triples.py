@@ -134,10 +134,7 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
-        """Return (name, kind) for each name, as the model wrote it, that the triples introduce as an entity.
-
-        The kind says that a triple introduces it.
-        """
+        """Return each name that the triples introduce as an entity, as the model wrote it, with :data:`TRIPLE_KIND`."""
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_forms_by_key().values())
 
     def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:

@@ -140,7 +140,7 @@ class Topics:
         The vectors of the returned topics are their stored sums. The sum of a changed topic is the sum of its children,
         if these share no chunk. Topics with the same chunks have the same summands.
         """
-        topic = int(self.tree.branching_topics[topic])
+        topic = int(self.tree.branching_topics[topic])  # skips topics with a single child, which has the same chunks
         if self.tree.sizes[topic] > MAX_SUMMED_CHUNKS:
             if not self.is_stale(topic):
                 return [topic], []
