@@ -74,21 +74,7 @@ def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True)
         console.confirm = None
     toolbar = Toolbar(console)
     catalog = LiveCatalog(console)
-    session: PromptSession[str] = PromptSession(
-        message=lambda: mask_line(console.prompt.replace("\\d", console.path.name)),
-        prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
-        multiline=Condition(lambda: not _is_complete_input(session.default_buffer.text)),
-        history=_open_history(console),
-        auto_suggest=AutoSuggestFromHistory(),
-        completer=ThreadedCompleter(StoreCompleter(catalog)),
-        complete_while_typing=True,
-        lexer=StatementLexer(),
-        bottom_toolbar=toolbar.get_text,
-        style=_STYLE,
-        color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
-        enable_open_in_editor=True,
-        enable_system_prompt=False,
-    )
+    session = _make_session(console, catalog, toolbar)
     session.app.after_render += _PromptWarmup(console, opening, toolbar)
     console.notify(f"{console.path}; .help lists the commands, Ctrl-D leaves the shell")
     was_interrupted = False
@@ -117,6 +103,26 @@ def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True)
             console.notify("canceled")
         except (ShellExit, Bail):
             return 0
+
+
+def _make_session(console: Console, catalog: LiveCatalog, toolbar: Toolbar) -> PromptSession[str]:
+    """Return a prompt that reads whole statements, with history, completion, colors and a toolbar."""
+    session: PromptSession[str] = PromptSession(
+        message=lambda: mask_line(console.prompt.replace("\\d", console.path.name)),
+        prompt_continuation=lambda width, *_: console.continuation or "...> ".rjust(width),
+        multiline=Condition(lambda: not _is_complete_input(session.default_buffer.text)),
+        history=_open_history(console),
+        auto_suggest=AutoSuggestFromHistory(),
+        completer=ThreadedCompleter(StoreCompleter(catalog)),
+        complete_while_typing=True,
+        lexer=StatementLexer(),
+        bottom_toolbar=toolbar.get_text,
+        style=_STYLE,
+        color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+        enable_open_in_editor=True,
+        enable_system_prompt=False,
+    )
+    return session
 
 
 class _PromptWarmup:

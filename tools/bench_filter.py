@@ -183,16 +183,11 @@ def build_sqlite_store(
 def measure_lookups(folder: Path, names: list[str], absent_names: list[str], text: str) -> dict[str, float]:
     """Measure all reads of the stores at ``folder``/filter and ``folder``/lmdb; return the figures by name."""
     hash_name = NameHash(SEED)
-    keys, absent_keys = [name.encode() for name in names], [name.encode() for name in absent_names]
+    absent_keys = [name.encode() for name in absent_names]
     count = len(names)
-    called_names = random.Random(2).sample(names, min(count, CALLS))
-    index_by_name = {name: index for index, name in enumerate(names)}
-    addresses_by_name = {
-        name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(index_by_name[name])
-        for name in called_names
-    }
     shuffled_indexes = random.Random(3).sample(range(count), count)
-    shuffled_names, shuffled_keys = [names[i] for i in shuffled_indexes], [keys[i] for i in shuffled_indexes]
+    shuffled_names = [names[index] for index in shuffled_indexes]
+    shuffled_keys = [name.encode() for name in shuffled_names]
     result: dict[str, float] = {}
     with Environment.open(folder / "filter", buffered=get_buffered_tables()) as environment:
         lmdb_lookups = LmdbLookups(folder / "lmdb")
@@ -218,44 +213,55 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
             (text_seconds,) = time_in_turns(lambda: filter_.recognize(folded, 6))
             result["ngrams_per_s"] = count_word_sequences(text, 6) / text_seconds
         lmdb_lookups.close()
-        with environment.write() as transaction:
-            filter_ = EntityFilter(transaction, hash_seed=SEED)
-            filter_.add_many(list(addresses_by_name), list(addresses_by_name.values()))
-            filter_.flush()
-        for name in called_names:
-            addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([index_by_name[name]], np.uint64))
-        sqlite = build_sqlite_store(folder / "sqlite", names, addresses_by_name)
-        query = (
-            "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
-            "WHERE n.key = ? ORDER BY a.address LIMIT ?"
+        return result | measure_calls(folder, environment, names)
+
+
+def measure_calls(folder: Path, environment: Environment, names: list[str]) -> dict[str, float]:
+    """Add addresses to some names of the filter; measure a call for each of them, and the same query in SQLite."""
+    called_names = random.Random(2).sample(names, min(len(names), CALLS))
+    index_by_name = {name: index for index, name in enumerate(names)}
+    addresses_by_name = {
+        name: np.arange(ADDRESSES, dtype=np.uint64) * np.uint64(1 << 40) + np.uint64(index_by_name[name])
+        for name in called_names
+    }
+    with environment.write() as transaction:
+        filter_ = EntityFilter(transaction, hash_seed=SEED)
+        filter_.add_many(list(addresses_by_name), list(addresses_by_name.values()))
+        filter_.flush()
+    for name in called_names:
+        addresses_by_name[name] = np.union1d(addresses_by_name[name], np.array([index_by_name[name]], np.uint64))
+    sqlite = build_sqlite_store(folder / "sqlite", names, addresses_by_name)
+    query = (
+        "SELECT n.entity, n.count, n.temperature, a.address FROM names n JOIN addresses a ON a.entity = n.entity "
+        "WHERE n.key = ? ORDER BY a.address LIMIT ?"
+    )
+    with environment.snapshot() as reading:
+        filter_ = EntityFilter(reading, hash_seed=SEED)
+        name = called_names[0]
+        filter_result, sqlite_rows = (
+            filter_.lookup(name, MAX_ADDRESSES),
+            sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall(),
         )
-        with environment.snapshot() as reading:
-            filter_ = EntityFilter(reading, hash_seed=SEED)
-            name = called_names[0]
-            filter_result, sqlite_rows = (
-                filter_.lookup(name, MAX_ADDRESSES),
-                sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall(),
-            )
-            assert filter_result is not None
-            entry = filter_result[0]
-            assert [
-                (entry.entity, entry.count, entry.temperature, address) for address in filter_result[1].tolist()
-            ] == sqlite_rows
+        assert filter_result is not None
+        entry = filter_result[0]
+        assert [
+            (entry.entity, entry.count, entry.temperature, address) for address in filter_result[1].tolist()
+        ] == sqlite_rows
 
-            def call_filter() -> None:
-                """Look up each name with a separate call."""
-                for name in called_names:
-                    filter_.lookup(name, MAX_ADDRESSES)
+        def call_filter() -> None:
+            """Look up each name with a separate call."""
+            for name in called_names:
+                filter_.lookup(name, MAX_ADDRESSES)
 
-            def call_sqlite() -> None:
-                """Run a query of SQLite for each name."""
-                for name in called_names:
-                    sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
+        def call_sqlite() -> None:
+            """Run a query of SQLite for each name."""
+            for name in called_names:
+                sqlite.execute(query, (name, MAX_ADDRESSES)).fetchall()
 
-            seconds = time_in_turns(call_filter, call_sqlite)
-            result["lookup_call_us"], result["sqlite_call_us"] = (value / len(called_names) * 1e6 for value in seconds)
-        sqlite.close()
-    return result
+        seconds = time_in_turns(call_filter, call_sqlite)
+    sqlite.close()
+    filter_us, sqlite_us = (value / len(called_names) * 1e6 for value in seconds)
+    return {"lookup_call_us": filter_us, "sqlite_call_us": sqlite_us}
 
 
 def measure_growth_of_lookups(

@@ -197,7 +197,7 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
 
 
 def _list_better_values(figures_by_system: Mapping[str, Figures], figure: str) -> dict[str, float]:
-    """Return the values of the systems that are ahead of kvstore, best first, then its own; empty if none is ahead."""
+    """Return the values of the systems that are ahead of kvstore, best first, then its own; empty without one."""
     own_value = figures_by_system["kvstore"][figure]
     assert own_value is not None
     better_values = {

@@ -76,6 +76,12 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     if unknown:
         allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
         raise EmbedderError(f"embedder {name!r} takes no option {unknown[0]!r}; its options: {allowed}")
+    return _create_builtin_embedder(name, options)
+
+
+def _create_builtin_embedder(name: str, options: dict[str, Any]) -> Embedder:
+    """Create an embedder of kvstore by its name, after its form and options have been checked."""
+    kind, _, argument = name.partition(":")
     # Adapters are imported on demand: the import can be slow, and the package can be missing.
     if kind == DEFAULT_EMBEDDER:
         from .packaged_embedder import PackagedEmbedder

@@ -154,14 +154,7 @@ class LanguageModel:
             "stream_options": {"include_usage": True},
         }
         try:
-            try:
-                stream, pieces = self._open_stream(messages, optional_fields)
-            except PromptTooLongError as problem:
-                # Some servers count the longest answer as part of the request.
-                if problem.limit is None or self._context_tokens is not None:
-                    raise
-                self._context_tokens = problem.limit
-                stream, pieces = self._open_stream(messages, optional_fields)
+            stream, pieces = self._open_fitting_stream(messages, optional_fields)
         except ModelError as problem:
             raise self._add_model_name(problem) from None
         text: list[str] = []
@@ -208,6 +201,21 @@ class LanguageModel:
         failure = f"{self.url}: the answer broke off after {sum(map(len, received))} characters ({message})"
         remedy = "SET token_timeout or answer_timeout if it was too slow"
         raise self._add_model_name(ModelUnavailableError(f"{failure}; ask again, or {remedy}"))
+
+    def _open_fitting_stream(
+        self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
+    ) -> tuple[ChatStream, Iterator[Piece]]:
+        """Send the request as :meth:`_open_stream`, once more with a shorter answer if the server says it is too long.
+
+        Some servers count the longest possible answer as part of the request.
+        """
+        try:
+            return self._open_stream(messages, optional_fields)
+        except PromptTooLongError as problem:
+            if problem.limit is None or self._context_tokens is not None:
+                raise
+            self._context_tokens = problem.limit
+        return self._open_stream(messages, optional_fields)
 
     def _open_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]

@@ -153,24 +153,8 @@ def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: 
                 raise InputError(f"{name}: {operator} takes True or False, not {format_value(value)}")
             condition = Present(field) if operator == "$exists" else _make_empty_condition(field)
             return condition if value else Not(condition)
-        case "$match":
-            if not isinstance(value, str) or not is_text(value):
-                raise InputError(
-                    f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', "
-                    f"not {format_value(value)}"
-                )
-            query = parse_text_query(value)
-            return _make_text_condition(field, lambda text_field: MatchesText(text_field, query))
-        case "$like" | "$substring" | "$isubstring":
-            if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
-                raise InputError(
-                    f"{name}: {operator} takes text of up to {MAX_PATTERN_CHARS:,} characters, not "
-                    f"{format_value(value)}"
-                )
-            if operator == "$like":
-                return _make_text_condition(field, lambda text_field: IsLike(text_field, value, same_kind=True))
-            any_case = operator == "$isubstring"
-            return _make_text_condition(field, lambda text_field: HasText(text_field, value, any_case))
+        case "$match" | "$like" | "$substring" | "$isubstring":
+            return _parse_text_operation(field, name, operator, value)
         case "$not":
             return Not(_parse_field(field, name, value, depth + 1))
     raise InputError(
@@ -189,6 +173,25 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
         return _NEVER  # a number is never compared with a text
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
+
+
+def _parse_text_operation(field: Field, name: str, operator: str, value: Any) -> Condition:
+    """Convert an operator that compares text with a query, a pattern or a part of it."""
+    if operator == "$match":
+        if not isinstance(value, str) or not is_text(value):
+            raise InputError(
+                f"{name}: $match takes a full-text query such as '\"sick leave\" NOT draft', not {format_value(value)}"
+            )
+        query = parse_text_query(value)
+        return _make_text_condition(field, lambda text_field: MatchesText(text_field, query))
+    if not isinstance(value, str) or not is_text(value) or len(value) > MAX_PATTERN_CHARS:
+        raise InputError(
+            f"{name}: {operator} takes text of up to {MAX_PATTERN_CHARS:,} characters, not {format_value(value)}"
+        )
+    if operator == "$like":
+        return _make_text_condition(field, lambda text_field: IsLike(text_field, value, same_kind=True))
+    any_case = operator == "$isubstring"
+    return _make_text_condition(field, lambda text_field: HasText(text_field, value, any_case))
 
 
 def _make_text_condition(field: Field, make_condition: Callable[[Field], IsLike | HasText | MatchesText]) -> Condition:

@@ -22,6 +22,8 @@ _PART_BYTES = 60_000
 #: The maximum number of listed headings and edges, and of listed names.
 _MAX_LISTED = 400
 _MAX_NAMES = 24
+#: The fields of a document that the page shows, without its text.
+_DOCUMENT_FIELDS = ("key", "title", "source", "origin", "format", "meta", "bytes", "chunks", "changed")
 #: The number of attempts to read a document that changes meanwhile.
 _MAX_ATTEMPTS = 5
 
@@ -74,17 +76,7 @@ def _read_content(request: PageRequest) -> PageContent:
         store, 'SELECT child, parent, tree, kind, confidence, start, "end", accepted FROM edges WHERE document = ?', key
     )
     return {
-        "document": {
-            "key": document.key,
-            "title": document.title,
-            "source": document.source,
-            "origin": document.origin,
-            "format": document.format,
-            "meta": document.meta,
-            "bytes": document.bytes,
-            "chunks": document.chunks,
-            "changed": document.changed,
-        },
+        "document": {name: getattr(document, name) for name in _DOCUMENT_FIELDS},
         "part": {"number": part_index, "of": len(parts), "start": start, "end": end},
         "text": text[start:end].decode(),
         "marks": [

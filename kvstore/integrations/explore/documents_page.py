@@ -35,17 +35,7 @@ def build_content(request: PageRequest) -> PageContent:
         raise InputError(f"order must be one of {', '.join(_ORDERS)}, not {order[:40]!r}")
     search_text, where = request.get_text("q"), request.get_text("where")
     facets = [_parse_facet(text) for text in request.get_texts("facet") if text]
-    conditions, parameters = [], []
-    if where:
-        language.check_condition(where)
-        conditions.append(f"(\n{where}\n)")  # a comment at the end of ``where`` ends at the line end
-    if search_text:
-        conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
-        parameters += [search_text, search_text]
-    for name, value in facets:
-        conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_build_json_path(name)}'))")
-        parameters.append(value)
-    where_clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    where_clause, parameters = _build_where_clause(where, search_text, facets)
     cursor = store.query(
         f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
         f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
@@ -70,6 +60,21 @@ def build_content(request: PageRequest) -> PageContent:
         "documents": rows,
         "fields": _count_fields(request, where_clause, parameters),
     }
+
+
+def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, Any]]) -> tuple[str, list[Any]]:
+    """Return the WHERE clause of the documents, empty if all are shown, and its parameters."""
+    conditions, parameters = [], list[Any]()
+    if where:
+        language.check_condition(where)
+        conditions.append(f"(\n{where}\n)")  # a comment at the end of ``where`` ends at the line end
+    if search_text:
+        conditions.append("(instr(lower(key), lower(?)) OR instr(lower(coalesce(title, '')), lower(?)))")
+        parameters += [search_text, search_text]
+    for name, value in facets:
+        conditions.append(f"? IN (SELECT value FROM json_each(meta, '{_build_json_path(name)}'))")
+        parameters.append(value)
+    return f" WHERE {' AND '.join(conditions)}" if conditions else "", parameters
 
 
 def _parse_facet(text: str) -> tuple[str, Any]:

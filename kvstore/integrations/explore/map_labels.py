@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise
 
 #: The number of terms of a label, and the maximum number of characters of a term.
 _NUM_TERMS, _MAX_TERM_CHARS = 3, 32
@@ -40,28 +40,13 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
     ['Tea · leaves', 'Rum · old']
     """
     terms_by_cluster = [[_find_terms(*chunk) for chunk in chunks] for chunks in clusters]
-    spellings: dict[str, Counter[str]] = {}
-    counts_by_cluster: list[Counter[str]] = []
-    heading_counts_by_cluster: list[Counter[str]] = []
-    for chunk_terms in terms_by_cluster:
-        counts_by_cluster.append(Counter())
-        heading_counts_by_cluster.append(Counter())
-        for terms, heading_terms in chunk_terms:
-            counts_by_cluster[-1].update(terms.keys())
-            heading_counts_by_cluster[-1].update(heading_terms)
-            for term, spelling in terms.items():
-                spellings.setdefault(term, Counter())[spelling] += 1
-    totals: Counter[str] = Counter()
-    for term_counts in counts_by_cluster:
-        totals.update(term_counts)
+    counts_by_cluster = [Counter(chain.from_iterable(terms for terms, _ in chunks)) for chunks in terms_by_cluster]
+    heading_counts_by_cluster = [
+        Counter(chain.from_iterable(heading_terms for _, heading_terms in chunks)) for chunks in terms_by_cluster
+    ]
+    totals, heading_totals = _add_counts(counts_by_cluster), _add_counts(heading_counts_by_cluster)
     num_chunks = sum(len(chunks) for chunks in clusters)
-    name_by_term = {
-        term: max(spelling_counts.items(), key=lambda item: (item[1], item[0]))[0]
-        for term, spelling_counts in spellings.items()
-    }
-    heading_totals = Counter[str]()
-    for heading_counts in heading_counts_by_cluster:
-        heading_totals.update(heading_counts)
+    name_by_term = _choose_spellings(terms for chunks in terms_by_cluster for terms, _ in chunks)
     common_words = {
         term
         for term, total in totals.items()
@@ -80,6 +65,23 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
         label_terms = _choose_terms(weights)
         labels.append(" · ".join(name_by_term[term] for term in label_terms))
     return _make_unique(labels)
+
+
+def _add_counts(counters: Iterable[Counter[str]]) -> Counter[str]:
+    """Return the sum of counters."""
+    totals: Counter[str] = Counter()
+    for counter in counters:
+        totals.update(counter)
+    return totals
+
+
+def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the most frequent spelling of each term, from the spellings of the terms of each chunk."""
+    spellings: dict[str, Counter[str]] = {}
+    for terms in terms_by_chunk:
+        for term, spelling in terms.items():
+            spellings.setdefault(term, Counter())[spelling] += 1
+    return {term: max(counts.items(), key=lambda item: (item[1], item[0]))[0] for term, counts in spellings.items()}
 
 
 def _get_max_share(name: str, heading_fraction: float) -> float:

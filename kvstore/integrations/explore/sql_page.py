@@ -58,13 +58,7 @@ def build_content(request: PageRequest) -> PageContent:
         "page_size": _MAX_SHOWN_ROWS,
     }
     if not request.as_data:
-        content["examples"] = _EXAMPLES
-        content["most"] = _MAX_ROWS
-        content["saved"] = _load_saved_statements()
-        content["tables"] = [
-            {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
-            for table in request.store.tables()
-        ]
+        content |= _build_editor_content(request)
     if not statement:
         return content
     start_time = time.perf_counter()
@@ -96,6 +90,19 @@ def build_content(request: PageRequest) -> PageContent:
         "milliseconds": milliseconds,
     }
     return content if request.as_data else content | {"cells": [_build_cells(cursor.columns, row) for row in rows]}
+
+
+def _build_editor_content(request: PageRequest) -> PageContent:
+    """Return what the page shows around the editor: examples, saved statements, and the tables with their columns."""
+    return {
+        "examples": _EXAMPLES,
+        "most": _MAX_ROWS,
+        "saved": _load_saved_statements(),
+        "tables": [
+            {"name": table.name, "columns": [column.name for column in table.columns], "description": table.description}
+            for table in request.store.tables()
+        ],
+    }
 
 
 def _build_sort_key(value: Any) -> tuple[int, Any]:
