@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -156,6 +157,10 @@ class VerifiedTransaction:
                 return db.tree.get(key)
             db.tree.verify_path(key)
         return self.lmdb.get(key, db=db.handle)
+
+    def make_reader(self, db: WrittenTable) -> Callable[[bytes], memoryview | None]:
+        """Return a function that returns the value of a valid key, or None, until the table is changed."""
+        return partial(self.get, db=db) if db.tree is None or db.is_changed else db.tree.get
 
     def cursor(self, db: WrittenTable) -> VerifiedCursor | Cursor:
         """Return a cursor over a table: over its verified pages, or over LMDB if this transaction changed the table."""

@@ -9,7 +9,6 @@ changes. Errors of LMDB are raised as errors of ``kvstore.errors``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import islice
 from threading import get_ident
 from types import TracebackType
@@ -227,6 +226,8 @@ class WriteTransaction(LmdbView):
         Once they exceed a segment, the transaction is large. Once they exceed the whole buffer, it is merged.
         """
         self._get_transaction()  # raises an error in another thread, or after the end
+        if not changes:
+            return
         for key in changes:
             if not 0 < len(key) <= MAX_KEY_BYTES:
                 raise make_key_error(f"table {table}")
@@ -310,7 +311,8 @@ class WriteTransaction(LmdbView):
         handle = self._find_table(table)
         if handle is None:
             return lambda key: None
-        return partial(self._get_transaction().get, db=handle)
+        reader: Callable[[bytes], memoryview | None] = self._get_transaction().make_reader(handle)
+        return reader
 
     def _write_records(self, table: str, changes: Mapping[bytes, Bytes | None]) -> None:
         """Store many values in the table itself; None removes a key."""
