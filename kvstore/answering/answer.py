@@ -19,7 +19,7 @@ from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .citations import Citation, CitationFilter, cite_hit
 
 if TYPE_CHECKING:
-    from ..models.llm import LanguageModel
+    from ..models.llm import LanguageModel, ModelAnswer
     from .confidence import Confidence
     from .prompt import Prompt
 
@@ -200,13 +200,6 @@ def write_answer(
         origin = "cached answer" if is_cached else f"POST {model.url}"
         step.detail, step.count = f"{model.name}: {origin}", len(cited)
     citations = [cite_hit(number, prompt.passages[number - 1]) for number in sorted(cited)]
-    problems = []
-    if response.is_loop:
-        problems.append("this answer was ended because the model repeated itself")
-    elif response.is_truncated:
-        problems.append("this answer is incomplete because the model reached its token limit")
-    if not citation_filter.cited:
-        problems.append("the model cited no passage; the citations are those that its sentences match")
     return Answer(
         text,
         citations,
@@ -216,8 +209,20 @@ def write_answer(
         dropped=citation_filter.dropped,
         reasoning=response.reasoning,
         cached=is_cached,
-        problem="; ".join(problems) or None,
+        problem=_describe_problems(response, is_cited=bool(citation_filter.cited)),
     )
+
+
+def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
+    """Return what a reader should know about an answer: that it is incomplete, or (not ``is_cited``) cites nothing."""
+    problems = []
+    if response.is_loop:
+        problems.append("this answer was ended because the model repeated itself")
+    elif response.is_truncated:
+        problems.append("this answer is incomplete because the model reached its token limit")
+    if not is_cited:
+        problems.append("the model cited no passage; the citations are those that its sentences match")
+    return "; ".join(problems) or None
 
 
 def _match_passages(text: str, passages: Sequence[Hit], model: LanguageModel) -> list[int]:

@@ -56,70 +56,95 @@ def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> 
 
     ``language`` decides where sentences end (None: the rules for English).
     """
-    term, term_indent = "", 0  # the term or heading above the block, and its indentation
-    lead_in_indent: int | None = None  # the indentation of a lead-in right before the block
-    text_blocks = parse_blocks(text, "text")
-    for block_index, block in enumerate(text_blocks):
-        start = block.start
-        if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
-            term, term_indent, lead_in_indent = "", 0, None
-            yield SnippetHeading(block.title)
-            yield from split_release(block.title, start, block.end, block_index)
-            continue
-        paragraph = text[start : block.end]
+    return _PlainTextSplitter(text, language).split(starts_mid_line)
+
+
+class _PlainTextSplitter:
+    """Splits a text into snippets and headings, and remembers what the next block can depend on."""
+
+    def __init__(self, text: str, language: str | None) -> None:
+        """Parse the blocks of a text; ``language`` decides where sentences end (None: the rules for English)."""
+        self._text = text
+        self._language = language
+        self._blocks = parse_blocks(text, "text")
+        #: The term or heading above the block, and its indentation.
+        self._term, self._term_indent = "", 0
+        #: The indentation of a lead-in right before the block.
+        self._lead_in_indent: int | None = None
+
+    def split(self, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
+        """Yield the snippets and headings in order; the text can begin in the middle of a line."""
+        for block_index, block in enumerate(self._blocks):
+            if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
+                self._term, self._term_indent, self._lead_in_indent = "", 0, None
+                yield SnippetHeading(block.title)
+                yield from split_release(block.title, block.start, block.end, block_index)
+            else:
+                yield from self._split_block(block_index, starts_mid_line and block_index == 0)
+
+    def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
+        """Yield the snippets and headings of a block: of its kind, or of the parts of a paragraph."""
+        text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
+        paragraph = text[start:end]
         indent = start - (text.rfind("\n", 0, start) + 1)
-        if indent <= term_indent:
-            term = ""
-        if lead_in_indent is not None and indent > lead_in_indent and _is_code(paragraph):
-            yield from split_code(text, start, block.end, block_index)
-            continue
-        lead_in_indent = None
-        if is_mail_header(text, start, block.end):
-            yield from split_mail_header(text, start, block.end, block_index)
-            continue
+        if indent <= self._term_indent:
+            self._term = ""
+        if self._lead_in_indent is not None and indent > self._lead_in_indent and _is_code(paragraph):
+            yield from split_code(text, start, end, block_index)
+            return
+        self._lead_in_indent = None
+        if is_mail_header(text, start, end):
+            yield from split_mail_header(text, start, end, block_index)
+            return
         kind = find_block_kind(paragraph)
-        if kind is None and _is_lone_field(text, text_blocks, block_index):
+        if kind is None and _is_lone_field(text, self._blocks, block_index):
             kind = LINE_LIST
         if kind is not None:
-            term = "" if kind.ends_definition else term
-            yield from kind.split(text, start, block.end, block_index)
-            continue
-        for part in _split_paragraph(text, start, block.end, indent, starts_mid_line and block_index == 0):
-            piece = text[part.start : part.end]
-            is_unmarked = part.indent == 0 or not piece.startswith("-")
-            # A heading in capitals opens a section; any other is a term that indented text defines.
-            if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
-                term, term_indent = "", 0
-                yield SnippetHeading(render_inline(piece))
-                continue
-            if part.is_heading:
-                term, term_indent = render_inline(piece), part.indent
-                continue
-            speaker = SPEAKER_PATTERN.match(piece)
-            own_term = speaker["term"] if speaker else ""
-            hanging_term = _HANGING_TERM_PATTERN.match(piece) if part.is_hanging else None
-            if hanging_term:
-                term, term_indent, own_term = render_inline(hanging_term["term"]), part.indent, hanging_term["term"]
-            label = own_term or (term if part.indent > term_indent else "")
-            kind = find_block_kind(_strip_lines(piece)) if "\n" in piece else None
-            if kind is not None:
-                for snippet in kind.split(text, part.start, part.end, block_index):
-                    snippet.label = snippet.term = label
-                    yield snippet
-                continue
-            introduces_next = is_lead_in(piece)
-            lead_in_indent = part.indent if introduces_next else None
-            yield from split_prose(
-                text,
-                part.start,
-                part.end,
-                block_index,
-                kind="prose",
-                term=label,
-                language=language,
-                has_own_term=bool(own_term),
-                introduces_next=introduces_next,
-            )
+            self._term = "" if kind.ends_definition else self._term
+            yield from kind.split(text, start, end, block_index)
+            return
+        for part in _split_paragraph(text, start, end, indent, starts_mid_line):
+            yield from self._split_part(part, block_index)
+
+    def _split_part(self, part: _ParagraphPart, block_index: int) -> Iterator[Snippet | SnippetHeading]:
+        """Yield the snippets of a part of a paragraph, or its heading; for a term, nothing: it labels the next part."""
+        text = self._text
+        piece = text[part.start : part.end]
+        is_unmarked = part.indent == 0 or not piece.startswith("-")
+        # A heading in capitals opens a section; any other is a term that indented text defines.
+        if part.is_title or (part.is_heading and is_unmarked and piece.upper() == piece):
+            self._term, self._term_indent = "", 0
+            yield SnippetHeading(render_inline(piece))
+            return
+        if part.is_heading:
+            self._term, self._term_indent = render_inline(piece), part.indent
+            return
+        speaker = SPEAKER_PATTERN.match(piece)
+        own_term = speaker["term"] if speaker else ""
+        hanging_term = _HANGING_TERM_PATTERN.match(piece) if part.is_hanging else None
+        if hanging_term:
+            own_term = hanging_term["term"]
+            self._term, self._term_indent = render_inline(own_term), part.indent
+        label = own_term or (self._term if part.indent > self._term_indent else "")
+        kind = find_block_kind(_strip_lines(piece)) if "\n" in piece else None
+        if kind is not None:
+            for snippet in kind.split(text, part.start, part.end, block_index):
+                snippet.label = snippet.term = label
+                yield snippet
+            return
+        introduces_next = is_lead_in(piece)
+        self._lead_in_indent = part.indent if introduces_next else None
+        yield from split_prose(
+            text,
+            part.start,
+            part.end,
+            block_index,
+            kind="prose",
+            term=label,
+            language=self._language,
+            has_own_term=bool(own_term),
+            introduces_next=introduces_next,
+        )
 
 
 def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) -> bool:

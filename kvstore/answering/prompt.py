@@ -89,14 +89,10 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
         if note.document in passage_documents and note.text.strip() and note.text not in passages_text
         if token_budget.try_add(text := sanitize_text(note.text))
     ]
-    parts = [
-        _render_section(
-            "Information", (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
-        )
-    ]
-    parts += [_render_section("Points", [quotation.quote("\n".join(points))])] if points else []
-    parts += [_render_section("Relations", [quotation.quote("\n".join(relations))])] if relations else []
-    parts += [_render_section("Abstracts", [quotation.quote("\n".join(abstracts))])] if abstracts else []
+    quoted_passages = (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
+    parts = [_render_section("Information", quoted_passages)]
+    for title, lines in (("Points", points), ("Relations", relations), ("Abstracts", abstracts)):
+        parts += [_render_section(title, [quotation.quote("\n".join(lines))])] if lines else []
     context = "\n\n".join(parts)
     repeated = [question] if token_estimate(context) >= MIN_REPEAT_TOKENS else []
     user = "\n\n".join([*repeated, context, question])
