@@ -52,18 +52,9 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         return True
     if not path.is_dir():
         raise NotAStoreError(f"{path}: a store is a directory, and this is a file; name another path")
-    data = path / DATA_FILE
-    if data.is_file():
-        if data.stat().st_size < MIN_DATA_BYTES:
-            raise CorruptionError(
-                f"{data}: only {data.stat().st_size} bytes long, so it was truncated; restore the store from a backup, "
-                "or delete the directory if nothing was ever written to it"
-            )
+    if (path / DATA_FILE).is_file():
         # Check before anything is opened: kvstore must not create files in a directory of another application.
-        with data.open("rb") as file:
-            meta_pages = file.read(MIN_DATA_BYTES)
-        if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
-            raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
+        _require_data_file(path / DATA_FILE)
         return False
     names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
     foreign_names = sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
@@ -78,6 +69,19 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
             "kvstore.open()"
         )
     return True
+
+
+def _require_data_file(data: Path) -> None:
+    """Raise NotAStoreError if the file ``data`` is not an LMDB file, CorruptionError if it was truncated to nothing."""
+    if data.stat().st_size < MIN_DATA_BYTES:
+        raise CorruptionError(
+            f"{data}: only {data.stat().st_size} bytes long, so it was truncated; restore the store from a backup, "
+            "or delete the directory if nothing was ever written to it"
+        )
+    with data.open("rb") as file:
+        meta_pages = file.read(MIN_DATA_BYTES)
+    if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
+        raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
 
 
 def require_utf8_path(path: Path) -> None:
