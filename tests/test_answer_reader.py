@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 
 import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
-from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, load_reader
+from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, Reading, load_reader
 from kvstore.answering.contrasts import find_contrasts, is_contrary
 from kvstore.answering.question_kinds import classify_question
 from kvstore.models.language import find_english_folder
@@ -343,6 +343,25 @@ def test_facts_in_rows_and_definitions_are_shown(
         store.put("tanks.md", TANKS, format="markdown")
         answer = store.ask(question)
     assert answer.outcome == "answered" and fact in answer.text, answer.text
+
+
+def test_a_window_has_the_question_of_a_reply_once(
+    reader: AnswerReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows: list[str] = []
+    read = AnswerReader.read
+
+    def record_windows(self: AnswerReader, question: str, texts: Sequence[str]) -> list[Reading]:
+        windows.extend(texts)
+        return read(self, question, texts)
+
+    monkeypatch.setattr(AnswerReader, "read", record_windows)
+    text = "# Minutes\n\nMarion: Do we have a venue?\n\nOwen: The Corn Exchange is booked for 13 December.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("minutes.md", text, format="markdown")
+        store.ask("Where is the concert in December?")
+    replies = [window for window in windows if "Corn Exchange" in window]
+    assert replies and all(window.count("Do we have a venue?") == 1 for window in replies), replies
 
 
 def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_entries_are_snippets_with_their_heading_and_label(
     ("text", "headings"),
     [
         ("- Put it there?\n- Jack agrees to it.\n- Ann was at the fair.\n", ["", "Put it there?", ""]),
+        ("- Put it there?\n- Jack agrees:\n  - It is dry there.\n", ["", "Put it there?", ""]),
         ("- What to bring?\n  - Boots for rain\n  - A warm jacket\n", ["", "What to bring?", "What to bring?"]),
         (
             "Tom: Is it dear?\n\nJo: It is not. It never was.\n\nAl: The next topic is rain.\n",
@@ -155,7 +156,7 @@ def test_entries_are_snippets_with_their_heading_and_label(
         ),
         ("Is it dear?\n\nNo, it is not.\n\nIt never was.\n", ["", "Is it dear?", "Is it dear?"]),
     ],
-    ids=["items", "nested items", "speakers", "paragraphs"],
+    ids=["items", "items below the reply", "nested items", "speakers", "paragraphs"],
 )
 def test_a_question_is_the_heading_of_its_reply(text: str, headings: list[str]) -> None:
     assert [snippet.heading for snippet in split_snippets(text, "markdown", "", False, None)] == headings

@@ -253,7 +253,7 @@ def split_snippets(
     at_section_start = True
     previous: Snippet | None = None
     open_question: Snippet | None = None  # a question that opens a paragraph acts as a heading
-    reply_block = -1  # the number of the block after it
+    reply: Snippet | None = None  # the snippet after it
     for part in parts:
         if isinstance(part, SnippetHeading):
             section_heading = part.title.strip()
@@ -265,8 +265,8 @@ def split_snippets(
         if snippet.is_question:
             open_question = snippet if snippet.kind == "table" or opens_block or open_question is not None else None
         elif open_question is not None and open_question is previous:
-            reply_block = snippet.block
-        elif open_question is not None and _ends_reply(text, open_question, reply_block, snippet):
+            reply = snippet
+        elif open_question is not None and reply is not None and _ends_reply(text, open_question, reply, snippet):
             open_question = None
         snippet.section = section
         if snippet.release is not None:
@@ -288,18 +288,19 @@ def split_snippets(
         at_section_start, previous = False, snippet
 
 
-def _ends_reply(text: str, question: Snippet, reply_block: int, snippet: Snippet) -> bool:
-    """True if a snippet cannot be part of the reply to a question, which continues in the block ``reply_block``.
+def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
+    """True if a snippet cannot be part of the reply to a question, which begins with the snippet ``reply``.
 
-    Only the next message answers a message, and only the next speaker answers a speaker. Only the items below an item
-    continue the reply to its question.
+    Only the next message answers a message, and only the next speaker answers a speaker. The question of an item is
+    answered by the items below it or else by the next item.
     """
     if question.kind == "table":
         return True
-    if snippet.block in (question.block, reply_block):
+    if snippet.block in (question.block, reply.block):
         return False
     if question.kind == "item":
-        return snippet.kind != "item" or _get_indent(text, snippet.start) <= _get_indent(text, question.start)
+        is_below = all(_get_indent(text, part.start) > _get_indent(text, question.start) for part in (reply, snippet))
+        return snippet.kind != "item" or not is_below
     return SPEAKER_PATTERN.match(question.text) is not None and SPEAKER_PATTERN.match(snippet.text) is not None
 
 

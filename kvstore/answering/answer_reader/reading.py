@@ -210,7 +210,8 @@ def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
     )
-    if (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index):
+    refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
+    if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         before += f"{render_snippet(snippets[index - 1])} "
     return before + _render_with_block(snippets, index), len(before)
 
