@@ -224,7 +224,10 @@ class QuestionKind:
         return False
 
     def is_present_in(self, text: str) -> bool:
-        """True if a text contains something of the kind that is not in the question; never for ``thing``."""
+        """True if a text contains something of the kind that is not in the question; never for ``thing``.
+
+        For the kind ``meaning``, the text must begin with the subject, as a definition does.
+        """
         if self.name == "meaning":
             return self._begins_with_subject(text)
         pattern = _KIND_PATTERNS.get(self.name)

@@ -101,7 +101,7 @@ class DocumentRows:
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
-            heading_flags = dict(self._get_heading_flags(heading.parent))
+            heading_flags = dict(self._get_heading_flags(heading.parent))  # -1 (no parent) is in the cache
             for entity, flag in self._find_name_flags(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
                 heading_flags[entity] = heading_flags.get(entity, 0) | flag
             self._heading_flags[section] = heading_flags
