@@ -116,7 +116,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """Yield an INSERT DOCUMENT statement for each document."""
+        """Yield an INSERT DOCUMENT statement for each document, without what :meth:`iter_dump_comments` names."""
         for key, source in self.scan(state):
             format_clause = f" AS {source.format}" if source.format != "text" else ""
             meta = json.dumps(source.meta, ensure_ascii=False) if source.meta else None

@@ -62,8 +62,8 @@ def prepare_query(
 ) -> tuple[Strategy, Query]:
     """Validate the clauses of one or several questions, and return the strategy and the query.
 
-    With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Words that no
-    document has are respelled.
+    With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. The query
+    finds only documents that satisfy ``where``, and words that no document has are respelled.
     """
     session_settings = session.settings
     strategy = get_strategy(using or session_settings.strategy)
@@ -100,14 +100,21 @@ def prepare_query(
         given_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
     )
     if where is not None:
-        from ..sql.document_filter import filter_documents
-
-        with query.trace.step("filter documents") as step:
-            allowed, step.detail = filter_documents(state, where, parameters)
-            step.count = len(allowed)
-        query.restrict_to(allowed)
+        _restrict_documents(query, where, parameters)
     _respell_question(query)
     return strategy, query
+
+
+def _restrict_documents(
+    query: Query, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any]
+) -> None:
+    """Restrict a query to the documents that satisfy ``where``, and trace how they were found."""
+    from ..sql.document_filter import filter_documents
+
+    with query.trace.step("filter documents") as step:
+        allowed, step.detail = filter_documents(query.state, where, parameters)
+        step.count = len(allowed)
+    query.restrict_to(allowed)
 
 
 def _respell_question(query: Query) -> None:

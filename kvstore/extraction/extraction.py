@@ -510,7 +510,8 @@ def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
 def _find_foreign_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
     """Yield the names in the texts of a document's units in a ``language`` other than English.
 
-    Names are recognized by their capitals only if kvstore has the words of the language.
+    Terms in backticks and code identifiers are always names. Names are recognized by their capitals only if kvstore has
+    the words of the language.
     """
     for unit in units:
         yield from find_code_terms(unit)

@@ -72,8 +72,7 @@ def create_ingestion(
     """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
     With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include``: see
-    :func:`~kvstore.ingest.sources.find_sources`. ``on_finish`` is called with the report at
-    the end.
+    :func:`~kvstore.ingest.sources.find_sources`. ``on_finish`` is called with the report at the end.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A

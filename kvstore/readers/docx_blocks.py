@@ -191,7 +191,7 @@ class DocxBody:
         return int(level) + 1 if level in "012345678" else None
 
     def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
-        """Return the depth (from 0) and the marker of the next list item, or None for other paragraphs."""
+        """Count a list item, and return its depth (from 0) and marker, or None for other paragraphs."""
         style_match = _LIST_STYLE_PATTERN.match(style)
         numbering_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
         level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")

@@ -138,7 +138,10 @@ class _PageWalker:
         return True
 
     def _read_leaf(self, node: LexborNode, tag: str) -> bool:
-        """Read an element as a whole and return True; return False if its children must be read one by one."""
+        """Read or skip an element as a whole and return True; return False if its children must be read one by one.
+
+        Skipped are anchor symbols, and the label of a table of contents inside that table.
+        """
         inline = self.flow.inline
         if tag in _CODE_TAGS:
             text = node.text(deep=True)

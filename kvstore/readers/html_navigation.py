@@ -304,20 +304,8 @@ class NavigationFilter:
             return "turns pages"
         if in_content and tag in INLINE_TAGS:
             return None
-        if shape.num_links > 1 and (is_table_of_contents(shape) or shape.is_mostly_links):
-            if has_contents_label(node, shape):
-                return "table of contents"
-            covers_headings = (
-                2 * shape.num_heading_links >= self.survey.num_headings - 1
-                and tag not in ("p", "table")
-                and not follows_colon(node)
-            )
-            if (
-                is_table_of_contents(shape)
-                and (covers_headings or class_match is not None)
-                and not has_text_beside_list(node, tag, shape, self.survey)
-            ):
-                return "table of contents"
+        if self._lists_contents(node, tag, shape, has_navigation_name=class_match is not None):
+            return "table of contents"
         if class_match is not None and shape.unlinked_length <= shape.linked_length and not shape.prose_length:
             reason = _find_class_reason(tag, shape, class_and_id, class_match)
             if reason is not None or tag in ("table", "dl"):
@@ -336,6 +324,26 @@ class NavigationFilter:
         ):
             return "links before the title"
         return None
+
+    def _lists_contents(self, node: LexborNode, tag: str, shape: Shape, *, has_navigation_name: bool) -> bool:
+        """Return whether an element is a table of contents, by its label or by its links to the headings of the page.
+
+        ``has_navigation_name`` says whether its class or id names navigation; then its links may miss most headings.
+        """
+        if shape.num_links <= 1 or not (is_table_of_contents(shape) or shape.is_mostly_links):
+            return False
+        if has_contents_label(node, shape):
+            return True
+        covers_headings = (
+            2 * shape.num_heading_links >= self.survey.num_headings - 1
+            and tag not in ("p", "table")
+            and not follows_colon(node)
+        )
+        return (
+            is_table_of_contents(shape)
+            and (covers_headings or has_navigation_name)
+            and not has_text_beside_list(node, tag, shape, self.survey)
+        )
 
     def _find_outside_reason(
         self, node: LexborNode, tag: str, shape: Shape, class_match: re.Match[str] | None

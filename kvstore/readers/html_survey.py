@@ -139,7 +139,7 @@ class PageSurvey:
         self.is_content_declared = is_declared and title is None
 
     def get_shape(self, node: LexborNode) -> Shape | None:
-        """Return the counts of an element, or None if it is empty."""
+        """Return the counts of an element, or None for a text and for a tag without text (``br``, ``script``)."""
         return self.shapes.get(node.mem_id)
 
     def _measure_weight(self, node: LexborNode) -> int:

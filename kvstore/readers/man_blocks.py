@@ -152,7 +152,10 @@ class ManualBlocks:
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _flush_paragraph(self) -> None:
-        """Add the text so far, if any, to the blocks as a paragraph."""
+        """Add the text so far, if any, to the blocks as a paragraph.
+
+        The first paragraph of the section NAME is also the description.
+        """
         text = self._running_text.take_text()
         self._is_continued = False
         if text:

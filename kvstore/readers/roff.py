@@ -296,7 +296,10 @@ class RoffInterpreter:
         self._pending.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
-        """Count the characters of an expansion; raises RoffError above the limit."""
+        """Count the characters of expansions, and a fixed cost that ends endless empty ones.
+
+        Raises RoffError above the limit.
+        """
         self._characters_left -= _EXPANSION_COST + sum(map(len, expansions)) + _EXPANSION_COST * len(expansions)
         if self._characters_left < 0:
             raise RoffError(

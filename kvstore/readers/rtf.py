@@ -75,7 +75,10 @@ def _split_paragraphs(text: str) -> list[str]:
 
 
 def _move_footnotes_and_boxes(markup: str) -> str:
-    """Return the markup with box texts below their paragraphs and numbered footnotes at the end."""
+    """Return the markup with box texts below their paragraphs and numbered footnotes at the end.
+
+    From an unclosed footnote or box on, the markup stays as it is.
+    """
     if "\\footnote" not in markup and "\\shptxt" not in markup:
         return markup
     pieces: list[str] = []

@@ -237,6 +237,7 @@ def _format_number(value: float | None) -> str:
 
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return the texts of a diagram (SmartArt), which are in a separate part, as nested lists."""
+    # The attribute r:dm of an element names the relation to the part with the data of the diagram.
     relation_ids = {
         attribute
         for element in shape.element.iter()

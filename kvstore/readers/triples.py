@@ -58,7 +58,10 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
 
 
 def _parse_triple(row: JSON) -> list[JSON] | None:
-    """Return the subject, relation and object of a list or object, or None if one of them is missing or not text."""
+    """Return the subject, relation and object of a list or object, or None if one of them is missing or not text.
+
+    In a list of more than three texts, those between the first and the last are the words of the relation.
+    """
     if isinstance(row, dict):
         row = [row.get("subject"), row.get("relation", row.get("predicate")), row.get("object")]
     if not isinstance(row, list) or len(row) < 3:

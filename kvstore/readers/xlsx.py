@@ -50,7 +50,11 @@ def _format_cell(cell: Any) -> str:
 
 
 def _format_value(value: object) -> str:
-    """Return a value as text: dates and times in ISO 8601, midnight as the date alone, times without zero seconds."""
+    """Return a value as text; an empty string for None.
+
+    Dates and times are in ISO 8601, midnight as the date alone, and times without zero seconds. Truth values are
+    ``TRUE`` and ``FALSE``.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -39,9 +39,9 @@ class NameWords(NamedTuple):
     ``particles`` join words of a name. ``titles`` precede a name. ``common`` are not names. ``prepositions`` precede
     single names. ``determiners`` precede common nouns. ``first_nouns`` are nouns that a name can begin with (*Hotel*),
     and ``company_forms`` can end one (*GmbH*). Words that end in ``common_endings``, and single words that end in
-    ``plural_endings``, are not
-    names unless they end in ``place_endings``. Words that end in ``street_endings`` are names, and so are words with
-    two hyphens that end in ``compound_endings``. Nouns for persons end in ``person_endings``.
+    ``plural_endings``, are not names unless they end in ``place_endings``. Words that end in ``street_endings`` are
+    names, and so are words with two hyphens that end in ``compound_endings``. Nouns for persons end in
+    ``person_endings``.
     """
 
     particles: frozenset[str]

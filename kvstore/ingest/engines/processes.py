@@ -49,7 +49,7 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def send_content(self, source: Source) -> str | None:
-        """Return why this is impossible: a local process sees every file, so the file was deleted."""
+        """Return why content is not sent: as a local process sees every file, a file it misses was deleted."""
         return "the file was deleted during the ingest"
 
     def release(self) -> None:

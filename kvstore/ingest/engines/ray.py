@@ -149,7 +149,10 @@ class RayEngine:
         return [workers_by_fetch[fetch] for fetch in ready]
 
     def _check_head(self) -> None:
-        """Raise OSError if the head of a local cluster is gone, since Ray would keep waiting for it."""
+        """Raise OSError if the head of a local cluster is gone, since Ray would keep waiting for it.
+
+        It is checked every ``_HEAD_CHECK_SECONDS`` at most.
+        """
         if self._name == _LOCAL_NAME and time.monotonic() > self._head_checked_at + _HEAD_CHECK_SECONDS:
             self._head_checked_at = time.monotonic()
             host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
