@@ -276,7 +276,7 @@ cdef class RunRules:
                 return run[:end]
         return run
 
-    cdef bint _has_only_adjectives(self, list run) except -1:
+    cdef bint _is_adjectival(self, list run) except -1:
         """True if a run of several words ends in a demonym or in an ending of adjectives, or has only adjectives."""
         cdef str word
         if len(run) < 2:
@@ -396,7 +396,7 @@ cdef class CapitalRuns:
                 break
         else:
             return 0  # SHALL NOT; In 1276
-        if rules._has_only_adjectives(run):
+        if rules._is_adjectival(run):
             return 0  # South Korean
         opens = at_start or len(run) < full_length
         if len(run) == 1 and not self._is_single_word_name(_strip_possessive(<str> run[0]), opens):

@@ -102,7 +102,7 @@ cdef inline bint skip_layer(const uint8_t** cursor, const uint8_t* end) noexcept
     if not read_leb128(cursor, end, &count):
         return False
     while count and cursor[0] < end:
-        count -= cursor[0][0] < 0x80
+        count -= cursor[0][0] < 0x80  # the last byte of a link
         cursor[0] += 1
     return count == 0
 

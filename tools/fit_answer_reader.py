@@ -135,13 +135,7 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
     row_weights = np.array([1 / sizes[row["set"]] for row in answered_rows])
     sentence_weights = fit_sentence_weights(answered_rows, row_weights / row_weights.mean())
     for row in rows:
-        scores = np.array(row["signals"]) @ sentence_weights + MISSING_KIND_SCORE * np.array(row["missing"], float)
-        best_index = int(scores.argmax())
-        # Several sentences answer a question that is_long.
-        top_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
-        row["first"] = any(row["right"][index] for index in top_indexes)
-        row["is_kind_missing"] = float(row["missing"][best_index])
-        row["best"] = [row["signals"][best_index][0], row["rules"]]
+        _add_best_sentence(row, sentence_weights)
     features = np.array([[*row["best"], 1.0] for row in rows])
     offsets = MISSING_KIND_LOGIT * np.array([row["is_kind_missing"] for row in rows])
     is_right = np.array([float(row["first"]) for row in rows])
@@ -163,6 +157,21 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
                 kinds = np.array([row["kind"] for row in rows])
                 figures[label] = compute_figures(confidence[is_selected], is_right[is_selected], kinds[is_selected])
     return figures
+
+
+def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
+    """Add ``best``, ``is_kind_missing`` and ``first`` to the row of a question.
+
+    ``best`` has the signals of the confidence for the sentence with the highest score, which answers the question if
+    ``first`` is true, and ``is_kind_missing`` is 1 if it lacks a word of the requested kind.
+    """
+    scores = np.array(row["signals"]) @ sentence_weights + MISSING_KIND_SCORE * np.array(row["missing"], float)
+    best_index = int(scores.argmax())
+    # Several sentences answer a question that is_long.
+    top_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
+    row["first"] = any(row["right"][index] for index in top_indexes)
+    row["is_kind_missing"] = float(row["missing"][best_index])
+    row["best"] = [row["signals"][best_index][0], row["rules"]]
 
 
 def compute_figures(confidence: Numbers, is_right: Numbers, kinds: npt.NDArray[np.str_]) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
 def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
     """Return the features of the questions about a folder of notes, and of samples of questions of other stores.
 
-    ``questions_file`` is next to the folder, and has its name.
+    ``questions_file`` is next to the folder of the notes, and has its name; ``folder`` is that of the stores.
     """
     notes_folder, all_features = questions_file.with_suffix(""), []
     with kvstore.open(folder / notes_folder.name) as store:

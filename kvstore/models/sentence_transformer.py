@@ -71,7 +71,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         return self._load_original().embed_tokens(texts)
 
     def _find_source(self) -> str:
-        """Return the name or folder of the original. Raises EmbedderError if its package is missing."""
+        """Return the name or folder of the original model."""
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
