@@ -206,7 +206,7 @@ class Linker:
         self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:
-        """Apply the collected address changes to the block lists, removals first."""
+        """Write the collected address changes to the entity filter, removals first."""
         for addresses_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_many),
             (self._added_addresses, self._filter.add_many),
@@ -257,7 +257,7 @@ class Linker:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def add_new_names(self, ids_by_key: Mapping[str, int]) -> None:
-        """Add newly known names to the delta, and cache their keys."""
+        """Record names that became known, and cache their keys (normal forms)."""
         added = {entity: key for key, entity in ids_by_key.items()}
         self._names_added.update(added)
         self._keys.update(added)

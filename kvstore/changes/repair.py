@@ -245,7 +245,7 @@ class _Rebuilder:
         return record, derive_parts(extracted, self._settings, self._derivations), vectors
 
     def _read_vectors(self, record: DocumentRecord, extracted: ExtractedDocument) -> Matrix | None:
-        """Return the stored vectors of a document if they can be read and its chunks are unchanged."""
+        """Return the stored vectors of a document, or None if they cannot be read or its chunks have changed."""
         try:
             chunk_records = [self._old_state.chunks.get(chunk) for chunk in record.chunk_ids()]
             spans = [(chunk.start, chunk.end, chunk.section) for chunk in chunk_records]

@@ -134,6 +134,7 @@ class NounPhrases:
         first, last = self.find_phrase_bounds(index)
         written = self._sentence.text[self._words[first].start : self._words[last].end]
         is_clear = is_compound and self._is_clear_compound(first, last)
+        # "client runs" could also be a noun and its verb.
         is_verbal = is_compound and head.text.endswith("s") and get_everyday_kind(head.text) == VERB
         return [
             Term(form, _MIN_TERM_USES, is_clear=is_clear, is_verbal=is_verbal)

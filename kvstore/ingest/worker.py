@@ -95,7 +95,10 @@ class Limits:
     megabytes: float | None = None
 
     def get_memory_bytes(self, workers: int) -> int:
-        """Return the memory limit in bytes of each of ``workers`` workers, by default a share of half of the memory."""
+        """Return the memory limit in bytes of each of ``workers`` workers.
+
+        The default is an equal share of half of the machine's memory, but at least ``MIN_MEMORY``.
+        """
         if self.megabytes is not None:
             return int(min(self.megabytes * 1e6, 1 << 62))  # setrlimit takes 64 bits
         machine_memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -420,7 +420,7 @@ class _AsciiDocFile:
             return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_macro(match: re.Match[str]) -> str:
-            """Return the text of an inline macro, such as ``menu:File[Save]``."""
+            """Return the text of an inline macro, such as ``menu:File[Save]``; empty for icons and index terms."""
             name, target, content = match[1], match[2], match[3].replace("\\]", "]")
             if name == "footnote":
                 self._footnotes.append(self._render_inline(content))

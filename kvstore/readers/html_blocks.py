@@ -343,7 +343,10 @@ class _PageWalker:
         return leave
 
     def _open_table_part(self, table: HtmlTable, node: LexborNode, tag: str) -> _OnLeave:
-        """Begin a row, a cell, the caption or the head of a table; return a function that ends it."""
+        """Begin a row, a cell, the caption or the head of a table; return a function that ends it.
+
+        Other parts, such as ``<tbody>``, only end the paragraph in them.
+        """
         if tag == "tr":
             table.start_row()
             return table.end_row
@@ -492,7 +495,10 @@ def _is_line_number(text_node: LexborNode) -> bool:
 
 
 def _find_language(node: LexborNode) -> str:
-    """Return the language in the class of ``<pre>`` or of the ``<code>`` in it, where highlighters put it."""
+    """Return the language in the class of ``<pre>`` or of the ``<code>`` in it, where highlighters put it.
+
+    An empty string if there is none.
+    """
     code_element = node.css_first("code")
     for element in (node, code_element):
         language_match = _LANGUAGE_PATTERN.search(

@@ -364,7 +364,7 @@ class PageSurvey:
         """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
 
         If the page has no such ``<h1>``, and does not declare its content with an ``<h1>`` in it, return the element
-        with the text of ``<title>``.
+        with the text of ``<title>``; None if it has none, or the title is inside the content.
         """
         is_inside = False
         for heading in self._titles:

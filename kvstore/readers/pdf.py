@@ -197,7 +197,7 @@ def _normalize_word(word: str) -> str:
 
 
 def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
-    """Return the text of one page; the positions of lines determine the paragraphs."""
+    """Return the text of one page, empty if it has no lines; the positions of lines determine the paragraphs."""
     if not lines:
         return ""
     lengths = sorted(len(line.text) for line in lines)

@@ -242,7 +242,10 @@ class RoffInterpreter:
             depth += line.count("\\{") - line.count("\\}")
 
     def _define_macro(self, kind: str, args: str) -> None:
-        """Read the lines of a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line."""
+        """Read a definition (``.de``), an addition (``.am``) or a comment (``.ig``) up to its end line.
+
+        The lines of a definition become a macro, those of an addition extend one, and those of a comment are dropped.
+        """
         names = _strip_comment(args).split()
         end_names = names[:1] if kind == "ig" else names[1:2]
         end_line = "." + (end_names[0] if end_names else ".")

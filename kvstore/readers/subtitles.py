@@ -31,7 +31,11 @@ _SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the subtitles of a recording as one document."""
+    """Yield the subtitles of a recording as one document.
+
+    A line that equals the last line before its cue is dropped, because rolling subtitles show lines twice. A paragraph
+    ends at a pause, at another speaker, and at the end of a sentence if it is long.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
     last_line = last_speaker = ""

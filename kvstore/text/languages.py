@@ -205,7 +205,7 @@ def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
 
 
 def detect_question_language(question: str, likely_language: str | None = None) -> str | None:
-    """Return the language of a question by its script or its function words.
+    """Return the language of a question by its script or its function words, or None if both leave it unclear.
 
     ``likely_language`` wins ties, and is returned if the question has no function words.
     """
@@ -238,12 +238,18 @@ def find_document_language(meta: Mapping[str, Any], text: bytes) -> str | None:
 
 
 def get_language_name(code: str | None) -> str | None:
-    """Return the English name in lower case of a language with an ISO 639 code, or the code if its name is unknown."""
+    """Return the English name in lower case of a language with an ISO 639 code, or the code if its name is unknown.
+
+    None remains None.
+    """
     return None if code is None else _NAMES.get(code, code)
 
 
 def get_language_code(name: str | None) -> str | None:
-    """Return the ISO 639 code of a language with an English name in lower case, or the name if its code is unknown."""
+    """Return the ISO 639 code of a language with an English name in lower case, or the name if its code is unknown.
+
+    None remains None.
+    """
     return None if name is None else _CODES.get(name, name)
 
 
@@ -258,7 +264,10 @@ def detect_document_language(text: bytes) -> str | None:
 
 @lru_cache(maxsize=_MAX_CACHED_EXCERPTS)
 def _detect_excerpt_language(excerpt: bytes) -> str | None:
-    """Return the ISO 639 code of an excerpt's language. Cached, because every answer needs it for its passages."""
+    """Return the ISO 639 code of an excerpt's language, or None if it is unclear.
+
+    The result is cached, because every answer needs it for its passages.
+    """
     text = excerpt.decode(errors="ignore")
     min_words = int(_MIN_FUNCTION_WORD_SHARE * len(text.split(None, _MIN_LONG_TEXT_WORDS)))
     language = detect_language(text, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, min_words)))
