@@ -176,7 +176,7 @@ def _set_or_show_mode(console: Console, arguments: list[str]) -> None:
 
 
 def _set_output(console: Console, arguments: list[str]) -> None:
-    """Write results to a file, or to standard output."""
+    """Redirect the following results to a file, or back to standard output."""
     console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 

@@ -55,8 +55,8 @@ Matrix = npt.NDArray[np.float32]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, as_json: bool) -> None:
     """Compare the times of bridge and of exact dense search on the same questions, for each number of copies."""
-    questions = load(data)
-    passages, question_vectors = load_or_compute_vectors(questions, embedder, cache)
+    question_set = load(data)
+    passages, question_vectors = load_or_compute_vectors(question_set, embedder, cache)
     rows = []
     for num_copies in copies:
         with tempfile.TemporaryDirectory() as scratch:
@@ -64,43 +64,43 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
             with kvstore.open(
                 Path(scratch) / "store", embedder=f"none:{passages.shape[1]}", settings=settings
             ) as store:
-                store_copies(store, questions, passages, num_copies)
+                store_copies(store, question_set, passages, num_copies)
                 rows.append(
                     {
                         "copies": num_copies,
                         "chunks": store.statistics()["chunks"],
-                        **time_searches(store, questions, question_vectors),
+                        **time_searches(store, question_set, question_vectors),
                     }
                 )
     if as_json:
-        print(json.dumps({"data": questions.name, "questions": len(questions.questions), "rows": rows}))
+        print(json.dumps({"data": question_set.name, "questions": len(question_set.questions), "rows": rows}))
     else:
         for row in rows:
             print("  ".join(f"{name} {value}" for name, value in row.items()))
 
 
-def load_or_compute_vectors(questions: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
+def load_or_compute_vectors(question_set: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
     """Return the vectors of the passages and of the questions, from the file ``cache`` if it exists."""
     if cache is not None and cache.exists():
         with np.load(cache) as cached:
             return cached["passages"], cached["questions"]
     model = open_embedder(embedder)
-    texts = [f"{passage.get('title') or ''}\n{passage['text']}" for passage in questions.passages]
+    texts = [f"{passage.get('title') or ''}\n{passage['text']}" for passage in question_set.passages]
     batches = (texts[start : start + EMBED_BATCH] for start in range(0, len(texts), EMBED_BATCH))
     passages = np.concatenate([model.embed(batch) for batch in batches])
-    question_vectors = np.stack([model.embed_query(question.text) for question in questions.questions])
+    question_vectors = np.stack([model.embed_query(question.text) for question in question_set.questions])
     if cache is not None:
         np.savez(cache, passages=passages, questions=question_vectors)
     return passages, question_vectors
 
 
-def iter_copies(questions: QuestionSet, vectors: Matrix, num_copies: int) -> Iterator[tuple[str, str, str, Matrix]]:
+def iter_copies(question_set: QuestionSet, vectors: Matrix, num_copies: int) -> Iterator[tuple[str, str, str, Matrix]]:
     """Yield key, title, text and vector of each passage of each copy; copy 0 is unaltered."""
     generator = np.random.default_rng(0)
     for copy in range(num_copies):
         # English words do not end like this, and each copy has its own ending.
         ending = "" if copy == 0 else "q" + chr(ord("a") + copy % 26) + "x" * (copy // 26)
-        for passage, vector in zip(questions.passages, vectors, strict=True):
+        for passage, vector in zip(question_set.passages, vectors, strict=True):
             title, text = (alter_capitalized_words(passage.get(part) or "", ending) for part in ("title", "text"))
             if copy:
                 noisy = vector + NOISE * generator.standard_normal(len(vector)).astype(np.float32) / np.sqrt(
@@ -121,9 +121,9 @@ def alter_capitalized_words(text: str, ending: str) -> str:
     return _CAPITALIZED_WORD.sub(append_ending, text) if ending else text
 
 
-def store_copies(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, num_copies: int) -> None:
+def store_copies(store: kvstore.Store, question_set: QuestionSet, vectors: Matrix, num_copies: int) -> None:
     """Store ``num_copies`` copies of the passages, of which all but the first are altered."""
-    documents = list(iter_copies(questions, vectors, num_copies))
+    documents = list(iter_copies(question_set, vectors, num_copies))
     for start in range(0, len(documents), BATCH):
         with store.transaction() as transaction:
             for key, title, text, vector in documents[start : start + BATCH]:
@@ -132,13 +132,13 @@ def store_copies(store: kvstore.Store, questions: QuestionSet, vectors: Matrix, 
             print(f"\r{start} of {len(documents)} passages", end="", file=sys.stderr)
 
 
-def time_searches(store: kvstore.Store, questions: QuestionSet, vectors: Matrix) -> dict[str, Any]:
+def time_searches(store: kvstore.Store, question_set: QuestionSet, vectors: Matrix) -> dict[str, Any]:
     """Return the median, 95th percentile and mean times of both searches, and the speedup of bridge."""
     options_by_name: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
     times: dict[str, list[float]] = {name: [] for name in options_by_name}
     pool_sizes = []
     with store.snapshot() as snapshot:
-        for question, vector in zip(questions.questions, vectors, strict=True):
+        for question, vector in zip(question_set.questions, vectors, strict=True):
             for name, options in options_by_name.items():
                 strategy = "vector" if name == "exact" else name
                 # The first call warms the caches and is not timed.

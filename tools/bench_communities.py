@@ -82,16 +82,16 @@ def main(
         folder = store_folder or Path(scratch)
         folder.mkdir(exist_ok=True)
         for path in data:
-            questions = load(path)
+            question_set = load(path)
             if copies is not None:
                 with open_store_of_copies(
-                    folder / f"{questions.name}-{copies}", path, copies, embedder, cache
+                    folder / f"{question_set.name}-{copies}", path, copies, embedder, cache
                 ) as store:
-                    rows.append({"data": questions.name, **time_index(store)})
+                    rows.append({"data": question_set.name, **time_index(store)})
                 continue
-            with kvstore.open(folder / questions.name.replace(":", "-"), embedder=embedder) as store:
-                fill_store(store, questions, triples=False, log=lambda line: click.echo(line, err=True))
-                rows += ({"data": questions.name, **row} for row in measure_methods(store, trials))
+            with kvstore.open(folder / question_set.name.replace(":", "-"), embedder=embedder) as store:
+                fill_store(store, question_set, triples=False, log=lambda line: click.echo(line, err=True))
+                rows += ({"data": question_set.name, **row} for row in measure_methods(store, trials))
     if as_json:
         print(json.dumps({"rows": rows}))
     else:
@@ -235,11 +235,11 @@ def open_store_of_copies(
     path: Path, data: str, copies: int, embedder: str, cache: Path | None
 ) -> Iterator[kvstore.Store]:
     """Open a store of copies of a question set with precomputed vectors; fill it if it is new."""
-    questions = load(data)
-    passages, _ = load_or_compute_vectors(questions, embedder, cache)
+    question_set = load(data)
+    passages, _ = load_or_compute_vectors(question_set, embedder, cache)
     with kvstore.open(path, embedder=f"none:{passages.shape[1]}", settings={"language": "rules"}) as store:
         if not store.statistics()["documents"]:
-            store_copies(store, questions, passages, copies)
+            store_copies(store, question_set, passages, copies)
         yield store
 
 

@@ -129,22 +129,22 @@ def main(
         elif overview:
             overview_strategies = strategy or (*list_overview_strategies(), "hybrid")
             for path in data:
-                questions = load(path, limit_corpus)
-                with open_store(questions.name.replace(":", "-")) as store:
-                    fill_store(store, questions, triples=False, log=log)
-                    rows += build_overview_rows(store, questions.folder, overview_strategies, log)
+                question_set = load(path, limit_corpus)
+                with open_store(question_set.name.replace(":", "-")) as store:
+                    fill_store(store, question_set, triples=False, log=log)
+                    rows += build_overview_rows(store, question_set.folder, overview_strategies, log)
             report = {"rows": rows, "differences": []}
         else:
             strategies = strategy or (tuple(STRATEGIES) if compare else () if ablated else (None,))
             measurement = _Measurement(strategies, compare, answers, segments, ablated, kinds, model)
             differences: list[dict[str, Any]] = []
             for path in data:
-                questions = load(path, limit_corpus)
-                has_triples = triples and (questions.folder / "triples.jsonl").exists()
-                name = questions.name.replace(":", "-") + ("-triples" if has_triples else "")
+                question_set = load(path, limit_corpus)
+                has_triples = triples and (question_set.folder / "triples.jsonl").exists()
+                name = question_set.name.replace(":", "-") + ("-triples" if has_triples else "")
                 with open_store(name) as store:
-                    seconds = fill_store(store, questions, has_triples, log)
-                    measurement.add_rows(store, name, [questions], seconds, rows, differences)
+                    seconds = fill_store(store, question_set, has_triples, log)
+                    measurement.add_rows(store, name, [question_set], seconds, rows, differences)
             if manual is not None:
                 with open_store("manual") as store:
                     seconds, sets = make_manual_sets(store, manual, Path(scratch), log)
@@ -196,22 +196,22 @@ class _Measurement:
             from evaluation.baselines import build_baselines
 
             retrievers += build_baselines(store, log)
-        for questions in question_sets:
-            dataset = name or questions.name
+        for question_set in question_sets:
+            dataset = name or question_set.name
             common_fields = {"dataset": dataset, "ingest_s": round(seconds, 1)}
             outcomes_by_system = {
-                retriever.name: compute_outcomes(retriever, questions, store, log) for retriever in retrievers
+                retriever.name: compute_outcomes(retriever, question_set, store, log) for retriever in retrievers
             }
             if self.answers:
                 for strategy in self.strategies:
                     label = f"ASK {strategy or store._session.settings.strategy}"
-                    outcomes_by_system[label] = compute_answer_outcomes(store, questions, strategy, self.model, log)
+                    outcomes_by_system[label] = compute_answer_outcomes(store, question_set, strategy, self.model, log)
                     if self.segments:
                         outcomes_by_system[f"{label} AS SEGMENTS"] = compute_answer_outcomes(
-                            store, questions, strategy, self.model, log, as_segments=True
+                            store, question_set, strategy, self.model, log, as_segments=True
                         )
             rows += [
-                common_fields | build_row(store, questions, system, outcomes)
+                common_fields | build_row(store, question_set, system, outcomes)
                 for system, outcomes in outcomes_by_system.items()
                 if outcomes
             ]
@@ -228,7 +228,7 @@ class _Measurement:
                 store.create_index(kind)
 
 
-def build_row(store: kvstore.Store, questions: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
+def build_row(store: kvstore.Store, question_set: QuestionSet, system: str, outcomes: list[Outcome]) -> dict[str, Any]:
     """Return the figures of one system on one set; ``median_pool`` is a share of all chunks."""
     chunks = int(store.statistics()["chunks"])
     pool = statistics.median(outcome.pool for outcome in outcomes)
@@ -237,7 +237,7 @@ def build_row(store: kvstore.Store, questions: QuestionSet, system: str, outcome
         "questions": len(outcomes),
         **summarize(outcomes),
         "median_pool": round(pool / chunks, 4),
-        "passages": len(questions.passages),
+        "passages": len(question_set.passages),
         "chunks": chunks,
     }
 

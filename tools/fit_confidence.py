@@ -156,21 +156,23 @@ def main(
     print(json.dumps(report) if as_json else json.dumps(report, indent=1))
 
 
-def merge_passages(questions: QuestionSet, count: int) -> QuestionSet:
+def merge_passages(question_set: QuestionSet, count: int) -> QuestionSet:
     """Return a question set in which each ``count`` consecutive passages are one document, as in notes.
 
     The ids in ``gold`` become those of the merged documents.
     """
     documents, new_ids = [], {}
-    for start in range(0, len(questions.passages), count):
-        group = questions.passages[start : start + count]
+    for start in range(0, len(question_set.passages), count):
+        group = question_set.passages[start : start + count]
         documents.append({"id": f"notes-{start}", "text": "\n\n".join(passage["text"] for passage in group)})
         new_ids |= {passage["id"]: f"notes-{start}" for passage in group}
     new_questions = [
         replace(question, gold=frozenset(new_ids[passage_id] for passage_id in question.gold))
-        for question in questions.questions
+        for question in question_set.questions
     ]
-    return replace(questions, name=f"{questions.name}{_MIXED_SUFFIX}", passages=documents, questions=new_questions)
+    return replace(
+        question_set, name=f"{question_set.name}{_MIXED_SUFFIX}", passages=documents, questions=new_questions
+    )
 
 
 def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:

@@ -162,8 +162,8 @@ def draw_strategy(name: str) -> str:
 
 def _draw_box(step: str, lines: list[str], x_left: int, top: float, height: int) -> list[str]:
     """Return the rectangle of a step and the lines of its text, centered in it."""
-    kind = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
-    elements = [f'<rect class="{kind}" x="{x_left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>']
+    style_class = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
+    elements = [f'<rect class="{style_class}" x="{x_left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>']
     for index, line in enumerate(lines):
         y = top + 7 + LINE_HEIGHT * (index + 0.78)
         elements.append(f'<text x="{x_left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')

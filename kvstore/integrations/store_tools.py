@@ -227,7 +227,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
-        """Return the names above and below a name in the entity trees, one per line."""
+        """Return the names above and below a name in the entity trees, one per line, or that there are none."""
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]

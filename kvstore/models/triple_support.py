@@ -97,7 +97,11 @@ class _OrderedSentence:
         return []
 
     def _match(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
-        """Return the span that begins at ``start`` and has ``stems`` in order, and a number such as "IV"; or None."""
+        """Return the span from ``start``, the position of the first of ``stems``, to the last of them, in this order.
+
+        A Roman numeral after them, such as "IV", is part of the span. None if more than ``max_other_words`` words are
+        between them.
+        """
         end = start
         for wanted in stems[1:]:
             end = next((position for position in range(end + 1, len(self.stems)) if self.stems[position] == wanted), -1)
@@ -134,7 +138,7 @@ class _OrderedSentence:
         )
 
     def is_whole_name(self, span: _Span) -> bool:
-        """True if a name is not a part of a longer one, such as "York" of "New York" and "Ann" of "Ann Lee"."""
+        """True if the name at a span is no part of a longer one, as "York" is of "New York" and "Ann" of "Ann Lee"."""
         start, end = span
         if span == _IMPLIED or not self.written_words[end][0].isupper():
             return True

@@ -181,7 +181,7 @@ class DocumentFact(StatedFact[str, Value]):
 
     @abstractmethod
     def to_fields(self, value: Value) -> Sequence[Any]:
-        """Return the fields of a line after the first."""
+        """Return the fields of a value, which follow the document key in an export line."""
 
     def count_items(self, value: Value) -> int:
         """Return the number of items in a value, which DESCRIBE shows for the document."""

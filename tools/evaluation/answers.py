@@ -95,7 +95,7 @@ def make_token_embedder(store: kvstore.Store) -> TokenVectors:
 
 def compute_answer_outcomes(
     store: kvstore.Store,
-    questions: QuestionSet,
+    question_set: QuestionSet,
     strategy: str | None,
     model: str | None,
     log: Callable[[str], None],
@@ -109,7 +109,7 @@ def compute_answer_outcomes(
     spans that the citations cover; ``false_citations``, 1 if a citation was dropped; ``answered``, 1 if the store did
     not abstain; and ``confidence``. An abstention contains and cites nothing.
     """
-    measured_questions = [question for question in questions.questions if question.answer or question.spans]
+    measured_questions = [question for question in question_set.questions if question.answer or question.spans]
     embed_tokens = make_token_embedder(store)
     texts = Texts(store)
     outcomes = []
@@ -133,7 +133,7 @@ def compute_answer_outcomes(
             measures["cited"] = 0.0 if answer.abstained else compute_coverage(question.spans, cited_spans)
         measures["answered"], measures["confidence"] = float(not answer.abstained), answer.confidence
         outcomes.append(Outcome(measures, elapsed, bare_milliseconds=elapsed, pool=answer.evidence.pool))
-        log(f"{questions.name}: {num_answers} of {len(measured_questions)} answers")
+        log(f"{question_set.name}: {num_answers} of {len(measured_questions)} answers")
     return outcomes
 
 

@@ -90,20 +90,20 @@ def load(path: str, limit: int | None = None) -> QuestionSet:
     return QuestionSet(name, folder, passages, questions, has_spans)
 
 
-def fill_store(store: kvstore.Store, questions: QuestionSet, triples: bool, log: Callable[[str], None]) -> float:
+def fill_store(store: kvstore.Store, question_set: QuestionSet, triples: bool, log: Callable[[str], None]) -> float:
     """Put the texts of a set into a store, and its triples if ``triples``; return the seconds.
 
     A store that already has all texts is left unchanged, unless triples are added.
     """
     started = time.perf_counter()
-    passages = questions.passages
+    passages = question_set.passages
     if set(store.keys()).issuperset(passage["id"] for passage in passages) and not triples:
         return time.perf_counter() - started
     for start in range(0, len(passages), _BATCH):
         with store.transaction() as transaction:
             for passage in passages[start : start + _BATCH]:
                 transaction.put(passage["id"], passage["text"], title=passage.get("title"))
-        log(f"{questions.name}: {min(start + _BATCH, len(passages))} of {len(passages)} passages")
+        log(f"{question_set.name}: {min(start + _BATCH, len(passages))} of {len(passages)} passages")
     if triples:
-        store.ingest(questions.folder / "triples.jsonl", format="triples")
+        store.ingest(question_set.folder / "triples.jsonl", format="triples")
     return time.perf_counter() - started

@@ -124,13 +124,13 @@ class VectorRetriever:
 
 
 def compute_outcomes(
-    retriever: Retriever, questions: QuestionSet, store: kvstore.Store, log: Callable[[str], None]
+    retriever: Retriever, question_set: QuestionSet, store: kvstore.Store, log: Callable[[str], None]
 ) -> list[Outcome]:
     """Return the outcome of every question of a set, in order; ``store`` contains its documents."""
-    texts = Texts(store) if questions.details else None
-    retriever(questions.questions[0].text)  # loads models and warms caches
+    texts = Texts(store) if question_set.details else None
+    retriever(question_set.questions[0].text)  # loads models and warms caches
     outcomes = []
-    for num_asked, question in enumerate(questions.questions, 1):
+    for num_asked, question in enumerate(question_set.questions, 1):
         started = time.perf_counter()
         retrieved = retriever(question.text)
         total_ms = 1000 * (time.perf_counter() - started) - retrieved.untimed_ms
@@ -140,5 +140,5 @@ def compute_outcomes(
         else:
             measures = compute_span_measures(question, retrieved.passages, texts, retrieved.results_by_words)
         outcomes.append(Outcome(measures, total_ms, bare_ms, retrieved.pool))
-        log(f"{questions.name}, {retriever.name}: {num_asked} of {len(questions.questions)} questions")
+        log(f"{question_set.name}, {retriever.name}: {num_asked} of {len(question_set.questions)} questions")
     return outcomes
