@@ -364,6 +364,15 @@ def test_a_window_has_the_question_of_a_reply_once(
     assert replies and all(window.count("Do we have a venue?") == 1 for window in replies), replies
 
 
+def test_a_row_of_a_long_table_has_the_names_of_its_columns(reader: AnswerReader, tmp_path: Path) -> None:
+    rows = "".join(f"| P-{number} | {number} | Quay {number} | It pumps water for boats. |\n" for number in range(200))
+    text = f"# Pumps\n\n| Pump | Weight (kg) | Place | Use |\n|---|---|---|---|\n{rows}"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("pumps.md", text, format="markdown")
+        answer = store.ask("Where is the pump P-150?")
+    assert "Pump: P-150; Weight (kg): 150; Place: Quay 150; Use:" in answer.text, answer.text
+
+
 def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Minutes\n\n- https://example.org/agenda-of-the-meeting\n- The agenda was approved.\n"
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

@@ -161,7 +161,7 @@ class BlockKind(NamedTuple):
 LINE_LIST = BlockKind("line list", _is_line_list, split_entries, "Dentist 0171 55 23\nBlue bins on Tuesday")
 #: The kinds in the order in which they are tried.
 BLOCK_KINDS = (
-    BlockKind("bill", _is_bill, partial(split_table, has_header=False), "Milk 1.20\nBread 3.40"),
+    BlockKind("bill", _is_bill, partial(split_table, header_row=""), "Milk 1.20\nBread 3.40"),
     BlockKind(
         "timestamped",
         _is_timestamped,

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 from ..errors import CorruptionError
@@ -26,6 +26,7 @@ from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
 from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, split_plain_text
 from .snippets import (
+    TABLE_RULE_PATTERN,
     Snippet,
     SnippetHeading,
     has_item_marker,
@@ -72,6 +73,8 @@ _LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]
 _MIN_WORDS, _MIN_FIELD_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
 _MAX_SYMBOL_FRACTION = 0.35
+#: The maximum number of chunks of a table that are searched for its header.
+_MAX_TABLE_CHUNKS = 250
 #: The maximum number of words of a heading or caption in a block of its own.
 _MAX_CAPTION_WORDS = 12
 
@@ -204,7 +207,8 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
     language = find_sentence_language(state, record.id)
-    passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language))
+    header_row = _find_table_header(group, start, state) if text.lstrip().startswith("|") else ""
+    passage.snippets = list(split_snippets(text, record.format, heading, starts_mid_line, language, header_row))
     has_content = any(snippet.is_selectable or snippet.kind == "code" for snippet in passage.snippets)
     if start == 0 and passage.snippets and _is_title(passage.snippets[0], to_plain_text(record.title or "")):
         passage.snippets[0].is_selectable = False
@@ -212,6 +216,23 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
         passage.snippets = list(_split_notes(text, record.format))
     _assign_hits(passage, group.hit_spans)
     return passage
+
+
+def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
+    """Return the header row of the table in which the passage of a group begins, or an empty string.
+
+    ``start`` is the byte offset of the passage. At most ``_MAX_TABLE_CHUNKS`` chunks before it are searched.
+    """
+    first = group.first
+    for _ in range(_MAX_TABLE_CHUNKS):
+        previous = _get_adjacent_chunk(state, state.chunks.get(first), first, -1)
+        if previous == first:
+            break
+        first = previous
+    lines = state.documents.read_text_slice(group.document, state.chunks.get(first).start, start).splitlines()
+    rows = list(takewhile(lambda line: line.lstrip().startswith("|"), reversed(lines)))  # the last row is first
+    has_header = len(rows) > 1 and TABLE_RULE_PATTERN.fullmatch(rows[-2]) is not None
+    return rows[-1] if has_header else ""
 
 
 def _is_title(snippet: Snippet, title: str) -> bool:
@@ -238,15 +259,19 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
 
 
 def split_snippets(
-    text: str, format: str, heading: str, starts_mid_line: bool, language: str | None
+    text: str, format: str, heading: str, starts_mid_line: bool, language: str | None, header_row: str = ""
 ) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
 
     ``starts_mid_line`` is True if the passage begins in the middle of a line. ``language`` decides where sentences end
-    (None: the rules for English).
+    (None: the rules for English). ``header_row`` is the header of the table in which the passage begins, if any.
     """
     is_markdown = format == "markdown"
-    parts = list(_split_markdown(text, language) if is_markdown else split_plain_text(text, starts_mid_line, language))
+    parts = list(
+        _split_markdown(text, language, header_row)
+        if is_markdown
+        else split_plain_text(text, starts_mid_line, language)
+    )
     block_sizes = Counter(part.block for part in parts if isinstance(part, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
     section = 0
@@ -348,10 +373,11 @@ def _is_readable(snippet: Snippet, is_only_snippet: bool) -> bool:
     return has_function_word or bool(SENTENCE_END_PATTERN.search(snippet.text)) or not snippet.text.isascii()
 
 
-def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | SnippetHeading]:
+def _split_markdown(text: str, language: str | None, header_row: str) -> Iterator[Snippet | SnippetHeading]:
     """Yield the snippets and headings of a Markdown text, in order.
 
-    ``language`` decides where sentences end (None: the rules for English).
+    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is that of
+    :func:`split_snippets`.
     """
     term, term_level = "", 0  # the term that is being defined, and the depth of its item
     for block_index, part in enumerate(split_parts(text)):
@@ -368,7 +394,8 @@ def _split_markdown(text: str, language: str | None) -> Iterator[Snippet | Snipp
         elif part.kind == "code":
             yield from split_code(text, start, end, block_index)
         elif part.kind == "table":
-            yield from split_table(text, start, end, block_index, has_header=not part.continues)
+            first_row = header_row if block_index == 0 else ""
+            yield from split_table(text, start, end, block_index, first_row if part.continues else None)
         elif block_kind is not None:
             yield from block_kind.split(text, start, end, block_index)
         else:

@@ -55,7 +55,7 @@ _STYLE_TAG_PATTERN = compile_lazily(
 )
 _AUTOLINK_PATTERN = compile_lazily(r"<((?:https?://|mailto:)[^<>\s]+)>")
 _UNDERSCORE_PATTERN = compile_lazily(r"(?<![\w\\/])(_{1,3})(?=[^\s_])([^_\n]*(?:\n[^_\n]+)*)(?<=[^\s_])\1(?![\w/])")
-_TABLE_RULE_PATTERN = compile_lazily(r"[\s|:+=-]*")
+TABLE_RULE_PATTERN = compile_lazily(r"[\s|:+=-]*")
 _ANY_LINE_PATTERN = compile_lazily("")
 #: The time at the start of a chat message, log entry or line of a transcript, with or without a date before it.
 TIMESTAMP_PATTERN = compile_lazily(
@@ -305,21 +305,19 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
         yield piece
 
 
-def split_table(text: str, start: int, end: int, block: int, *, has_header: bool = True) -> Iterator[Snippet]:
+def split_table(text: str, start: int, end: int, block: int, header_row: str | None = None) -> Iterator[Snippet]:
     """Yield the rows of a table, characters ``start`` to ``end`` of a text, as snippets.
 
-    Each cell follows the name of its column if the table ``has_header``, its first row. ``block`` is a field of the
-    snippets.
+    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row).
+    ``block`` is a field of the snippets.
     """
-    header: list[str] = []
+    header = _split_cells(header_row) if header_row else []
     offset = start
     for index, line in enumerate(text[start:end].splitlines(keepends=True)):
-        # An escaped bar is part of a cell.
-        cells = [render_inline(cell) for cell in line.strip().strip("|").replace("\\|", "\0").split("|")]
-        cells = [cell.replace("\0", "|").strip() for cell in cells]
-        if index == 0 and has_header:
+        cells = _split_cells(line)
+        if index == 0 and header_row is None:
             header = cells
-        elif any(cells) and not _TABLE_RULE_PATTERN.fullmatch(line):
+        elif any(cells) and not TABLE_RULE_PATTERN.fullmatch(line):
             if len(header) == len(cells) and any(header):
                 fields = [f"{name}: {cell}" if name else cell for name, cell in zip(header, cells, strict=True) if cell]
             else:
@@ -328,6 +326,12 @@ def split_table(text: str, start: int, end: int, block: int, *, has_header: bool
             values = " ".join(cells).replace("_", " ") if header and header[0] else ""
             yield Snippet(offset, offset + len(line.rstrip()), "; ".join(fields), "table", block, cells=values)
         offset += len(line)
+
+
+def _split_cells(row: str) -> list[str]:
+    """Return the cells of a row of a Markdown table as a reader sees them. An escaped bar is part of a cell."""
+    cells = [render_inline(cell) for cell in row.strip().strip("|").replace("\\|", "\0").split("|")]
+    return [cell.replace("\0", "|").strip() for cell in cells]
 
 
 def split_entries(
