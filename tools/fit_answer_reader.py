@@ -162,14 +162,14 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
     """Add ``best``, ``is_kind_missing`` and ``first`` to the row of a question.
 
-    ``best`` has the signals of the confidence for the sentence with the highest score, which answers the question if
-    ``first`` is true, and ``is_kind_missing`` is 1 if it lacks a word of the requested kind.
+    ``best`` has the signals of the confidence for the sentence with the highest score. ``is_kind_missing`` is 1 if that
+    lacks what the question asks for, such as an amount. ``first`` is true if the shown sentences answer the question.
     """
     scores = np.array(row["signals"]) @ sentence_weights + MISSING_KIND_SCORE * np.array(row["missing"], float)
     best_index = int(scores.argmax())
-    # Several sentences answer a question that is_long.
-    top_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
-    row["first"] = any(row["right"][index] for index in top_indexes)
+    # Several sentences are shown for a question that asks for more than one.
+    shown_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
+    row["first"] = any(row["right"][index] for index in shown_indexes)
     row["is_kind_missing"] = float(row["missing"][best_index])
     row["best"] = [row["signals"][best_index][0], row["rules"]]
 

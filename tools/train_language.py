@@ -233,15 +233,15 @@ def add_lemmatizer(nlp: Language, documents: Sequence[list[Sentence]]) -> None:
     lemmatizer.initialize(lookups=tables)
     for (pos, form), lemma_counts in sorted(counts.items()):
         num_wrong = 0
-        lemmas: Counter[str] = Counter()
+        num_by_lemma: Counter[str] = Counter()
         for (written_form, morph, lemma), count in lemma_counts.items():
             token = Doc(nlp.vocab, words=[written_form], pos=[pos.upper()], morphs=[morph])[0]
             if not lemmatizer.is_base_form(token):
                 num_wrong += count * (lemmatizer.rule_lemmatize(token)[0] != lemma)
-                lemmas[lemma] += count
+                num_by_lemma[lemma] += count
         # An exception is added if the most frequent lemma is wrong less often than the rules.
-        if lemmas and lemmas.total() - max(lemmas.values()) < num_wrong:
-            exceptions[pos][form] = [max(lemmas, key=lambda lemma: (lemmas[lemma], lemma))]
+        if num_by_lemma and num_by_lemma.total() - max(num_by_lemma.values()) < num_wrong:
+            exceptions[pos][form] = [max(num_by_lemma, key=lambda lemma: (num_by_lemma[lemma], lemma))]
     lemmatizer.cache.clear()
 
 

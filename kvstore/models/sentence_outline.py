@@ -145,15 +145,10 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
             is_joined,
         )
 
-    texts = _PART_PATTERN.split(text)
-    connectives: list[str] = []
+    texts, connectives = _split_parts(text)
     words: list[str] = []
     ends: list[int] = []
-    part_end = 0
     for part in texts:
-        part_start = text.index(part, part_end)
-        connectives.append(text[part_end:part_start])
-        part_end = part_start + len(part)
         words += map(fold_case, split_written_words(part))
         ends.append(len(words))
     return SentenceOutline(
@@ -163,6 +158,18 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
         _QUESTION_PATTERN.search(text) is not None,
         [list(map(build_part, clause)) for clause in iter_clauses(texts, connectives)] if language == "english" else [],
     )
+
+
+def _split_parts(text: str) -> tuple[list[str], list[str]]:
+    """Return the parts of a sentence, and before each of them: a punctuation mark, a conjunction or nothing."""
+    parts = _PART_PATTERN.split(text)
+    connectives: list[str] = []
+    end = 0
+    for part in parts:
+        start = text.index(part, end)
+        connectives.append(text[end:start])
+        end = start + len(part)
+    return parts, connectives
 
 
 def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutline]) -> bool:

@@ -231,7 +231,9 @@ class _OrderedText:
 
 
 def check_triple(subject: str, relation: str, object_: str, text: str, *, title: str | None = None) -> None:
-    """Raise ValueError unless a sentence of a text relates a subject to an object by its order.
+    """Raise ValueError unless a sentence of a text has the subject, the relation and the object of a triple in order.
+
+    Also raises it for a relation that is not a short verb phrase, and for a triple that repeats its words.
 
     A sentence that does not name the subject can be about it only if the ``title`` of the text names it.
     :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
@@ -242,11 +244,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     relation_words = segment_words(relation)
     if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
-    is_verb_phrase = relation[0].islower() and relation_words[0] not in _PREPOSITIONS_IN_ING
-    # The present of a plural has no ending, and "from" or "capital of" can mean "is from".
-    has_verb = subject.endswith("s") or _has_verb(relation_words, source.nouns)
-    has_verb = has_verb or not FUNCTION_WORDS.isdisjoint(relation_words)
-    if source.is_english and not (is_verb_phrase and has_verb):
+    if source.is_english and not _is_verb_phrase(relation, relation_words, subject, source.nouns):
         raise ValueError("the relation of a triple has no verb")
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
@@ -390,6 +388,17 @@ def check_name(name: str) -> list[str]:
     if not stems or is_adverb or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
+
+
+def _is_verb_phrase(relation: str, words: Sequence[str], subject: str, nouns: Set[str]) -> bool:
+    """True if an English relation, with these ``words``, can be a verb phrase: it begins in lower case and has a verb.
+
+    The present of a plural has no ending, and "from" or "capital of" can mean "is from", so the verb is not required
+    after a plural subject, or in a relation with a function word.
+    """
+    if not relation[0].islower() or words[0] in _PREPOSITIONS_IN_ING:
+        return False
+    return subject.endswith("s") or _has_verb(words, nouns) or not FUNCTION_WORDS.isdisjoint(words)
 
 
 def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
