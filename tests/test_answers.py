@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import kvstore
-from kvstore.answering.question_kinds import classify_question
+from kvstore.answering.extractive import _find_technical_tokens
+from kvstore.answering.question_kinds import _KIND_PATTERNS, ForeignQuestionKind, QuestionKind, classify_question
 from kvstore.answering.question_names import PassageWords, find_question_names
+from kvstore.answering.question_parts import split_question
+from kvstore.retrieval.phrase_search import find_quoted_phrases
+from kvstore.text.question_words import load_question_words
 from kvstore.text.words import get_stemmer
 
 
@@ -531,3 +536,33 @@ def test_an_identifier_that_no_passage_contains_is_not_answered(
     assert "no passage has any telephone number" in str(answer.weighed)
     assert "has any e-mail address." in store.ask("What is the e-mail address of Harbour Mutual?").text
     assert store.ask("What is Harbour Mutual's website address?").abstained
+
+
+@pytest.mark.parametrize(
+    "unit", ["2", "1.2.", "a", "\u00e9", "-", "_", ". ", "half ", "\u4e2d", "\u4e2da", " ", "\n\n", "\u201c", "A "]
+)
+def test_forms_of_answers_take_linear_time(unit: str) -> None:
+    text = f"A {unit * (20_000 // len(unit))} end"
+    german = load_question_words("german")
+    assert german is not None
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("tokens", lambda: _find_technical_tokens(text)),
+        ("kind", lambda: classify_question(text)),
+        ("parts", lambda: split_question(text)),
+        ("phrases", lambda: find_quoted_phrases(text)),
+    ]
+    words: frozenset[str] = frozenset()
+    calls += [(name, lambda name=name: QuestionKind(name, words).is_present_in(text)) for name in _KIND_PATTERNS]
+    foreign = (ForeignQuestionKind(name, words, language_words=german) for name in german.forms)
+    calls += [(f"german {kind.name}", lambda kind=kind: kind.is_present_in(text)) for kind in foreign]
+    for name, call in calls:
+        start = time.process_time()
+        call()
+        seconds = time.process_time() - start
+        assert seconds < 1.5, f"{name}: {seconds:.1f} s"
+
+
+def test_an_address_after_a_long_line_is_recognized() -> None:
+    kind = classify_question("What is the e-mail address of the office?")
+    assert kind.is_present_in(f"{'-' * 5000} office@example.org")
+    assert not kind.is_present_in("-" * 5000)

@@ -29,6 +29,9 @@ Parental leave lasts 20 weeks. The Danish Labour Act says so, and Maria Jensen a
 """
 TREE = "Vacuum,Maintenance\nAutovacuum,Vacuum\nMaintenance,Administration\nMaria Jensen,Administration\n"
 #: Longer than a key of LMDB may be; the two differ in their last character only.
+DEPTH_LIMIT = pytest.mark.skipif(
+    apsw.SQLITE_VERSION_NUMBER < 3053000, reason="this SQLite has no limit for parentheses"
+)
 LONG_KEYS = ("long/" + "k" * 600 + "a", "long/" + "k" * 600 + "b")
 
 
@@ -283,9 +286,12 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
             1,
             "nested too deeply; use fewer parentheses",
             id="parentheses",
-            marks=pytest.mark.skipif(apsw.SQLITE_VERSION_NUMBER < 3053000, reason="this SQLite has no such limit"),
+            marks=DEPTH_LIMIT,
         ),
         ("SELECT length(zeroblob(2000000000))", 1, "a value is too long"),
+        pytest.param(
+            f"SEARCH 'tea' WHERE {'NOT ' * 5000}key = 'a'", 1, "nested too deeply", id="negations", marks=DEPTH_LIMIT
+        ),
     ],
 )
 def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, column: int, said: str) -> None:

@@ -45,7 +45,7 @@ _MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
 #: right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
 #: Two names to compare.
-_COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*\W* or (?:an? |the )?[\"“]?[A-Z]")
+_COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*+\W* or (?:an? |the )?[\"“]?[A-Z]")
 
 
 class RetrieveFunction(Protocol):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.evidence import Evidence, Hit
 from ..text.blocks import skip_marker, to_plain_text
-from ..text.patterns import compile_lazily
+from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.words import count_written_words, find_reference_numbers, list_terms
 from .answer_span import AnswerPart, AnswerSpan, Verdict
 from .block_kinds import FIELD_PATTERN
@@ -78,7 +78,7 @@ _CHANGE_QUESTION_PATTERN = compile_lazily(
 
 #: Technical tokens: options, paths, calls, and words with inner punctuation or capitals.
 _TOKEN_PATTERN = compile_lazily(
-    r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\w+\(\w?\)|\w+(?:[._:/]\w+)+|\w+=[\w-]*"
+    r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\b\w+\(\w?\)|\b\w+(?:[._:/]\w+)+|\b\w+=[\w-]*"
     r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
 )
 
@@ -368,7 +368,7 @@ def _describe_refusal(unknown: Sequence[str], missing_kind: str) -> str:
 
 def _find_technical_tokens(text: str) -> list[str]:
     """Return the technical tokens of a text in order, as written, because case matters in them."""
-    return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(text)]
+    return [match.group().rstrip(".,:;?!") for match in _TOKEN_PATTERN.finditer(remove_long_runs(text))]
 
 
 def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:

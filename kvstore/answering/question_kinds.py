@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..text.patterns import compile_lazily
+from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS
@@ -57,7 +57,7 @@ _KIND_PATTERNS = {
     # share answers "How much of the pay", and "free of charge" any question for a price.
     "money": compile_lazily(
         rf"\d ?(?:%|per ?cent\b)"
-        rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us))*[ -]?(?:{_CURRENCIES})(?!\w)"
+        rf"|(?:{_CURRENCIES}) ?\d[\d.,]*|{_AMOUNT}(?:[ -](?:{_NUMBERS}|k|m|us)){{0,6}}[ -]?(?:{_CURRENCIES})(?!\w)"
         r"|(?<![\w.,:/-])(?!(?:19|20)\d\d\b)\d[\d.,]*\d(?![\w%:/-])"
         rf"(?! (?:{_TIME_UNITS}|{_LENGTH_UNITS}|people)\b)|{_build_field_pattern(_CURRENCIES)}"
         r"|\b(?:free of charge|for free|half (?:of|price|the)|(?:costs?|pays?) nothing|no (?:charge|costs?|fees?))\b"
@@ -89,7 +89,7 @@ _KIND_PATTERNS = {
         r"|[+]\d[\d ()/.-]{6,}\d|(?<![\d.-])\(?0\d{1,4}\)?[ /-]\d[\d -]{3,}\d|\(?\b\d{3}\)?[ .-]\d{3}[ .-]\d{4}\b",
         re.IGNORECASE,
     ),
-    "e-mail address": compile_lazily(r"[\w.+-]+(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),
+    "e-mail address": compile_lazily(r"(?<![\w.+-])[\w.+-]++(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),
     "web address": compile_lazily(
         r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b", re.IGNORECASE
     ),
@@ -199,6 +199,8 @@ _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
 _WORD_PATTERN = compile_lazily(r"\w+")
+#: The number of characters of a question that decide its kind. The end of a longer text asks.
+_MAX_QUESTION_LENGTH = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,11 @@ class QuestionKind:
         if self.name == "meaning":
             return self._begins_with_subject(text)
         pattern = _KIND_PATTERNS.get(self.name)
-        return pattern is not None and any(self._has_new_word(match.group()) for match in pattern.finditer(text))
+        return pattern is not None and self._has_new_match(pattern, text)
+
+    def _has_new_match(self, pattern: re.Pattern[str], text: str) -> bool:
+        """True if a match of a pattern in a text has a word that is not in the question."""
+        return any(self._has_new_word(match.group()) for match in pattern.finditer(remove_long_runs(text)))
 
     def _begins_with_subject(self, text: str) -> bool:
         """True if the first words of a text contain all words of the subject, as those of a definition do."""
@@ -258,7 +264,7 @@ class ForeignQuestionKind(QuestionKind):
     def is_present_in(self, text: str) -> bool:
         """True if a text contains something of the kind that is not in the question."""
         form = self.language_words.forms.get(self.name) if self.language_words else None
-        return form is not None and any(self._has_new_word(match.group()) for match in form.finditer(text))
+        return form is not None and self._has_new_match(form, text)
 
     def _has_new_word(self, match_text: str) -> bool:
         """True if a match has a word that is neither in the question nor a function word.
@@ -319,6 +325,7 @@ def classify_question(question: str, language: str | None = None) -> QuestionKin
     >>> classify_question("Who founded the Nobel Prize?").is_present_in("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
+    question = remove_long_runs(question)[-_MAX_QUESTION_LENGTH:]
     words = frozenset(_WORD_PATTERN.findall(question.lower()))
     language_words = load_question_words(language)  # None for English
     if language_words is not None:

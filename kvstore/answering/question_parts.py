@@ -58,6 +58,7 @@ def split_question(question: str) -> list[str]:
     >>> len(split_question("Who explains what to do and how to do it?"))
     1
     """
+    question = " ".join(question.split())  # the boundary takes quadratic time in the length of white space
     texts = [text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question)]
     if len(texts) < 2 or not _START_PATTERN.match(texts[0]):
         return [question]

@@ -25,7 +25,7 @@ from ..text.words import is_unspaced, list_terms, segment_words
 from .evidence import ChunkReadRequest
 from .lexical_search import Scores, TermWeights, find_best_by_words, score_by_weights
 
-_QUOTED_PATTERN = compile_lazily('"([^"]+)"|\u201c([^\u201d]+)\u201d')
+_QUOTED_PATTERN = compile_lazily('"([^"]+)"|\u201c([^\u201c\u201d]+)\u201d')
 
 
 def find_quoted_phrases(question: str) -> list[Phrase]:

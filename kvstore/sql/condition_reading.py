@@ -63,7 +63,7 @@ _SWAPPED_OPERATORS: Mapping[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<
 _COLUMNS = frozenset(DOCUMENTS.all_columns) - {"meta"}
 #: Words after which AND can belong to an expression and not to the condition.
 _AMBIGUOUS_WORDS = frozenset({"BETWEEN", "CASE"})
-#: The maximum depth of nested parentheses, so that parsing cannot exhaust the stack.
+#: The maximum depth of nested parentheses, and number of NOT in a row, so that parsing cannot exhaust the stack.
 _MAX_DEPTH = 50
 
 
@@ -119,9 +119,19 @@ class _ConditionParser:
 
     def _parse_negation(self) -> Condition:
         """Parse a condition without AND and OR, possibly after NOT. Return Unsupported for an unsupported form."""
-        if self._is_word("NOT") and not self._is_word("EXISTS", 1):
+        num_negations = 0
+        while self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
-            return Not(self._parse_negation())
+            num_negations += 1
+        if num_negations > _MAX_DEPTH:
+            raise UnsupportedForm
+        condition = self._parse_operand()
+        for _ in range(num_negations):
+            condition = Not(condition)
+        return condition
+
+    def _parse_operand(self) -> Condition:
+        """Parse a condition without AND, OR and NOT. Return Unsupported for an unsupported form."""
         start = self._position
         try:
             condition = self._parse_simple_condition()

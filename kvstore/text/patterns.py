@@ -34,3 +34,21 @@ class _LazyPattern:
 def compile_lazily(source: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """Return a pattern that is compiled when it is first used. An invalid one raises ``re.error`` only then."""
     return cast("re.Pattern[str]", _LazyPattern(source, flags))
+
+
+#: The length from which a run without white space is no word: encoded data, or a line of dashes. The longest web
+#: addresses in texts are shorter.
+_MIN_RUN_LENGTH = 500
+_LONG_RUN_PATTERN = compile_lazily(rf"[!-~\xa1-\u0dff]{{{_MIN_RUN_LENGTH},}}")
+
+
+def remove_long_runs(text: str) -> str:
+    """Return a text with each run of 500 characters or more without white space replaced by a space.
+
+    Patterns that look for words, numbers and addresses take quadratic time in the length of such a run. Runs of
+    writing without spaces, such as Chinese, are kept.
+
+    >>> remove_long_runs(f"key {'-' * 5000} end")
+    'key   end'
+    """
+    return text if len(text) < _MIN_RUN_LENGTH else _LONG_RUN_PATTERN.sub(" ", text)

@@ -19,7 +19,7 @@ from .patterns import compile_lazily
 FOLDER = Path(__file__).parent / "questions"
 
 _TELEPHONE_PATTERN = r"[+(]?\d[\d ()/.-]{4,}\d"
-_MAIL_PATTERN = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_MAIL_PATTERN = r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
 _ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
 #: A capitalized word that does not begin a sentence.
 _CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё][\w'’.-]*\w"
