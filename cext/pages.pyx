@@ -361,8 +361,8 @@ cdef class Tree:
     def verify_near(self, bytes key not None, bint forward=True):
         """Verify the leaf for a key, and the leaf after it or, if not ``forward``, before it.
 
-        Returns the last key of that second leaf, or its first: a cursor can go that far without reaching other pages.
-        None if there is no page beyond.
+        Returns the last key of the leaf for the key or, if not ``forward``, its first: from there, a cursor can move to
+        the next record without reaching other pages. None if no leaf follows in this direction.
         """
         cdef Cursor cursor = Cursor(self, False)
         if not cursor._descend_to(<const uint8_t*> PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)):
