@@ -1461,7 +1461,9 @@ def rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
         ]
         shown = "\n".join([rule, *(each for row in lines for each in (row, rule))])
     elif table == "csv":
-        shown = ".. csv-table::\n   :header-rows: 1\n\n" + "\n".join("   " + ",".join(row) for row in TABLE)
+        shown = ".. csv-table::\n   :header-rows: 1\n\n" + "\n".join(
+            "   " + ", ".join(f'"{cell}"' for cell in row) for row in TABLE
+        )
     else:
         shown = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
             "\n".join(f"   {'* -' if n == 0 else '  -'} {cell}" for n, cell in enumerate(row)) for row in TABLE

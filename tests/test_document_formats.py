@@ -430,6 +430,19 @@ def test_rows_of_one_cell_above_the_header_of_a_sheet_are_its_title() -> None:
     assert (row.key, row.text) == ("N1", "leaves: 06:12\nfull: 7%")
 
 
+def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["Item", "Cost"], ["Rent", 9], [], ["Total", 9], [], ["Staff"], ["Name", "Hours"], ["Ivo", 37.5]):
+        workbook.active.append(row)
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert one(stream.getvalue(), "a.xlsx").text == (
+        "| Item | Cost |\n| --- | --- |\n| Rent | 9 |\n| Total | 9 |\n\nStaff\n\n"
+        "| Name | Hours |\n| --- | --- |\n| Ivo | 37.5 |\n"
+    )
+
+
 @pytest.mark.parametrize(
     "markup",
     [
@@ -444,6 +457,16 @@ def test_rich_text_becomes_paragraphs(markup: str) -> None:
     document = one(markup, "a.rtf")
     assert (document.title, document.format) == ("The Keeper", "text")
     assert document.text == "Keepers wrote.\n\nÜber alles\n"
+
+
+def test_rich_text_without_a_title_has_that_of_its_first_line_and_aligned_tables() -> None:
+    row = r"\trowd\cellx2000\cellx4000\intbl {}\cell {}\cell\row"
+    rows = row.format("Floor", "Contact") + row.format("Third", "Delphine Marsh")
+    document = one(rf"{{\rtf1\ansi\b Notice to tenants\b0\par The lift is out of service.\par {rows}\pard}}", "a.rtf")
+    assert document.title == "Notice to tenants"
+    assert document.text == (
+        "Notice to tenants\n\nThe lift is out of service.\n\nFloor   Contact\nThird   Delphine Marsh\n"
+    )
 
 
 # --- mail ------------------------------------------------------------------------------------------------------------
@@ -1124,6 +1147,9 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
         ("\\documentclass{article}\n\\newcommand{\\x}[1]{\\emph{#1}!}\n\\title{T\\thanks{No.}}\\author{A \\and B}\n\\begin{document}\\maketitle\n\\section{One}\\label{a}\n"
          "A \\x{b} caf\\'e---5\\%, ``so'' \\texttt{c} $x^2$~\\cite{k}\\footnote{Small.}. % gone\n\n\\begin{abstract}In short.\\end{abstract}\\end{document}",
          "# T\n\n## One\n\nA *b*! café—5%, “so” `c` $x^2$ [1].\n\n## Abstract\n\nIn short.\n\n[1] Small.\n"),
+        ("\\begin{longtable}{lS}\\caption{Peat}\\\\ Site & {Depth}\\\\ \\endfirsthead Site & {Depth}\\\\ \\endhead Moss & 3.4\\\\"
+         "\\end{longtable}\\SI{3.4}{\\kilo\\metre}, \\unit{\\gram\\per\\cubic\\centi\\metre}.",
+         "Peat\n\n| Site | Depth |\n| --- | --- |\n| Moss | 3.4 |\n\n3.4 km, g/cm³.\n"),
         ("\\begin{itemize}\\item one\\item two\\begin{enumerate}\\item in\\end{enumerate}\\end{itemize}\\begin{description}\\item[Term] what\\end{description}",
          "- one\n- two\n  1. in\n\n- Term: what\n"),
         ("\\begin{table}\\caption{Cap}\\begin{tabular}{|l|r|}\\hline A & B \\\\ \\hline 1 & \\textbf{2} \\\\\\end{tabular}\\end{table}", "Cap\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),

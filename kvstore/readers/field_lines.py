@@ -1,12 +1,12 @@
 """The text of an entry with fields, such as an appointment or an address card: lines ``name: value``, then paragraphs.
 
 In: fields in their order, and paragraphs. Out: plain text. Short fields are consecutive lines, like those of a row. A
-long field is a separate paragraph, which can be quoted without the others.
+long field is a separate paragraph, which can be quoted without the others. :func:`align_columns` renders a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 #: English month names, independent of the locale of the process.
 MONTHS = "January February March April May June July August September October November December".split()
@@ -28,3 +28,11 @@ def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -
     short_text = "\n".join(line for line, is_short in lines if is_short)
     long_lines = [line for line, is_short in lines if not is_short]
     return "\n\n".join(filter(None, (short_text, *long_lines, *paragraphs))) + "\n"
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of plain text with a line for each row, and its columns aligned by spaces."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

@@ -94,6 +94,23 @@ LETTERS = {
     "times": "×",
     "rightarrow": "→", "to": "→", "leftarrow": "←", "textrightarrow": "→", "textleftarrow": "←", "checkmark": "✓",
 }  # fmt: skip
+#: Prefixes and units of the package siunitx.
+UNIT_PREFIXES = {
+    "pico": "p", "nano": "n", "micro": "µ", "milli": "m", "centi": "c", "deci": "d", "hecto": "h", "kilo": "k",
+    "mega": "M", "giga": "G", "tera": "T",
+}  # fmt: skip
+UNITS = {
+    "metre": "m", "meter": "m", "gram": "g", "second": "s", "ampere": "A", "kelvin": "K", "mole": "mol",
+    "candela": "cd", "kg": "kg", "km": "km", "cm": "cm", "mm": "mm", "um": "µm", "nm": "nm", "ms": "ms", "MHz": "MHz",
+    "GHz": "GHz", "hertz": "Hz", "newton": "N", "pascal": "Pa", "joule": "J", "watt": "W", "volt": "V", "ohm": "Ω",
+    "farad": "F", "tesla": "T", "lumen": "lm", "lux": "lx", "becquerel": "Bq", "sievert": "Sv", "litre": "l",
+    "liter": "l", "minute": "min", "hour": "h", "day": "d", "tonne": "t", "hectare": "ha", "bar": "bar",
+    "electronvolt": "eV",
+    "celsius": "°C", "degreeCelsius": "°C", "degree": "°", "percent": "%", "decibel": "dB", "bit": "bit", "byte": "B",
+    "dalton": "Da", "angstrom": "Å",
+}  # fmt: skip
+#: Powers of siunitx: before a unit (``\\square\\metre``) and after it (``\\metre\\squared``).
+UNIT_POWERS = {"square": "²", "cubic": "³", "squared": "²", "cubed": "³"}
 ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", '"': "\u0308", "=": "\u0304", ".": "\u0307",
     "u": "\u0306",

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .latex_commands import DASHES, VERBATIM_ENVIRONMENTS
+from .latex_commands import DASHES, UNIT_POWERS, UNIT_PREFIXES, UNITS, VERBATIM_ENVIRONMENTS
 
 #: The maximum length of an argument.
 _MAX_ARGUMENT_CHARACTERS = 1 << 18
+_UNIT_PATTERN = re.compile(r"\\([A-Za-z]+)|[.~]|[^\\.~{}\s]+")
 ENVIRONMENT_PATTERN = re.compile(r"[ \t]{0,9}\{[ \t]{0,9}([^\\{}\n]{1,60}?)[ \t]{0,9}\}")
 
 
@@ -134,6 +135,35 @@ def _split_parts(text: str, separator: str) -> Iterator[str]:
             yield text[start : match.start()]
             start = match.end()
     yield text[start:]
+
+
+def format_unit(source: str) -> str:
+    r"""Return a unit of the package siunitx as printed.
+
+    >>> format_unit(r"\kilo\gram\per\cubic\metre"), format_unit("m.s^{-1}")
+    ('kg/m³', 'm·s^-1')
+    """
+    text = separator = prefix = power = ""
+    for match in _UNIT_PATTERN.finditer(source):
+        name = match[1]
+        if name == "per":
+            separator = "/"
+        elif name in UNIT_PREFIXES:
+            prefix += UNIT_PREFIXES[name]
+        elif name in ("square", "cubic"):
+            power = UNIT_POWERS[name]
+        elif name in UNIT_POWERS:
+            text += UNIT_POWERS[name]
+        elif match[0] in (".", "~"):
+            separator = "·"
+        elif name is None:
+            text += separator + match[0]
+            separator = ""
+        else:
+            between = (separator or "·") if text else separator.replace("/", "1/")
+            text += between + prefix + UNITS.get(name, name) + power
+            separator = prefix = power = ""
+    return text
 
 
 def remove_labels(formula: str) -> str:

@@ -30,6 +30,7 @@ from .latex_commands import (
 from .latex_macros import TOKEN_PATTERN, LatexCursor, MacroTable
 from .latex_parts import (
     ENVIRONMENT_PATTERN,
+    format_unit,
     remove_labels,
     replace_dashes,
     split_cells,
@@ -58,6 +59,7 @@ _MAX_SKIPPED_SPACES = 40
 #: The maximum length of an item's option that only replaces the bullet.
 _MAX_BULLET_CHARACTERS = 2
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
+_CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")
 _LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
 
 
@@ -264,6 +266,8 @@ class _LatexText(LatexCursor):
             else:
                 following_text = self._text[self._offset : self._offset + _MAX_SKIPPED_SPACES]
                 self._offset += len(following_text) - len(following_text.lstrip(" \t"))
+        elif name in ("SI", "qty", "si", "unit"):
+            self._read_quantity(has_number=name in ("SI", "qty"))
         elif name in ("input", "include", "subfile", "import"):
             file = self._read_argument()
             if file.strip():
@@ -325,6 +329,13 @@ class _LatexText(LatexCursor):
             return
         self._inline.add_code(self._text[self._offset + 1 : end])
         self._offset = end + 1
+
+    def _read_quantity(self, *, has_number: bool) -> None:
+        """Add a number with its unit, or a unit, of the package siunitx."""
+        self._read_option()
+        number = self._source.render_line(self._read_argument(), self._depth) if has_number else ""
+        unit = format_unit(self._read_argument())
+        self._inline.add_text(f"{number} {unit}" if number and unit else number or unit)
 
     def _read_reference(self) -> None:
         """Drop a citation or reference, but keep its notes (``\\cite[page 3]{key}``) in parentheses."""
@@ -454,11 +465,18 @@ class _LatexText(LatexCursor):
             self._add_blocks(make_list(items))
 
     def _add_table(self, body: str) -> None:
-        """Add the table of an environment; the first row that is not empty is its header."""
-        rows = []
+        """Add the table of an environment; the first row that is not empty is its header.
+
+        A caption inside the environment precedes the table, and a header that is repeated on each page occurs once.
+        """
+        rows: list[list[str]] = []
         for row in split_rows(body):
+            if _CAPTION_PATTERN.match(row) is not None:
+                if not rows:
+                    self._add_blocks(*self._parse_inner(row))
+                continue
             cells = [self._source.render_line(cell, self._depth) for cell in split_cells(row)]
-            if any(cells):
+            if any(cells) and (not rows or cells != rows[0]):
                 rows.append(cells)
         if rows:
             self._add_blocks(make_table(rows[0], rows[1:]))

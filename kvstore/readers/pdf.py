@@ -23,6 +23,7 @@ from typing import BinaryIO
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
+from .field_lines import align_columns
 from .pdf_fonts import PenTracker
 from .pdf_lines import PageLine, read_page_lines
 from .raw_document import (
@@ -255,11 +256,7 @@ def _has_same_columns(row: PageLine, line: PageLine) -> bool:
 
 def _render_table(rows: Sequence[PageLine]) -> str:
     """Return a table with a line for each row, and its columns aligned by spaces."""
-    cells = [[" ".join(text.split()) for _, text in row.pieces] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    )
+    return align_columns([[" ".join(text.split()) for _, text in row.pieces] for row in rows])
 
 
 def _choose_separator(

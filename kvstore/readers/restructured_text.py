@@ -339,8 +339,9 @@ class _RestructuredText:
         """Return the blocks of a table directive: its title, which is the ``argument``, and the table."""
         blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
-            rows = [[self._render_inline(cell.strip()) for cell in row] for row in csv.reader(filter(None, body))]
-            header = next(csv.reader([fields["header"]]), []) if fields.get("header") else []
+            lines = csv.reader(filter(None, body), skipinitialspace=True)
+            rows = [[self._render_inline(cell.strip()) for cell in row] for row in lines]
+            header = next(csv.reader([fields["header"]], skipinitialspace=True), []) if fields.get("header") else []
             return [*blocks, make_table(header, rows)] if rows or header else blocks
         if name == "table":
             return blocks + self.parse_blocks(body, depth + 1)

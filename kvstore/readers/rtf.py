@@ -1,8 +1,8 @@
 """RTF: a Rich Text Format document becomes plain text, with blank lines between its paragraphs.
 
 In: an ``.rtf`` file. Out: one document of format ``text``. The text of a box follows the paragraph it is anchored in,
-and footnotes come last. The title is the one in the information group. A file that is not RTF or has no text is a
-ReaderError, and so is a missing striprtf.
+and footnotes come last. The title is the one in the information group, else a title at the beginning of the text. A
+file that is not RTF or has no text is a ReaderError, and so is a missing striprtf.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import BinaryIO
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
-from .raw_document import Origin, RawDocument, ReadOptions
+from .field_lines import align_columns
+from .raw_document import Origin, RawDocument, ReadOptions, clean_property_title
+from .text import find_title
 
 _TITLE_PATTERN = re.compile(r"\{\\title\s([^{}]{1,1000})\}")
 _MACINTOSH_PATTERN = re.compile(r"\\ansicpg10000(?!\d) ?")
 #: The number of characters that are searched for the code page.
 _MAX_HEADER_CHARACTERS = 1000
-_ROW_PATTERN = re.compile(r".*\|\s*$")
 _SURROGATES_PATTERN = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 #: Groups beside the text, which the library drops, and the ends of paragraphs.
 _FOOTNOTE_OR_BOX_PATTERN = re.compile(r"\{(?:\\\*)?\\(footnote|shp)(?![a-z])|(?<!\\)\\par(?![a-z])")
@@ -60,18 +62,26 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     paragraphs = _split_paragraphs(text)
     if not paragraphs:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
-    yield RawDocument(origin.key, title_text or None, "\n\n".join(paragraphs) + "\n", meta={}, format="text")
+    text = "\n\n".join(paragraphs) + "\n"
+    title = clean_property_title(title_text) or find_title(text)
+    yield RawDocument(origin.key, title, text, meta={}, format="text")
 
 
 def _split_paragraphs(text: str) -> list[str]:
     """Return the nonblank lines of a text as paragraphs, but the rows of a table as one paragraph."""
     paragraphs: list[str] = []
-    for line in filter(None, (" ".join(line.split()) for line in text.split("\n"))):
-        if paragraphs and _ROW_PATTERN.match(line) and _ROW_PATTERN.match(paragraphs[-1]):
-            paragraphs[-1] += f"\n{line}"
+    lines = filter(None, (" ".join(line.split()) for line in text.split("\n")))
+    for num_cells, row_lines in groupby(lines, _count_cells):
+        if num_cells > 1:
+            paragraphs.append(align_columns([[cell.strip() for cell in line.split("|")[:-1]] for line in row_lines]))
         else:
-            paragraphs.append(line)
+            paragraphs += (line.removesuffix("|").strip() if num_cells else line for line in row_lines)
     return paragraphs
+
+
+def _count_cells(line: str) -> int:
+    """Return the number of cells of a row of a table, each of which ends with a bar; 0 for another line."""
+    return line.count("|") if line.endswith("|") else 0
 
 
 def _move_footnotes_and_boxes(markup: str) -> str:

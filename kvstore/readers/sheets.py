@@ -1,21 +1,23 @@
 """Workbooks: each sheet becomes a document, or (``AS rows``) each row of one sheet.
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
-``markdown`` for each sheet, with one table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs. The key is the file's key; if there are several sheets, ``/`` and the sheet's name
-are appended. As rows: documents as of a CSV file (:func:`.tabular.build_row_documents`), from the first sheet or the
-one in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a workbook, is
-locked with a password or has no text is a ReaderError.
+``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
+such as a title, become paragraphs. A title below an empty row begins another table. The key is the file's key; if there
+are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
+(:func:`.tabular.build_row_documents`), from the first sheet or the one in the option ``sheet``. Formulas yield their
+saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
+ReaderError.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from ..errors import ReaderError
-from .markdown_blocks import join_blocks, make_paragraph, make_table
+from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
 from .tabular import build_row_documents
@@ -27,6 +29,7 @@ Sheets = Mapping[str, Iterator[list[str]]]
 _MAX_CELLS = 20_000_000
 _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
+_DIGIT_PATTERN = re.compile(r"\d")
 #: The maximum number of rows of one cell that can precede the header of a table.
 _MAX_TITLE_ROWS = 5
 
@@ -36,11 +39,13 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     documents = []
     with _open_workbook(stream, origin) as sheets:
         for name, sheet_rows in sheets.items():
-            rows = [cells for _, cells in _iter_nonblank_rows(sheet_rows, origin)]
-            if rows:
+            blocks: list[MarkdownBlock] = []
+            for rows in _split_tables(list(_iter_nonblank_rows(sheet_rows, origin))):
                 num_titles = _count_title_rows(rows)
-                titles = [make_paragraph(" ".join("".join(cells).split())) for cells in rows[:num_titles]]
-                text = join_blocks([*titles, make_table(rows[num_titles], rows[num_titles + 1 :])]) + "\n"
+                blocks += [make_paragraph(" ".join("".join(cells).split())) for cells in rows[:num_titles]]
+                blocks.append(make_table(rows[num_titles], rows[num_titles + 1 :]))
+            if blocks:
+                text = join_blocks(blocks) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
                 documents.append(RawDocument(key, name, text, {"sheet": name}, "markdown"))
     if not documents:
@@ -61,6 +66,23 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     width = max((len(cells) for _, cells in rows), default=0)
     padded_rows = ((number, cells + [""] * (width - len(cells))) for number, cells in rows)
     yield from build_row_documents(padded_rows, origin, options)
+
+
+def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[str]]]:
+    """Yield the rows of each table of a sheet, given the numbers and cells of its nonempty rows.
+
+    A table begins below an empty row with a title: a row of one cell, above a header of several cells without numbers.
+    """
+    table: list[list[str]] = []
+    for index, (number, cells) in enumerate(rows):
+        header = rows[index + 1][1] if index + 1 < len(rows) else []
+        has_title = sum(map(bool, cells)) == 1 and sum(map(bool, header)) > 1
+        if table and has_title and number > rows[index - 1][0] + 1 and not any(map(_DIGIT_PATTERN.search, header)):
+            yield table
+            table = []
+        table.append(cells)
+    if table:
+        yield table
 
 
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
