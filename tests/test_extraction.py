@@ -284,3 +284,10 @@ def test_a_name_ends_before_the_line_of_a_field() -> None:
     row = "nom: Gratin\ncode: S-88\nauteur: Odile Roy\ndescription: Éplucher les cardons et les cuire dans un blanc."
     assert names_in(row) == {"Odile Roy", "S-88"}
     assert "Membres La" not in names_in("Les Membres\nLa cotisation de Marie Curie est de 22 euros par an pour tous.")
+
+
+def test_the_author_of_a_mail_in_any_language_is_a_name() -> None:
+    head = "From: Jörg Wendelin <w@rat.example>\n\nDate: Wed, 05 Mar 2025\n\n"
+    text = f"{head}Die Arbeiten beginnen im Juli und dauern lange."
+    names = {name.form for name in extract("k", text, SETTINGS).introductions}
+    assert "Jörg Wendelin" in names and "Date" not in names

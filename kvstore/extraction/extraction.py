@@ -40,6 +40,7 @@ from ..text.names import (
     find_code_terms,
     find_identifiers,
     find_marked_names,
+    is_address_field,
     is_name_key,
 )
 from ..text.normalize import compose, to_entity_key
@@ -478,7 +479,11 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
         and not unit.startswith(("#", "|--"))
         and (is_english or kind != "heading")  # every heading has a capital
     ]
-    mail_headers = [(unit, is_english) for unit, _, is_english in text_units if is_mail_header(unit, 0, len(unit))]
+    mail_headers = [
+        (unit, is_english)
+        for unit, _, is_english in text_units
+        if is_mail_header(unit, 0, len(unit)) or is_address_field(unit)
+    ]
     for unit, is_english in mail_headers:
         for start, end in split_mail_fields(unit, 0, len(unit)):
             yield from extract_mail_names(unit[start:end], is_english)

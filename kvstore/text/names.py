@@ -107,6 +107,11 @@ _INITIAL_PATTERN = compile_lazily(r"[A-Z]\.\s+(?:[A-Z]\.|[A-Z][\w'’-]+(?: [A-Z
 
 #: Fields of a mail that name persons; an address; separators of addresses; prefixes of replies before a subject.
 _PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
+#: The first word of a letter or mail, which is no part of the name after it: *Dear Ada,*
+_SALUTATION_PATTERN = compile_lazily(
+    r"(?:Dear|Hello|Hi|Hey) (?=[A-Z][\w.' -]{0,40}[,!:]?\s*\Z|[A-Z][\w.' -]{0,40}[,!:]\s*\n)"
+)
+_ADDRESS_FIELD_PATTERN = compile_lazily(r"(?:From|To|Cc|Sender|Reply-To): [^\n]*<[^<>\s]+@[^<>\s]+>\s*")
 _MAIL_ADDRESS_PATTERN = compile_lazily(r"<[^<>]*>|\([^()]*\)")
 _PERSON_PATTERN = compile_lazily(r"\"[^\"]+\"|[^\",;]+")
 _REPLY_PREFIX_PATTERN = compile_lazily(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)
@@ -293,7 +298,8 @@ class SentenceNames:
         self._titles: dict[int, list[str]] = {}
         pieces: list[list[str]] = []
         for sentence in sentences:
-            titles, remaining = replace_titles(sentence)
+            salutation = _SALUTATION_PATTERN.match(sentence)
+            titles, remaining = replace_titles(sentence[salutation.end() :] if salutation else sentence)
             if titles:
                 self._titles[len(pieces)] = titles
             pieces.append(list_name_pieces(remaining, common, capitalized))
@@ -358,6 +364,15 @@ def find_marked_names(text: str, kind: str) -> Iterator[Name]:
             and term[1:].islower()
         ):
             yield Name(term, "term")
+
+
+def is_address_field(text: str) -> bool:
+    """True if a text is an address field of a mail alone, such as the author, with an address in angle brackets.
+
+    >>> is_address_field("From: Juno Ferreira <juno@example.org>"), is_address_field("From: Juno")
+    (True, False)
+    """
+    return _ADDRESS_FIELD_PATTERN.fullmatch(text) is not None
 
 
 def extract_mail_names(field: str, is_english: bool = True) -> Iterator[Name]:
