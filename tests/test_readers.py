@@ -758,6 +758,11 @@ def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     assert same.text.count("Same.") == 4 and not same.left_out
 
 
+def test_pdf_markers_of_a_list_precede_its_items_if_they_are_drawn_last() -> None:
+    texts = ((70, 700, "Dogs pay half."), (70, 686, "Cats pay"), (50, 600, "1."), (50, 700, "a."), (50, 686, "2."))
+    assert one(pdf([place_texts(*texts)]), "a.pdf").text == "a. Dogs pay half.\n\n2. Cats pay\n\n1.\n"
+
+
 def test_pdf_two_pages_are_enough_for_a_line_with_the_number_of_the_page() -> None:
     def pages(line: str, y: int) -> list[str]:
         return [

@@ -43,6 +43,9 @@ _MAX_LETTER_DIFFERENCE = 4
 #: letter heights.
 _MAX_HEIGHT_ERROR = 0.1
 _MAX_OVERLAP = 0.2
+#: The marker of a list item, and its maximum distance from the text of the item, in letter heights.
+_MARKER_PATTERN = re.compile(r"[•◦▪‣●○■∙]|\d{1,3}[.)]|[a-z][.)]")
+_MAX_MARKER_DISTANCE = 4
 #: A page is set in columns if at least this share of its lines has two pieces, and this share of those begins its
 #: second piece at the usual position.
 _MIN_SPLIT_SHARE = 0.5
@@ -303,7 +306,7 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
     collector = _LineCollector(pen)
     with _show_as_arrays(page):
         page.extract_text(visitor_operand_before=collector.track_operator, visitor_text=collector.collect_text)
-    return _reorder_columns(collector.lines)
+    return _reorder_columns(_attach_markers(collector.lines))
 
 
 @contextmanager
@@ -338,6 +341,28 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
         yield
     finally:
         page[name] = previous_contents  # pages stay in memory together, but their converted content need not
+
+
+def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
+    """Return the lines of a page, with each marker of a list before the text at its height.
+
+    Some producers draw all markers of a page after its text.
+    """
+    markers = [line for line in lines if _MARKER_PATTERN.fullmatch(line.text) is not None]
+    attached: set[int] = set()
+    for marker in markers:
+        items = [
+            line
+            for line in lines
+            if abs(line.y - marker.y) <= _MAX_BASELINE_OFFSET * line.size
+            and 0 < line.x - marker.x <= _MAX_MARKER_DISTANCE * line.size
+        ]
+        if items:
+            item = min(items, key=lambda line: line.x)
+            start, text = item.pieces[0]
+            item.pieces[0], item.after_blank = (start, f"{marker.text} {text}"), True
+            attached.add(id(marker))
+    return [line for line in lines if id(line) not in attached]
 
 
 def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
