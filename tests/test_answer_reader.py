@@ -373,6 +373,16 @@ def test_a_row_of_a_long_table_has_the_names_of_its_columns(reader: AnswerReader
     assert "Pump: P-150; Weight (kg): 150; Place: Quay 150; Use:" in answer.text, answer.text
 
 
+def test_the_row_with_the_identifier_of_the_question_is_first(reader: AnswerReader, tmp_path: Path) -> None:
+    trees = ("T240 Yew Bo Ray", "T250 Bay Di Fox", "T260 Pine Bo Ray", "T252 Elm Bo Ray", "T222 Fir Bo Ray")
+    rows = "\n".join(",".join(tree.split(" ", 2)) for tree in trees)
+    (tmp_path / "trees.csv").write_text(f"Tree id,Species,Gardener\n{rows}\n", encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "trees.csv", workers=0)
+        answers = [store.ask(f"Who is the gardener of tree {tree[:4]}?").text for tree in trees]
+    assert [answer[: len("Tree id: T240")] for answer in answers] == [f"Tree id: {tree[:4]}" for tree in trees]
+
+
 def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Minutes\n\n- https://example.org/agenda-of-the-meeting\n- The agenda was approved.\n"
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

@@ -53,6 +53,10 @@ _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 #: The name of a field that is written with underscores.
 _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 
+#: Letters and a number, such as "T250" or "KX-120".
+_IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*")
+#: The start of a field of a row: its name.
+_FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
 #: A snippet that is only a web address, and the kinds of questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_KINDS = frozenset(("place", "web address"))
@@ -146,6 +150,13 @@ class _CandidateEstimator:
         self._title_terms = [
             self._list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
+        #: The identifiers of the question that a row within a hit has.
+        self._row_identifiers = _find_identifiers(scorer.question)
+        if self._row_identifiers:
+            rows = (
+                snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
+            )
+            self._row_identifiers &= set().union(*map(_find_identifiers, rows))
 
     def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
@@ -167,9 +178,12 @@ class _CandidateEstimator:
         """True if a snippet, with the block that it introduces, lacks what the question asks for.
 
         A row of a table is about the things in its cells: one of them must have a term of the question, or name the
-        quality that it asks for.
+        quality that it asks for. If a row has an identifier of the question, the rows without one are about others.
         """
         snippet = snippets[index]
+        is_row = bool(self._row_identifiers) and _is_row(snippet)
+        if is_row and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
+            return True
         if snippet.cells and not self._list_question_terms(f"{snippet.label} {snippet.cells}"):
             quality = self._quality
             if quality is None or self._stem(quality) not in list_terms(snippet.cells, self._stem):
@@ -183,6 +197,20 @@ class _CandidateEstimator:
     def _compute_rarity_fraction(self, terms: set[str]) -> float:
         """Return the fraction of the question's total rarity that the terms have."""
         return math.fsum(self._rarities[term] for term in terms) / self._total_rarity
+
+
+def _find_identifiers(text: str) -> set[str]:
+    """Return the identifiers in a text, in lower case.
+
+    >>> sorted(_find_identifiers("Does KX-120 replace the T250 of 1990?"))
+    ['kx-120', 't250']
+    """
+    return set(_IDENTIFIER_PATTERN.findall(text.lower()))
+
+
+def _is_row(snippet: Snippet) -> bool:
+    """True if a snippet is a row of a table or a record with several fields."""
+    return bool(snippet.cells) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
 
 
 def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
