@@ -71,6 +71,8 @@ def main(
         for name in sets:
             set_questions: list[AskedQuestion] = []
             answer_sets = load_answer_sets(name, data, limit)
+            if not answer_sets:
+                raise click.UsageError(f"{data} has no questions of the set {name!r}; pass its folder with --data")
             for answer_set in answer_sets:
                 asked_questions = ask_set(answer_set, folder, rules)
                 rows.append({"set": answer_set.name, **compute_metrics(asked_questions)})
