@@ -589,7 +589,7 @@ cdef class LayeredGraphBuilder:
         return True
 
     cdef void _set_links(self, uint32_t node) noexcept nogil:
-        """Replace the links of a node by the selected ones."""
+        """Write the selected links to the row of a node, which has no others."""
         cdef uint32_t* row = get_link_row(self._graph, node)
         cdef size_t i
         for i in range(self._selected.size()):

@@ -522,7 +522,10 @@ cdef class Cursor:
         return self._is_placed
 
     cdef bint _descend_to(self, const uint8_t* key, Py_ssize_t size) except -1:
-        """Go to the leaf for a key, at the first record that is not below it, which may be the end of the leaf."""
+        """Go to the leaf for a key, at the first record that is not below it, which may be the end of the leaf.
+
+        Returns False if there is no leaf.
+        """
         cdef int level
         cdef bint exact = False
         self._is_placed = False

@@ -123,7 +123,7 @@ cdef bint _write_patch(
 
 
 def make_patch(old, new):
-    """Return the patch from ``old`` to ``new``, or None if it would not be shorter than ``new``."""
+    """Return the patch from ``old`` to ``new``, or None if it would not be shorter, or a value is too long."""
     cdef Py_buffer before, after
     cdef vector[uint8_t] out
     cdef bint shorter

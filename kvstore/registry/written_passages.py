@@ -246,7 +246,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return WrittenPassages(passages, tuple(unassigned))
 
     def to_fields(self, value: WrittenPassages) -> Sequence[Any]:
-        """Return the list of rows of an export: digest of the passage, model, texts."""
+        """Return the one field of an export line: a list of (digest of the passage, model, texts)."""
         return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.passages.items())]]
 
     def merge(self, value: WrittenPassages, more: WrittenPassages) -> WrittenPassages:

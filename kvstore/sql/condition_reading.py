@@ -118,7 +118,7 @@ class _ConditionParser:
         return conditions[0] if len(conditions) == 1 else All(conditions)
 
     def _parse_negation(self) -> Condition:
-        """Parse a condition without AND and OR, possibly after NOT. Return Unsupported for an unsupported form."""
+        """Parse a condition without AND and OR, possibly after NOT, even several times."""
         num_negations = 0
         while self._is_word("NOT") and not self._is_word("EXISTS", 1):
             self._position += 1
