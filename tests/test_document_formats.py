@@ -441,6 +441,11 @@ def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
         "| Item | Cost |\n| --- | --- |\n| Rent | 9 |\n| Total | 9 |\n\nStaff\n\n"
         "| Name | Hours |\n| --- | --- |\n| Ivo | 37.5 |\n"
     )
+    for name, title in (("Tabelle1", None), ("Sheet", None), ("Costs", "Costs")):
+        workbook.active.title = name
+        stream = io.BytesIO()
+        workbook.save(stream)
+        assert one(stream.getvalue(), "a.xlsx").title == title
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content determines. Out: one document of format
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
-such as a title, become paragraphs. A title below an empty row begins another table. The key is the file's key; if there
-are several sheets, ``/`` and the sheet's name are appended. As rows: documents as of a CSV file
-(:func:`.tabular.build_row_documents`), from the first sheet or the one in the option ``sheet``. Formulas yield their
-saved values; dates are in ISO 8601. A file that is not a workbook, is locked with a password or has no text is a
-ReaderError.
+such as a title, become paragraphs. A title below an empty row begins another table. The title is the sheet's name, or
+the first paragraph if the name is a default. The key is the file's key; if there are several sheets, ``/`` and the
+sheet's name are appended. As rows: documents as of a CSV file (:func:`.tabular.build_row_documents`), from the first
+sheet or the one in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a
+workbook, is locked with a password or has no text is a ReaderError.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ Sheets = Mapping[str, Iterator[list[str]]]
 _MAX_CELLS = 20_000_000
 _MAX_CHARACTERS = 64 << 20
 _MAX_COLUMNS = 2_000
+#: The names of new sheets, which are no titles.
+_DEFAULT_NAME_PATTERN = re.compile(
+    r"(?:sheet|tabelle|feuil(?:le)?|hoja|foglio|planilha|folha|blad|arkusz|лист|シート|工作表) ?\d*", re.IGNORECASE
+)
 _DIGIT_PATTERN = re.compile(r"\d")
 #: The maximum number of rows of one cell that can precede the header of a table.
 _MAX_TITLE_ROWS = 5
@@ -47,7 +51,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             if blocks:
                 text = join_blocks(blocks) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
-                documents.append(RawDocument(key, name, text, {"sheet": name}, "markdown"))
+                first_title = blocks[0].text if blocks[0].kind == "paragraph" else None
+                title = first_title if _DEFAULT_NAME_PATTERN.fullmatch(name) else name
+                documents.append(RawDocument(key, title, text, {"sheet": name}, "markdown"))
     if not documents:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     yield from documents
