@@ -174,7 +174,7 @@ def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | No
 
 
 def _list_keywords(terminals: Iterable[str]) -> list[str]:
-    """Return the keywords among some terminals, with the first words of a query if it is among them."""
+    """Return the keywords among some terminals, and the first words of a query if QUERY is one of the terminals."""
     keywords = [terminal for terminal in terminals if terminal in get_keywords()]
     return keywords + sorted(s.QUERY_WORDS) if "QUERY" in terminals else keywords
 
