@@ -430,6 +430,30 @@ def test_rows_of_one_cell_above_the_header_of_a_sheet_are_its_title() -> None:
     assert (row.key, row.text) == ("N1", "leaves: 06:12\nfull: 7%")
 
 
+def test_a_list_with_a_remark_beside_an_item_keeps_its_header_and_rows() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    for row in (["Keeper"], ["Ada"], ["Bob", "on leave"], ["Eve"]):
+        workbook.active.append(row)
+    stream = io.BytesIO()
+    workbook.save(stream)
+    texts = [document.text for document in read(stream.getvalue(), "a.xlsx", "rows")]
+    assert texts == ["Keeper: Ada", "Keeper: Bob\ncolumn 2: on leave", "Keeper: Eve"]
+
+
+def test_a_literal_percent_sign_of_a_number_format_does_not_multiply() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    for row in (["full", "empty", "rate"], [12.5, 0.5, 0.07]):
+        sheet.append(row)
+    sheet["A2"].number_format, sheet["B2"].number_format = '0.0"%"', r"0.0\%"
+    sheet["C2"].number_format = '0%;"no %"'
+    stream = io.BytesIO()
+    workbook.save(stream)
+    assert one(stream.getvalue(), "a.xlsx").text.endswith("| 12.5 | 0.5 | 7% |\n")
+
+
 def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
     openpyxl = pytest.importorskip("openpyxl")
     workbook = openpyxl.Workbook()

@@ -778,6 +778,7 @@ def test_pdf_two_pages_are_enough_for_a_line_with_the_number_of_the_page() -> No
         assert len(document.left_out) == 2 and document.title == "Day 1"
     assert not one(pdf(pages("Question {}", 800)), "a.pdf").left_out
     assert not one(pdf(pages("Form 7", 40)), "a.pdf").left_out
+    assert not one(pdf(pages("Total of 202{}", 40)), "a.pdf").left_out
 
 
 def test_pdf_pages_that_are_pictures_are_counted() -> None:

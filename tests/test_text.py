@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvstore.errors import InputError
-from kvstore.text.blocks import parse_blocks, split_parts
+from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_parts
 from kvstore.text.languages import detect_english
 from kvstore.text.names import SentenceNames, extract_title_names, find_identifiers, is_name_key, is_term
 from kvstore.text.normalize import fold, fold_case, to_entity_key
@@ -239,6 +239,16 @@ def test_a_name_next_to_its_address_is_complete() -> None:
     assert names_in(text) == {"Juno Ferreira"}
 
 
+def test_a_unit_of_mixed_case_is_a_name_in_capitals() -> None:
+    assert {"HPA", "DBA"} <= names_in("The HPA scales the pods. Ask the DBA team, since the DBA knows the HPA.")
+    assert is_term("DBA") and not is_term("dBA")
+    assert not list(find_identifiers("at 45 dBA and 1013 hPa"))
+
+
+def test_neighboring_marks_of_sounds_are_replaced_together() -> None:
+    assert replace_sound_annotations("{vocalsound}{pause} Well, see /alerts/{id}.") == "  Well, see /alerts/{id}."
+
+
 @pytest.mark.parametrize(
     ("title", "expected"),
     [
@@ -251,6 +261,7 @@ def test_a_name_next_to_its_address_is_complete() -> None:
         ("Article 2. Foreign Data", {"Foreign Data"}),
         ("§ 3 Foreign Data", {"Foreign Data"}),
         ("Article 5 of the Treaty", {"Article 5 of the Treaty"}),
+        ("Article 50 TFEU", {"Article 50 TFEU"}),
         ("§ 3", set()),
     ],
 )

@@ -58,8 +58,8 @@ _MIN_RUNNING_SHARE = 0.4
 _HEIGHT_TOLERANCE = 3
 _MAX_RUNNING_CHARACTERS = 150
 _NUMBER_PATTERN = re.compile(r"\d+|\b(?=[ivxlc])(?:x[lc]|l?x{0,3})(?:i[xv]|v?i{0,3})\b")
-#: A number that can be that of a page.
-_DIGITS_PATTERN = re.compile(r"\d{1,4}(?!\d)")
+#: A number that can be that of a page, which a year is not: *Total of 2023*, *Total of 2024*.
+_DIGITS_PATTERN = re.compile(r"(?<!\d)(?!(?:19|20)\d\d(?!\d))\d{1,4}(?!\d)")
 _PAGE_WORD = r"(?:[Pp]age|[Ss]eite|[Pp][aá]gina|p\.|S\.)"
 _PAGE_NUMBER_PATTERN = re.compile(rf"\W*(?:{_PAGE_WORD}\W*)?#(?:\W*(?:of|von|sur|de|di|van|/)\W*#)?\W*")
 _PAGE_LABEL_PATTERN = re.compile(rf"(?<!\w){_PAGE_WORD}\W*#")

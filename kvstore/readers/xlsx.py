@@ -8,6 +8,7 @@ XLSX or is locked with a password is a ReaderError, and so is a missing openpyxl
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ from ..errors import ReaderError
 from ..extensions.extras import import_extra
 from .decoding import clean_text
 from .packages import Package
+
+#: The parts of a number format that stand for themselves: quoted text, and the character after a backslash, or after
+#: the marks for a blank and for a repetition (ECMA-376, 18.8.31).
+_LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
 
 
 @contextmanager
@@ -44,9 +49,18 @@ def _iter_rows(sheet: Any) -> Iterator[list[str]]:
 def _format_cell(cell: Any) -> str:
     """Return the value of a cell as text: a percentage as displayed, any other value as by :func:`_format_value`."""
     value = cell.value
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and "%" in cell.number_format:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and _is_percentage(cell.number_format):
         return f"{100 * value:.12g}%"
     return _format_value(value)
+
+
+def _is_percentage(number_format: str) -> bool:
+    """True if a number format multiplies by 100: it has a percent sign that is neither quoted nor escaped.
+
+    >>> _is_percentage("0.0%"), _is_percentage('0.0"%"')
+    (True, False)
+    """
+    return "%" in number_format and "%" in _LITERAL_PATTERN.sub("", number_format)
 
 
 def _format_value(value: object) -> str:

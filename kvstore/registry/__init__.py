@@ -65,7 +65,7 @@ _OUTLINES_BY_PACKAGE = {
     "kvstore.systems.cft": SystemOutline(("cft",)),
     "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
     "kvstore.derived.passage_graph": SystemOutline(
-        structures={"passage_graph": 2},
+        structures={"passage_graph": 3},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
     ),
     "kvstore.systems.hipporag": SystemOutline(("hipporag",), buffered_tables=("triple_texts",), has_facts=True),

@@ -38,8 +38,8 @@ _LINK_PATTERN = compile_lazily(
 )
 #: A link of a wiki or of a vault of notes: its target, and its text if that differs.
 _WIKI_LINK_PATTERN = compile_lazily(r"!?\[\[(?:[^\[\]|\n]+\|)?([^\s\[\]|](?:[^\[\]|\n]*[^\s\[\]|])?)\]\]")
-#: A word in braces between spaces, as transcripts mark sounds that are not words.
-_SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<!\S)\{[a-z]+\}(?=[\s.,;:!?)]|\Z)")
+#: Words in braces between spaces, as transcripts mark sounds that are not words.
+_SOUND_ANNOTATION_PATTERN = compile_lazily(r"(?<!\S)(?:\{[a-z]+\})+(?=[\s.,;:!?)]|\Z)")
 _DELIMITER_PATTERN = compile_lazily(r"(?<!\\)[*`]+|\\(?=[^\w\s])")
 #: Fields that mails begin with, and fields of any name.
 _MAIL_FIELD_PATTERN = compile_lazily(

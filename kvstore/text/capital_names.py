@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
@@ -111,7 +112,7 @@ class _CapitalizedRun(NamedTuple):
     @property
     def opens_sentence(self) -> bool:
         """True if no word precedes the run in its sentence, or only the label of a field, in lower case."""
-        words = [token for token in self.before if token[0].isalnum()]
+        words = list(islice((token for token in self.before if token[0].isalnum()), _MAX_LABEL_WORDS + 1))
         has_label = (
             self.before[-1:] == [":"] and len(words) <= _MAX_LABEL_WORDS and all(token.islower() for token in words)
         )

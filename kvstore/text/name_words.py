@@ -23,9 +23,11 @@ TITLES_AND_UNITS = frozenset(
     """
     mr mrs ms dr prof sir lord lady st jr sr mt inc ltd co corp llc gmbh plc vs maj gen col capt lt sgt rev hon gov sen
     rep bc ad bce ce am pm kb mb gb tb pb kib mib gib tib hz khz mhz ghz kg km cm mm ms no nos vol ed eds pp kw mw gw
-    kwh kv e.g i.e etc mph rpm dpi px fps psi utc gmt cllr db dba kva kpa hpa mah
+    kwh kv e.g i.e etc mph rpm dpi px fps psi utc gmt cllr kva kpa mah
     """.split()
 )
+#: Units that are names in capitals: a DBA administers databases, and an HPA scales pods.
+MIXED_CASE_UNITS = frozenset("dB dBA hPa".split())
 #: Units before the noun that they measure: *g flour* of *450 g flour* is no term.
 MEASURING_UNITS = frozenset("g kg mg l ml cl dl tsp tbsp oz lb lbs".split())
 #: Adjectives of peoples and places without a typical ending: alone they are not names.

@@ -27,6 +27,7 @@ from .name_words import (
     FIELD_ENDINGS,
     GENERIC_HEADINGS,
     MEASURING_UNITS,
+    MIXED_CASE_UNITS,
     NAME_ADJECTIVE_ENDINGS,
     NON_PLURAL_ENDINGS,
     NUMBERED_WORDS,
@@ -98,7 +99,7 @@ _BACKTICK_PATTERN = compile_lazily(r"`([^`\n]{1,100})`")
 _TRAILING_BRACKET_PATTERN = compile_lazily(r"\s*\([^()]*\)\s*$")
 _HEADING_NUMBER_PATTERN = compile_lazily(
     r"^(?:chapter|section|appendix|part)?\s*(?:(?:[\dIVXLC]+|[A-Z])(?:\.\d+)*[.:)]|\d+(?:\.\d+)+(?=\s+(?-i:[A-Z])))\s+"
-    r"|^(?:article|artikel|artículo|articolo|artigo|art\.|§)\s*\d+(?:er|º|°)?(?:[.:)]\s|\s*[–—-]\s|\s+(?!(?-i:[a-z]))|\.?$)",
+    r"|^(?:article|artikel|artículo|articolo|artigo|art\.|§)\s*\d+(?:er|º|°)?(?:[.:)]\s|\s*[–—-]\s|\s+(?!(?-i:[a-z]|[A-Z]{2,}$))|\.?$)",
     re.IGNORECASE,
 )
 #: A person's name that begins with an initial, as opposed to a number before a heading.
@@ -218,7 +219,7 @@ def is_term(form: str) -> bool:
         return False  # the argument addr: a class and its instance
     if any(word[-1] in "-\u2010" or not any(map(str.isalnum, word)) for word in words):
         return False  # broken at the end of a line, or marks between words
-    if len(words) > 1 and words[0] in MEASURING_UNITS and form[0].islower():
+    if form in MIXED_CASE_UNITS or (len(words) > 1 and words[0] in MEASURING_UNITS and form[0].islower()):
         return False
     if words[0] in FUNCTION_WORDS or words[-1] in FUNCTION_WORDS or _ORDINAL_PATTERN.fullmatch(words[0]):
         return False
@@ -423,7 +424,9 @@ def _iter_code_name(code: str) -> Iterator[Name]:
     Yields nothing for a single character, a function word, a unit, a key, a digest, or emphasis (``_word_``).
     """
     name = code.removesuffix("()")
-    if len(name) > 1 and to_entity_key(name) not in _NON_CODE_WORDS and not _NON_CODE_PATTERN.fullmatch(name):
+    if len(name) < 2 or name in MIXED_CASE_UNITS or to_entity_key(name) in _NON_CODE_WORDS:
+        return
+    if not _NON_CODE_PATTERN.fullmatch(name):
         yield Name(name, "code")
 
 

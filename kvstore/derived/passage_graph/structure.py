@@ -105,7 +105,7 @@ class GraphStructure:
     """The graph as a structure of the store."""
 
     name = "passage_graph"
-    version = 2
+    version = 3
     tables = (
         LmdbTable(PASSAGE_ENTITIES),
         LmdbTable(ENTITY_PASSAGES),
