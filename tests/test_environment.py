@@ -1033,30 +1033,71 @@ def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Enviro
     environment.close(timeout=0.05)
 
 
-class _InterruptedLock:
-    """A lock that the first caller gets, but Ctrl-C is raised before the call returns."""
+class _InterruptedCall:
+    """A function that raises Ctrl-C at its first call, before or after it does its work."""
 
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
+    def __init__(self, function: Any, *, late: bool) -> None:
+        self._function = function
+        self._is_late = late
         self._is_interrupted = False
 
-    def acquire(self) -> None:
-        self._lock.acquire()
-        if not self._is_interrupted:
-            self._is_interrupted = True
+    def __call__(self, *args: Any) -> Any:
+        is_first, self._is_interrupted = not self._is_interrupted, True
+        if is_first and not self._is_late:
             raise KeyboardInterrupt
+        result = self._function(*args)
+        if is_first:
+            raise KeyboardInterrupt
+        return result
 
 
-def test_ctrl_c_at_the_end_of_a_task_does_not_wait_forever() -> None:
-    task: Any = transaction_thread._Task(lambda: "committed")
-    task.run()
-    task._done_lock = _InterruptedLock(task._done_lock)
-    interruptions: list[BaseException | None] = []
-    thread = threading.Thread(target=lambda: interruptions.append(task.wait()), daemon=True)
-    thread.start()
-    thread.join(timeout=30)
-    assert isinstance(interruptions[0], KeyboardInterrupt)
-    assert task.result == "committed"
+class _Interrupted:
+    """An object of which one method is interrupted once."""
+
+    def __init__(self, wrapped: Any, method: str, *, late: bool) -> None:
+        self._wrapped = wrapped
+        setattr(self, method, _InterruptedCall(getattr(wrapped, method), late=late))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("place", ["put", "wait"])
+def test_ctrl_c_at_any_point_of_a_task_leaves_no_transaction_open(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, place: str, late: bool
+) -> None:
+    put(environment, b"key", b"value")
+    runner: Any = environment.transaction_thread
+    if place == "put":
+        monkeypatch.setattr(runner, "_tasks", _Interrupted(runner._tasks, "put", late=late))
+    else:
+        wait = _InterruptedCall(transaction_thread._Task.wait, late=late)
+        monkeypatch.setattr(transaction_thread._Task, "wait", lambda task: wait(task))
+    with pytest.raises(KeyboardInterrupt):
+        environment.write()
+    ended = threading.Event()
+
+    def write_again() -> None:
+        put(environment, b"key", b"other")
+        ended.set()
+
+    threading.Thread(target=write_again, daemon=True).start()
+    assert ended.wait(30), "the interrupted transaction still holds LMDB's lock"
+    assert environment.gate.num_open == 0
+
+
+def test_ctrl_c_in_the_begin_of_a_view_ends_its_transaction_once(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(environment, b"key", b"value")
+    interrupted = _InterruptedCall(write_transaction.get_ident, late=False)
+    monkeypatch.setattr(write_transaction, "get_ident", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        environment.write()
+    gc.collect()
+    assert environment.gate.num_open == 0
+    put(environment, b"key", b"other")
 
 
 def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None:

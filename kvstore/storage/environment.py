@@ -228,6 +228,8 @@ class Environment(OpenFile):
         for an environment opened read-only, and ClosedError.
         """
         self._acquire_writer_lock(timeout)
+        begun: _LmdbTransaction | None = None
+        view: WriteTransaction | None = None
         try:
             with self.hold_open_briefly() as data:
                 must_grow = self.must_grow or data.used_bytes > data.map_size // 2
@@ -235,25 +237,29 @@ class Environment(OpenFile):
                 with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
                     self.grow_map(0)
             while True:
-                transaction, handles = self.transaction_thread.run(
-                    partial(self.begin_transaction, write=True), self._abort_interrupted
+                begun = self.transaction_thread.run(
+                    partial(self.begin_transaction, write=True), self._abort_transaction
                 )
+                transaction, handles = begun
                 if transaction.stat()["entries"] == len(handles):  # LMDB's main tree has an entry for each table
                     break
                 # Another process has created tables: open them.
-                self.transaction_thread.run(transaction.abort)
-                self.gate.leave()
+                begun = None
+                self.transaction_thread.run(partial(self._abort_transaction, (transaction, handles)))
                 self.open_tables(handles)
-            try:
-                view = WriteTransaction(self, self.data.wrap_write_transaction(transaction, handles))
-            except BaseException:
-                self.transaction_thread.run(transaction.abort)
-                self.gate.leave()
-                raise
+            view = WriteTransaction(self, self.data.wrap_write_transaction(transaction, handles))
             self._views.add(view)
             return view
         except BaseException:
-            self._writer_lock.release()
+            # After an interruption, a lost view has already ended the transaction and released the lock.
+            if view is not None:
+                view.abort()
+            elif self._writer_lock.is_held:
+                try:
+                    if begun is not None:
+                        self.transaction_thread.run(partial(self._abort_transaction, begun))
+                finally:
+                    self._writer_lock.release()
             raise
 
     def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
@@ -269,8 +275,8 @@ class Environment(OpenFile):
             except MapFull:
                 self.grow_map(self.lock_timeout)
 
-    def _abort_interrupted(self, transaction_and_handles: _LmdbTransaction) -> None:
-        """Abort a write transaction whose caller was interrupted while it began."""
+    def _abort_transaction(self, transaction_and_handles: _LmdbTransaction) -> None:
+        """Abort a write transaction that has no view, in the thread that began it."""
         transaction, _ = transaction_and_handles
         transaction.abort()
         self.gate.leave()

@@ -121,7 +121,7 @@ class WriterLock:
         naming the holder after the timeout, TransactionError if this thread already holds the lock, ReadOnlyError if
         the lock file cannot be written, and StoreFullError if there is no room to create it.
         """
-        if self._holder is threading.current_thread():
+        if self.is_held:
             raise TransactionError(
                 "this thread has a write transaction open; use its methods, or commit it or roll it back first"
             )
@@ -157,9 +157,14 @@ class WriterLock:
         finally:
             self.release()
 
+    @property
+    def is_held(self) -> bool:
+        """True if this thread holds the lock."""
+        return self._holder is threading.current_thread()
+
     def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
         """Hold the lock within the block; does nothing if this thread holds it already."""
-        if self._holder is threading.current_thread():
+        if self.is_held:
             return contextlib.nullcontext()
         return self.hold(timeout)
 

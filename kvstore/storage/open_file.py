@@ -53,7 +53,9 @@ class TransactionGate:
     """
 
     def __init__(self) -> None:
-        self.condition = threading.Condition()
+        #: The lock of the condition. Ctrl-C inside the methods of a Condition, which are Python, can leave it locked.
+        self.lock = threading.RLock()
+        self.condition = threading.Condition(self.lock)
         self.num_open = 0
         #: True while transactions are excluded.
         self.is_exclusive = False
@@ -61,7 +63,7 @@ class TransactionGate:
     @contextmanager
     def enter(self) -> Iterator[None]:
         """Begin a transaction within the block; it counts as open unless the block raises."""
-        with self.condition:
+        with self.lock:
             self.wait_for_entry()
             yield
             self.num_open += 1
@@ -73,13 +75,13 @@ class TransactionGate:
 
     def leave(self) -> None:
         """Count a transaction as ended, and wake the threads that wait until none is open."""
-        with self.condition:
+        with self.lock:
             self.num_open -= 1
             self.condition.notify_all()
 
     def leave_if_counted(self, transaction: CountedTransaction) -> bool:
         """Count a transaction as ended unless that was done already; return True if it was still counted."""
-        with self.condition:
+        with self.lock:
             if not transaction.is_counted:
                 return False
             self.num_open -= 1
@@ -94,7 +96,7 @@ class TransactionGate:
 
         ``purpose`` is the beginning of the error message.
         """
-        with self.condition:
+        with self.lock:
             self.condition.wait_for(lambda: not self.is_exclusive)
             self.is_exclusive = True
             try:
@@ -220,7 +222,7 @@ class OpenFile:
     @contextmanager
     def hold_open_briefly(self) -> Iterator[DataFile]:
         """Keep the file open and its map unchanged within a short block, which may be within a transaction."""
-        with self.gate.condition:
+        with self.gate.lock:
             self.require_open()
             yield self.data
 
@@ -260,7 +262,7 @@ class OpenFile:
             try:
                 # Every question begins one, so this is :meth:`TransactionGate.enter` and :meth:`require_open` in line.
                 gate = self.gate
-                with gate.condition:
+                with gate.lock:
                     if gate.is_exclusive:
                         gate.wait_for_entry()
                     if self.unusable_reason is not None:

@@ -32,34 +32,28 @@ class _Task:
         # A plain lock, because a finalizer may wait for it anywhere.
         self._done_lock = threading.Lock()
         self._done_lock.acquire()
-        self._is_done = False
+        self._start_lock = threading.Lock()
+        #: True once the function has ended.
+        self.is_done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Call the function, keep its result or error, and wake the thread that waits."""
+        """Call the function, keep its result or error, and wake the thread that waits. Does nothing the second time."""
+        if not self._start_lock.acquire(blocking=False):
+            return
         try:
             self.result = self._function()
         except BaseException as error:
             self.error = error
         del self._function
-        self._is_done = True
+        self.is_done = True
         self._done_lock.release()
 
-    def wait(self) -> BaseException | None:
-        """Wait until the function has ended.
-
-        Returns the exception that interrupted the wait, such as Ctrl-C, or None.
-        """
-        interruption: BaseException | None = None
-        while True:
-            try:
-                self._done_lock.acquire()
-                return interruption
-            except BaseException as error:
-                interruption = error
-                if self._is_done:  # the exception can come after the lock has been acquired
-                    return interruption
+    def wait(self) -> None:
+        """Wait until the function has ended."""
+        if not self.is_done:
+            self._done_lock.acquire()
 
 
 class TransactionThread:
@@ -79,8 +73,13 @@ class TransactionThread:
         if tasks is None:
             return function()
         task = _Task(function)
-        tasks.put(task)
-        interruption = task.wait()
+        interruption: BaseException | None = None
+        while not task.is_done:
+            try:
+                tasks.put(task)  # once more after an interruption, which can come before or after this line
+                task.wait()
+            except BaseException as caught:
+                interruption = caught
         error, task.error = task.error, None
         try:
             if error is not None:

@@ -358,13 +358,13 @@ class ReadTransaction(LmdbView):
     @contextmanager
     def hold_open(self) -> Iterator[Self]:
         """Keep the snapshot open while a kernel reads its buffers without the GIL."""
-        with self._owner.gate.condition:
+        with self._owner.gate.lock:
             self._get_transaction()
             self._num_pins += 1
         try:
             yield self
         finally:
-            with self._owner.gate.condition:
+            with self._owner.gate.lock:
                 self._num_pins -= 1
                 self._owner.gate.condition.notify_all()
 
@@ -373,7 +373,7 @@ class ReadTransaction(LmdbView):
 
         Raises TransactionError if a block outlasts the environment's lock timeout; the snapshot then stays open.
         """
-        with self._owner.gate.condition:
+        with self._owner.gate.lock:
             wait_for = self._owner.gate.condition.wait_for
             if self._num_pins and not wait_for(lambda: self._num_pins == 0, self._owner.lock_timeout):
                 raise TransactionError(

@@ -55,6 +55,8 @@ class WriteTransaction(LmdbView):
     """
 
     writable = True
+    #: True once the view is complete. The transaction of an incomplete one is ended by the code that began it.
+    _is_complete = False
 
     def __init__(self, owner: OpenFile, transaction: VerifiedTransaction) -> None:
         """Begin with an empty change buffer of this transaction; only this thread may use it."""
@@ -77,6 +79,7 @@ class WriteTransaction(LmdbView):
         self._max_buffer_bytes = compute_merge_threshold(used_bytes)
         #: True if the free part of the map is so small that the transaction may have to run again in a larger map.
         self.may_outgrow_map = owner.data.map_size - used_bytes < _MIN_FREE_BYTES
+        self._is_complete = True
 
     @property
     def is_large(self) -> bool:
@@ -211,7 +214,7 @@ class WriteTransaction(LmdbView):
             self.abort()
 
     def __del__(self) -> None:
-        if getattr(self, "_transaction", None) is not None:
+        if self._is_complete and self._transaction is not None:
             self.abort()
 
     def _get_transaction(self) -> Any:
