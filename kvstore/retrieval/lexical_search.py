@@ -115,10 +115,10 @@ def find_best_by_words(
     search = WordScores(weights.k1, weights.b, weights.average_length, top, None if allowed is None else allowed.groups)
     terms = _sort_rarest_first(weights)
     sizes = state.postings.get_sizes(terms)
-    blocks_by_term = state.postings.get_blocks_by_term(
-        [term for term, size in zip(terms, sizes, strict=True) if size.blocks <= _MAX_WHOLE_BLOCKS]
-    )
-    block_lists = list(map(blocks_by_term.get, terms))  # None for a term that is not read whole at once
+    block_lists = [
+        state.postings.get_blocks(term) if size.blocks <= _MAX_WHOLE_BLOCKS else None
+        for term, size in zip(terms, sizes, strict=True)
+    ]
     try:
         max_scores = [  # the most that each term can add to the score of a chunk
             search.compute_term_bound(weights.rarities[term])

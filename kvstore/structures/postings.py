@@ -178,19 +178,6 @@ class Postings(tables.ViewReader):
         """Return all blocks of a term, ascending: keys and sealed values."""
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
-    def get_blocks_by_term(self, terms: Collection[str]) -> dict[str, list[Record]]:
-        """Return all blocks of each term, ascending: keys and sealed values."""
-        prefixes = list(map(encode_term, terms))
-        blocks = self._view.scan_prefixes(tables.POSTINGS, prefixes)  # prefix by prefix
-        blocks_by_term: dict[str, list[Record]] = {}
-        start = stop = 0
-        for term, prefix in zip(terms, prefixes, strict=True):
-            while stop < len(blocks) and blocks[stop][0].startswith(prefix):
-                stop += 1
-            blocks_by_term[term] = blocks[start:stop]
-            start = stop
-        return blocks_by_term
-
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         """Return the blocks of a term that may contain one of ``chunks`` (ascending); all blocks of the term if few.
 
@@ -264,11 +251,6 @@ class PostingWriter(tables.ViewWriter, Postings):
         """Return all blocks of a term, after writing its collected changes."""
         self.flush([term])
         return super().get_blocks(term)
-
-    def get_blocks_by_term(self, terms: Collection[str]) -> dict[str, list[Record]]:
-        """Return all blocks of each term, after writing the collected changes of these terms."""
-        self.flush(terms)
-        return super().get_blocks_by_term(terms)
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
         """Return the blocks of a term that may contain one of ``chunks``, after writing its collected changes."""
