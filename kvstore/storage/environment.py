@@ -228,7 +228,7 @@ class Environment(OpenFile):
         for an environment opened read-only, and ClosedError.
         """
         self._acquire_writer_lock(timeout)
-        begun: _LmdbTransaction | None = None
+        lmdb_transaction: _LmdbTransaction | None = None
         view: WriteTransaction | None = None
         try:
             with self.hold_open_briefly() as data:
@@ -237,14 +237,14 @@ class Environment(OpenFile):
                 with contextlib.suppress(StoreFullError):  # early, while no transaction must wait for it
                     self.grow_map(0)
             while True:
-                begun = self.transaction_thread.run(
+                lmdb_transaction = self.transaction_thread.run(
                     partial(self.begin_transaction, write=True), self._abort_transaction
                 )
-                transaction, handles = begun
+                transaction, handles = lmdb_transaction
                 if transaction.stat()["entries"] == len(handles):  # LMDB's main tree has an entry for each table
                     break
                 # Another process has created tables: open them.
-                begun = None
+                lmdb_transaction = None
                 self.transaction_thread.run(partial(self._abort_transaction, (transaction, handles)))
                 self.open_tables(handles)
             view = WriteTransaction(self, self.data.wrap_write_transaction(transaction, handles))
@@ -256,8 +256,8 @@ class Environment(OpenFile):
                 view.abort()
             elif self._writer_lock.is_held:
                 try:
-                    if begun is not None:
-                        self.transaction_thread.run(partial(self._abort_transaction, begun))
+                    if lmdb_transaction is not None:
+                        self.transaction_thread.run(partial(self._abort_transaction, lmdb_transaction))
                 finally:
                     self._writer_lock.release()
             raise
