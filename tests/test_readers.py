@@ -1038,6 +1038,8 @@ def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
             ("The shelter is built.", False),
             ("It must be green.", True),
             ("All agree.", False),
+            ("它必须是绿色的。", True),
+            ("大家同意。", False),
             ("Signed", True),
         ):
             word.add_paragraph().add_run(text).bold = is_bold
@@ -1050,7 +1052,7 @@ def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
     assert document.title == "MINUTES"
     assert document.text == (
         "# MINUTES\n\nof the meeting in May\n\n## 1. Shelter\n\nThe shelter is built.\n\n*It must be green.*\n\n"
-        "All agree.\n\n## Signed\n\n- *Ann*\n"
+        "All agree.\n\n*它必须是绿色的。*\n\n大家同意。\n\n## Signed\n\n- *Ann*\n"
     )
     assert one(write("Annex"), "a.docx").text.startswith("*MINUTES*\n\nof the")
 

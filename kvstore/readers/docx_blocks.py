@@ -307,7 +307,7 @@ def _get_bold_line(paragraph: Any) -> str:
     if (
         not 0 < len(text) <= _MAX_BOLD_HEADING
         or "\n" in text
-        or text[-1] in ".,;:"
+        or text[-1] in ".,;:。．，、；："
         or paragraph.find("w:pPr/w:numPr", nsmap) is not None
     ):
         return ""

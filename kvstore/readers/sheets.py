@@ -94,13 +94,13 @@ def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[s
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header of a table: rows of one cell, if a row of several cells follows.
 
-    Returns 0 if they are probably data: if there are more than a title and its notes have, or if most rows below the
-    row of several cells have one cell too, as in a list with a remark beside one of its items.
+    Returns 0 if they are probably data: if there are more than a title and its notes have, or if nearly all rows below
+    the row of several cells have one cell too, as in a list with a remark beside one of its items.
     """
     is_wide = [sum(map(bool, cells)) > 1 for cells in rows]
     num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0
     rows_below = is_wide[num_titles + 1 :]
-    return num_titles if 2 * sum(rows_below) >= len(rows_below) > 0 else 0
+    return num_titles if 4 * sum(rows_below) >= len(rows_below) > 0 else 0
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
