@@ -443,10 +443,10 @@ cdef bint compare_ranges(
     Walk* walk, const Graph& graph, const Filter& filter, const int64_t[::1] starts, const int64_t[::1] stops,
     size_t limit
 ) noexcept nogil:
-    """Find the ``limit`` nearest allowed nodes of ranges by comparing all nodes in them.
+    """Find the ``limit`` allowed nodes of ranges nearest to the query of ``walk``, by comparing it with all of them.
 
     Range i has the nodes with ``starts[i]`` <= node < ``stops[i]``. The result is ``walk.results``. Returns False if a
-    node fails its checksum.
+    node fails its checksum; that node is ``walk.damaged``.
     """
     cdef priority_queue[Near] best
     cdef Py_ssize_t index, num_ranges = starts.shape[0]
@@ -893,7 +893,10 @@ def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, 
 
 def compute_checksums(const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
               const float[::1] scales not None, starts not None, const uint8_t[::1] links not None) -> np.ndarray:
-    """Compute the checksums of nodes for :class:`CodeGraph`. Raises ValueError if the arrays do not match."""
+    """Compute the checksums of nodes (u32, shape n) from the arrays of a :class:`CodeGraph`, whose shapes it states.
+
+    Raises ValueError if the arrays do not match.
+    """
     cdef Py_ssize_t nodes = labels.shape[0], node
     cdef Graph graph
     set_packed_links(&graph, labels, codes, scales, starts, links)

@@ -277,8 +277,9 @@ cdef class ForwardPush:
         """Return the nodes (u64), unordered, that precede a node on the likeliest walks to it from a seed.
 
         The node itself is among them if such a walk begins there. Without a walk to the node, the result is empty. Call
-        it when :meth:`run` needs no more rows. Dijkstra 1959 over the known rows, where the length of an edge is
-        -ln of its share. It is computed for all nodes at once, and again after new nodes were visited.
+        it when :meth:`run` needs no more rows. The walks are found with Dijkstra's algorithm (1959) over the added
+        rows; the length of an edge is -ln of the probability of its step. They are computed for all nodes at once, and
+        again after new nodes were visited.
         """
         cdef uint64_t mask = self._table.size() - 1
         cdef uint64_t slot = _mix_bits(node) & mask

@@ -49,14 +49,14 @@ class PageError(Exception):
 
 
 cdef inline uint16_t _read_u16(const uint8_t* cursor) noexcept:
-    """Read a number of 16 bits, which need not be aligned."""
+    """Read an unsigned 16-bit integer in native byte order; ``cursor`` need not be aligned."""
     cdef uint16_t number
     memcpy(&number, cursor, 2)
     return number
 
 
 cdef inline uint64_t _read_u64(const uint8_t* cursor) noexcept:
-    """Read a number of 64 bits, which need not be aligned."""
+    """Read an unsigned 64-bit integer in native byte order; ``cursor`` need not be aligned."""
     cdef uint64_t number
     memcpy(&number, cursor, 8)
     return number

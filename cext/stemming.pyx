@@ -259,7 +259,7 @@ cdef inline Py_ssize_t _find_rule(Word* word, Rule* rules, Py_ssize_t count) noe
 
 
 cdef void _apply_step_2(Word* word) noexcept:
-    """Shorten a derivational suffix in R1: ``rationalize``, ``rational`` plus ``ize``."""
+    """Replace or remove a derivational suffix in R1: ``rationalization`` becomes ``rationalize``."""
     cdef Py_ssize_t rule = _find_rule(word, _STEP_2, sizeof(_STEP_2) // sizeof(Rule))
     cdef Py_ssize_t stem_end
     cdef Py_UCS4 before

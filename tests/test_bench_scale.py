@@ -19,17 +19,17 @@ from scale import made_documents  # noqa: E402
 
 def test_made_documents_obey_their_laws() -> None:
     vocabulary = made_documents.generate_vocabulary()
-    assert len(set(vocabulary)) == made_documents.VOCABULARY
+    assert len(set(vocabulary)) == made_documents.VOCABULARY_SIZE
     documents = list(made_documents.generate_part(3, vocabulary))
     assert documents == list(made_documents.generate_part(3, vocabulary))
     texts = [str(document["text"]) for document in documents]
     paragraphs = [paragraph for text in texts for paragraph in text.split("\n\n")]
-    assert len(paragraphs) == made_documents.PART
+    assert len(paragraphs) == made_documents.PARAGRAPHS_PER_PART
     assert 2.3 < len(paragraphs) / len(documents) < 3.1
     counts = Counter(word for paragraph in paragraphs for word in paragraph.lower().rstrip(".").split())
     frequency = [counts[vocabulary[rank]] for rank in (0, 9, 99, 999)]
     assert all(5 < more / less < 15 for more, less in pairwise(frequency)), frequency
-    first = 3 * made_documents.PART
+    first = 3 * made_documents.PARAGRAPHS_PER_PART
     new = [made_documents.generate_name(n) for n in range(*map(made_documents.count_names, (first, first + 100)))]
     assert all(name in "\n".join(paragraphs[:101]) for name in new)
     assert len({made_documents.generate_name(number) for number in range(20_000)}) > 19_500

@@ -349,7 +349,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 wanted = numbers[expected & (numbers < documents)]
                 got = found.allowed.documents[found.allowed.documents < documents]
                 assert (got.tolist(), found.detail) == (wanted.tolist(), "by the index of values")
-                assert found.allowed.count == int((found.allowed.documents % 5).sum())
+                assert found.allowed.num_chunks == int((found.allowed.documents % 5).sum())
 
 
 def test_columns_of_distant_numbers_stay_exact() -> None:

@@ -29,7 +29,7 @@ from typing import Any
 
 import click
 from bench_peers import format_figure
-from scale.made_documents import PART
+from scale.made_documents import PARAGRAPHS_PER_PART
 
 TOOLS = Path(__file__).resolve().parent
 #: The steps at each size, in this order; those of the copy come after it was made.
@@ -90,8 +90,10 @@ def main(
 ) -> None:
     """Measure one store as it grows; the same command resumes after an interruption."""
     counts = [int(size) for size in sizes.split(",") if size.isdigit()]
-    if not counts or counts != sorted(set(counts)) or any(count % PART for count in counts):
-        raise click.UsageError(f"--sizes takes ascending multiples of {PART:,} with commas between them, not {sizes!r}")
+    if not counts or counts != sorted(set(counts)) or any(count % PARAGRAPHS_PER_PART for count in counts):
+        raise click.UsageError(
+            f"--sizes takes ascending multiples of {PARAGRAPHS_PER_PART:,} with commas between them, not {sizes!r}"
+        )
     work = work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     deadline = time.time() + 60 * minutes if minutes is not None else float("inf")
@@ -159,7 +161,7 @@ def load_and_measure(
     Return a description of the step for which no time was left before ``deadline``, or ''.
     """
     if not progress.has_figures(count, "load"):
-        first_part, end_part = len(progress.load_parts()), count // PART
+        first_part, end_part = len(progress.load_parts()), count // PARAGRAPHS_PER_PART
         if time.time() > deadline:
             return f"load at {count:,} chunks"
         job: dict[str, Any] = {
@@ -203,11 +205,11 @@ def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str
         for step, step_figures in steps.items():
             for name, value in step_figures.items():
                 figures[f"{step}_{name}" if name in ("memory_mb", "anonymous_mb") else name] = value
-        parts = [part for part in progress.load_parts() if previous_count <= part["part"] * PART < count]
+        parts = [part for part in progress.load_parts() if previous_count <= part["part"] * PARAGRAPHS_PER_PART < count]
         chunks = sum(part["chunks"] for part in parts)
         if "load" in steps and chunks:
             bytes_written, index_written = (sum(part[name] for part in parts) for name in ("written", "index_written"))
-            all_parts = [part for part in progress.load_parts() if part["part"] * PART < count]
+            all_parts = [part for part in progress.load_parts() if part["part"] * PARAGRAPHS_PER_PART < count]
             figures |= {
                 "load_writer_s": 1000 * sum(part["writer_s"] for part in parts) / chunks,
                 "load_s": 1000 * sum(part["all_s"] for part in parts) / chunks,

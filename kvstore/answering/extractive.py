@@ -162,7 +162,7 @@ class SnippetScorer:
                 "number_mismatch": number_mismatches[passage_index],
                 "question": float(snippet.is_question),
                 "document_start": float(index == 0 and passage.is_whole_document),
-                "changelog": float(not asks_for_changes and _is_changelog(passage)),
+                "changelog": float(not asks_for_changes and _is_changelog_or_index(passage)),
             }
             scores[passage_index, index] = math.fsum(_WEIGHTS[name] * part for name, part in parts.items())
         return SnippetScores(scores, nearest)
@@ -394,8 +394,11 @@ def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passag
     return [(count - min(num_missing)) / len(numbers) for count in num_missing]
 
 
-def _is_changelog(passage: Passage) -> bool:
-    """True if a passage is in a list of changes or an index, by the document's key or title, or by the heading."""
+def _is_changelog_or_index(passage: Passage) -> bool:
+    """True if a passage is in a changelog or in an index of names or terms.
+
+    The file name or title of the document, or the last heading of the passage, says so.
+    """
     names = (PurePosixPath(passage.document).stem, passage.title or "", passage.heading.rpartition(" > ")[2])
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 

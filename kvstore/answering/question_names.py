@@ -20,11 +20,11 @@ from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
 from ..text.words import (
     FUNCTION_WORDS,
+    can_cross_words,
     get_function_words,
     is_bigram,
     is_hiragana_bigram,
     list_informative_words,
-    may_cross_words,
     segment_words,
     separate_unspaced,
     split_written_words,
@@ -354,7 +354,7 @@ def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[s
             overlaps_known = (
                 len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
             )
-            if overlaps_known or may_cross_words(term):
+            if overlaps_known or can_cross_words(term):
                 continue
         if not is_hiragana_bigram(term):
             remaining.append(term)

@@ -271,7 +271,7 @@ class Changes:
         self._postings.flush()
 
     def _update_structures(self, linker: Linker) -> None:
-        """Write the addresses that ``linker`` collected, and pass its delta to the maintainers of all structures."""
+        """Write what ``linker`` collected: addresses of names, the delta for all maintainers, and mentions of names."""
         linker.flush()
         delta = linker.build_delta()
         for maintainer in self._maintainers:

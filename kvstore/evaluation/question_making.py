@@ -137,7 +137,8 @@ def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
 def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
     """Return at most ``limit`` facts, alternating between the sources.
 
-    Documents are in the order of a hash of their keys. A question that two facts answer is dropped.
+    Documents are in the order of a hash of their keys. A question that two facts of a source answer is dropped. A fact
+    is marked ambiguous if another fact of its source has the same attribute.
     """
     facts_by_source: dict[str, list[tuple[int, _AskableFact]]] = {source: [] for source in SOURCES}
     for key in sorted(store.keys(), key=lambda key: (zlib.crc32(key.encode()), key))[:_MAX_DOCUMENTS]:
@@ -150,7 +151,7 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
             counts[fact.source] += 1
     unique_facts = {}
     for source, numbered_facts in facts_by_source.items():
-        # A question that two documents answer has no single right answer.
+        # A question that two facts answer has no single right answer. The first phrase represents all of them.
         question_counts = Counter(fact.phrase_question(number=0).lower() for _, fact in numbered_facts)
         attribute_counts = Counter(fact.attribute.lower() for _, fact in numbered_facts)
         # The first facts of all documents come before the second ones.

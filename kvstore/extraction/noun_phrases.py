@@ -144,7 +144,7 @@ class NounPhrases:
     def _is_clear_compound(self, first: int, last: int) -> bool:
         """True if the noun compound from word ``first`` to ``last`` is certainly the name of one thing.
 
-        Such a name has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
+        It then has two nouns, the second is not an everyday word, and neither is a verb tagged as a noun (``prints
         information``, ``CMake runs``).
         """
         modifier, head = self._words[first], self._words[last]
@@ -231,7 +231,7 @@ class NounPhrases:
             if position < len(words) and words[position].text in ("and", "or"):
                 has_conjunction = True
                 position += 1
-            head = self._find_next_head(position)
+            head = self._find_head_at(position)
             if head is None or head <= items[-1]:
                 break
             items.append(head)
@@ -245,7 +245,7 @@ class NounPhrases:
             return list(members)
         return [*items, *(member for member in members if member > items[-1])]
 
-    def _find_next_head(self, index: int) -> int | None:
+    def _find_head_at(self, index: int) -> int | None:
         """Return the index of the head of the plain noun phrase that begins exactly at ``index``, or None."""
         words = self._words
         while index < len(words) and (
@@ -258,6 +258,7 @@ class NounPhrases:
             return None
         while index + 1 < len(words) and words[index + 1].is_nominal and _is_adjacent(words[index], words[index + 1]):
             index += 1
+        # The head of a flat name, such as ``Anna Smith``, is its first word.
         while words[index].label == "flat" and 0 <= words[index].head < index and words[words[index].head].is_nominal:
             index = words[index].head
         return index

@@ -79,7 +79,7 @@ class DocumentLanguages:
     def iter_remarks(self, settings: FixedSettings, chosen_settings: Mapping[str, str]) -> Iterator[str]:
         """Yield remarks on the settings chosen for a new store, and on settings that do not fit most documents.
 
-        ``chosen_settings`` is empty if the store is not new. Such a remark begins with the languages of the documents.
+        ``chosen_settings`` is empty if the store is not new.
         """
         language = self.main_language
         name = "several languages" if language is None else language.capitalize()

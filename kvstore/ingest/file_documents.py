@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import InputError, KvstoreError, ReaderError
 from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all, ignore_texts
 from ..extraction.validation import ValidDocument, validate
-from ..readers import LeftOut, RawDocument, RawFact, SkippedPart, read_opened
+from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_opened
 from ..settings import FixedSettings
 from ..structures.vectors.vectors import Matrix
 from .sources import Source
@@ -47,7 +47,7 @@ class FileDocument:
     digest: bytes
     extracted: ExtractedDocument | None
     vectors: dict[str, Matrix] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[NavigationPart, ...] = ()
     other_key: str | None = None
 
 
@@ -57,7 +57,7 @@ class NewDocument:
 
     label: str
     validated: ValidDocument
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[NavigationPart, ...] = ()
     other_key: str | None = None
 
 

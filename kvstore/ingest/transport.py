@@ -21,7 +21,7 @@ from ..extraction.abstracts import AbstractTree, DraftAbstract
 from ..extraction.document_names import Introduction
 from ..extraction.extraction import ChunkDraft, ExtractedDocument
 from ..extraction.stated_relations import Relation
-from ..readers import LeftOut, RawFact, SkippedPart
+from ..readers import NavigationPart, RawFact, SkippedPart
 from ..settings import FixedSettings
 from ..structures.documents.documents import Section
 from .file_documents import Failure, FileDocument
@@ -42,7 +42,7 @@ _TAGS: dict[type, int] = {
     RawFact: 9,
     Relation: 10,
     Source: 11,
-    LeftOut: 12,
+    NavigationPart: 12,
     SkippedPart: 13,
 }
 _CLASSES = {tag: message_class for message_class, tag in _TAGS.items()}

@@ -20,7 +20,7 @@ from ..errors import InputError
 #: The maximum number of neighbors that the central name adds, and that every other name adds.
 MAX_NEIGHBORS, MAX_FURTHER_NEIGHBORS = 40, 8
 #: The number of a name's neighbors that are searched for edges between included names.
-MAX_SCANNED_NEIGHBORS = 60
+NUM_SCANNED_NEIGHBORS = 60
 #: The maximum number of dashed edges from a name to included names, besides the edge that added it.
 _MAX_CROSS_EDGES = 2
 
@@ -86,7 +86,7 @@ def build_network_around(
 
     With ``tree``, the network contains only that tree. ``breadth`` is the maximum number of neighbors that the name
     itself adds. ``known_neighbors`` are its neighbors, if the caller has already read the first max(``breadth``,
-    :data:`MAX_SCANNED_NEIGHBORS`) of them.
+    :data:`NUM_SCANNED_NEIGHBORS`) of them.
 
     Raises EntityNotFoundError for an unknown name, InputError for an unknown tree.
     """
@@ -94,7 +94,7 @@ def build_network_around(
         return _build_tree_network(store, name, depth, tree, limit)
     network = EntityNetwork()
     center_neighbors = (
-        store.neighbours(name, max(breadth, MAX_SCANNED_NEIGHBORS)) if known_neighbors is None else known_neighbors
+        store.neighbours(name, max(breadth, NUM_SCANNED_NEIGHBORS)) if known_neighbors is None else known_neighbors
     )
     center = center_neighbors[0].entity if center_neighbors else str(store.describe_entity(name)["name"])
     distances = {center: 0}
@@ -222,7 +222,7 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
 def _get_neighbors(store: kvstore.Store, cache: dict[str, list[Neighbour]], name: str) -> list[Neighbour]:
     """Return a name's neighbors from ``cache``; read and cache them on first use."""
     if name not in cache:
-        cache[name] = list(store.neighbours(name, MAX_SCANNED_NEIGHBORS))
+        cache[name] = list(store.neighbours(name, NUM_SCANNED_NEIGHBORS))
     return cache[name]
 
 

@@ -94,5 +94,5 @@ def _hash_trigram(trigram: str) -> int:
 
 
 def _hash_feature(name: str) -> int:
-    """Return a hash of 64 bits of a feature's name, which is the same in every process."""
+    """Return a 64-bit hash of a feature's name, which is the same in every process."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

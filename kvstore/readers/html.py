@@ -24,7 +24,7 @@ from .html_navigation import KeepLevel
 from .html_parts import strip_numbering
 from .html_survey import PageSurvey
 from .markdown_blocks import MarkdownBlock, join_blocks
-from .raw_document import LeftOut, Origin, RawDocument, ReadOptions
+from .raw_document import NavigationPart, Origin, RawDocument, ReadOptions
 
 _ENCODING_DECLARATION_PATTERN = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
@@ -72,7 +72,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 def parse_page(
     data: bytes, name: str, options: ReadOptions
-) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[LeftOut]]:
+) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[NavigationPart]]:
     """Return a page's tree, its blocks, and the parts left out as navigation.
 
     Raises ReaderError, except for a page without text, whose list of blocks is empty.
@@ -92,7 +92,7 @@ def convert_markup(markup: str, name: str, options: ReadOptions) -> list[Markdow
     return parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
 
 
-def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
+def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
     """Return the blocks of a page, and the parts left out as navigation.
 
     The filter begins at the level ``keep`` and is relaxed until there are blocks other than headings.
@@ -101,7 +101,7 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
     if body is None:
         return [], []
     survey = PageSurvey(tree, body)
-    content: tuple[list[MarkdownBlock], list[LeftOut]] = [], []
+    content: tuple[list[MarkdownBlock], list[NavigationPart]] = [], []
     for level in KeepLevel:
         if level >= keep:
             content = convert_page(body, survey, level)

@@ -25,7 +25,7 @@ from .markdown_blocks import (
     make_quote,
     render_one_line,
 )
-from .raw_document import MAX_EXCERPT_CHARACTERS, LeftOut
+from .raw_document import MAX_EXCERPT_CHARACTERS, NavigationPart
 
 #: The maximum depth of lists, quotations and tables.
 _MAX_DEPTH = 24
@@ -69,7 +69,9 @@ _EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")
 _OnLeave = Callable[[], None]
 
 
-def convert_page(body: LexborNode, survey: PageSurvey, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[LeftOut]]:
+def convert_page(
+    body: LexborNode, survey: PageSurvey, keep: KeepLevel
+) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
     """Return the blocks of a page, and the navigation that was left out at the level ``keep``."""
     page = _PageWalker(survey, keep)
     page.walk(body)
@@ -82,7 +84,7 @@ class _PageWalker:
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
         """Prepare the walk over a page; ``keep`` is the amount of the page to keep."""
         self.flow = BlockFlow()
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[NavigationPart] = []
         self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]  # unfinished, innermost last
         self._survey = survey
         self._navigation = NavigationFilter(survey, keep)
@@ -134,7 +136,9 @@ class _PageWalker:
             return False
         shape = self._survey.get_shape(node)
         assert shape is not None
-        self.left_out.append(LeftOut(_describe_element(node, tag), reason, shape.text_length, _get_excerpt(node)))
+        self.left_out.append(
+            NavigationPart(_describe_element(node, tag), reason, shape.text_length, _get_excerpt(node))
+        )
         return True
 
     def _read_leaf(self, node: LexborNode, tag: str) -> bool:

@@ -35,8 +35,8 @@ from .decoding import (
 from .markdown_blocks import join_blocks, make_code_block, make_heading
 from .raw_document import JSON, Item, Origin, RawDocument, ReadFailure, ReadOptions, SkippedPart, choose_other_key
 
-#: The length of the longest number of 64 bits (a sign and 19 digits, or 20 digits), and how much of a number that does
-#: not fit is shown.
+#: The number of characters of the longest 64-bit integer (a sign and 19 digits, or 20 digits), and the number of shown
+#: characters of an integer that is longer.
 _MAX_INTEGER_CHARACTERS = 20
 _NUM_SHOWN_CHARACTERS = 24
 

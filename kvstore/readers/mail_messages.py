@@ -207,9 +207,10 @@ def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _read_message(
     message_bytes: bytes, origin: Origin, default_key: str, options: ReadOptions
 ) -> Iterator[Item | EnclosedFile]:
-    """Yield the document of a message, then its attachments; raises _InvalidMailError.
+    """Yield the document of a message, then its attachments, those of unknown formats as SkippedPart.
 
-    ``default_key`` is the key of a message without an id.
+    ``default_key`` is the key of a message without an id. Otherwise it is the ``other_key`` of the document, in case
+    another message of the ingest has the same id. Raises _InvalidMailError.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():

@@ -19,7 +19,7 @@ from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, prepend_term, render_one_line
 from .opendocument import DRAW, PRESENTATION, open_opendocument
 from .opendocument_text import OpenDocumentText
-from .raw_document import MAX_EXCERPT_CHARACTERS, LeftOut, Origin, RawDocument, ReadOptions
+from .raw_document import MAX_EXCERPT_CHARACTERS, NavigationPart, Origin, RawDocument, ReadOptions
 
 _CLASS_ATTRIBUTE = f"{PRESENTATION}class"
 #: Shapes with the same text on every slide.
@@ -27,12 +27,13 @@ _RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header",
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the presentation as one document."""
-    left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
+    """Yield the presentation as one document, without the navigation of its slides unless the option keeps it."""
+    left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
         text = OpenDocumentText(presentation.trees)
         pages = presentation.body.findall(f"{DRAW}page")
         slides = [_build_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
+    # The first block of a slide is its heading.
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
     title = presentation.title or next((title for title, _ in slides if title), None)
@@ -41,7 +42,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_slide(
-    text: OpenDocumentText, page: Element, number: int, left_out: list[LeftOut] | None
+    text: OpenDocumentText, page: Element, number: int, left_out: list[NavigationPart] | None
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
     title = ""
@@ -57,7 +58,7 @@ def _build_slide(
             blocks += [] if shape is title_shape else text.build_blocks([shape])
         elif running_text := _render_line(text, shape):
             excerpt = running_text[:MAX_EXCERPT_CHARACTERS]
-            left_out.append(LeftOut(f"slide {number}", running_kind, len(running_text), excerpt))
+            left_out.append(NavigationPart(f"slide {number}", running_kind, len(running_text), excerpt))
     for notes in page.findall(f"{PRESENTATION}notes"):
         note_blocks = text.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
         blocks += prepend_term("Notes", note_blocks) if note_blocks else []

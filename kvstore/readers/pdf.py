@@ -29,7 +29,7 @@ from .pdf_lines import PageLine, read_page_lines
 from .raw_document import (
     JSON,
     MAX_EXCERPT_CHARACTERS,
-    LeftOut,
+    NavigationPart,
     Origin,
     RawDocument,
     ReadOptions,
@@ -116,13 +116,13 @@ def _silence_logger(library: str) -> Iterator[None]:
         logger.setLevel(previous_level)
 
 
-def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[PageLine]], tuple[LeftOut, ...]]:
+def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[PageLine]], tuple[NavigationPart, ...]]:
     """Return the lines of pages without running heads and page numbers, and the removed lines.
 
-    Such a line is among the first or last of its page. At the same height, other pages have a line that differs only in
-    numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its first
-    and last page, because chapter heads change. Two pages are enough for a line with the number of the page. If nothing
-    else would be left, all lines are kept.
+    A running line is among the first or last of its page. At the same height, other pages have a line that differs only
+    in numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its
+    first and last page, because chapter heads change. Two pages are enough for a line with the number of the page. If
+    nothing else would be left, all lines are kept.
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
     for page_index, lines in enumerate(pages):
@@ -135,7 +135,7 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
                 lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
                     (page_index, line)
                 )
-    running_lines: dict[int, LeftOut] = {}  # by the id of the line
+    running_lines: dict[int, NavigationPart] = {}  # by the id of the line
     for (edge, _, normalized), occurrences in lines_by_position.items():
         page_indexes = sorted({page_index for page_index, _ in occurrences})
         num_pages_between = page_indexes[-1] - page_indexes[0] + 1
@@ -146,7 +146,7 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
         reason = "page number" if _PAGE_NUMBER_PATTERN.fullmatch(normalized) else f"running {edge}"
         for page_index, line in occurrences:
             excerpt = line.text[:MAX_EXCERPT_CHARACTERS]
-            running_lines[id(line)] = LeftOut(f"page {page_index + 1}", reason, len(line.text), excerpt)
+            running_lines[id(line)] = NavigationPart(f"page {page_index + 1}", reason, len(line.text), excerpt)
     content_pages = [[line for line in lines if id(line) not in running_lines] for lines in pages]
     if not any(content_pages):
         return list(pages), ()

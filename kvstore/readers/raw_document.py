@@ -17,13 +17,13 @@ from ..errors import InputError, suggest
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
 
-#: The maximum length of the first words in a :class:`LeftOut`.
+#: The maximum length of the first words in a :class:`NavigationPart`.
 MAX_EXCERPT_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A part of a page that is not content: the element, the reason, its number of characters and its first words."""
+class NavigationPart:
+    """A part of a page that is navigation, not content: its element, the reason, its length and its first words."""
 
     element: str
     reason: str
@@ -46,7 +46,7 @@ class RawDocument:
     text: str
     meta: dict[str, JSON]
     format: str
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[NavigationPart, ...] = ()
     other_key: str | None = None
 
 

@@ -367,7 +367,7 @@ class _RestructuredText:
             return protected_texts.protect(code if plain else make_code_span(code))
 
         def render_role(match: re.Match[str]) -> str:
-            """Return the text of interpreted text with a role, such as ``:func:`~os.path.join```."""
+            """Return the displayed content of a role, such as ``:func:`~os.path.join```."""
             role, content = match[1] or match[4], match[2] or match[3]  # the role comes first or last
             link_match = _TITLE_LINK_PATTERN.fullmatch(content)
             text = (link_match[1] if link_match and link_match[1] else content).replace("\\", "")
@@ -386,6 +386,7 @@ class _RestructuredText:
             text = _REFERENCE_PATTERN.sub(lambda match: match[1] or match[2], text)
         if "`" in text:  # interpreted text without a role
             text = re.sub(r"(?<!\w)`((?:[^`\\]|\\.){1,1000})`(?!\w)", lambda match: protect_code(match[1]), text)
+        # All emphasis is written with single asterisks, as in the documents of the other readers.
         text = _STRONG_PATTERN.sub(lambda match: match[1] if plain else f"*{match[1]}*", text)
         # A backslash before a character prevents markup; an escaped space only separates markup from a word.
         text = re.sub(r"\\([^\w\s])|\\\s", lambda match: match[1] or "", text)

@@ -23,7 +23,7 @@ from .markdown_blocks import InlineBuilder, MarkdownBlock, join_blocks, make_hea
 from .packages import Package, open_main_part
 from .raw_document import (
     MAX_EXCERPT_CHARACTERS,
-    LeftOut,
+    NavigationPart,
     Origin,
     RawDocument,
     ReadOptions,
@@ -61,7 +61,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         part = open_main_part(stream, PresentationPackage, PartFactory, PresentationPart, _MAIN_PART_TYPES)
         presentation = part.presentation
         property_title = clean_property_title(presentation.core_properties.title)
-        left_out: list[LeftOut] | None = None if options.navigation == "keep" else []
+        left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
         slides = [_build_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
@@ -71,7 +71,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     yield RawDocument(origin.key, title or None, text, {"slides": len(slides)}, "markdown", tuple(left_out or ()))
 
 
-def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tuple[str, list[MarkdownBlock]]:
+def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
     """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title
@@ -87,7 +87,7 @@ def _build_slide(slide: Any, number: int, left_out: list[LeftOut] | None) -> tup
         if running_kind is None or left_out is None:
             blocks += _build_shape_blocks(other_shape, 0)
         elif text := _get_text_line(other_shape):
-            left_out.append(LeftOut(f"slide {number}", running_kind, len(text), text[:MAX_EXCERPT_CHARACTERS]))
+            left_out.append(NavigationPart(f"slide {number}", running_kind, len(text), text[:MAX_EXCERPT_CHARACTERS]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         paragraphs = [" ".join(paragraph.text.split()) for paragraph in slide.notes_slide.notes_text_frame.paragraphs]
         notes = list(filter(None, paragraphs))

@@ -21,7 +21,7 @@ Parameters = Sequence[SqlValue] | Mapping[str, SqlValue]
 TableRow = Any
 TableRows = Iterator[TableRow]
 
-#: The greatest number of a row: keys are unsigned integers of 64 bits.
+#: The greatest number of a row: keys are unsigned 64-bit integers.
 _MAX_NUMBER = (1 << 64) - 1
 
 #: A function that returns the value of a column, from the reader, the row and its record.

@@ -320,8 +320,11 @@ class WrittenListFact(WrittenFact):
             raise first_error
         return tuple(texts)
 
-    def list_items(self, entry: Any) -> Iterable[Any]:
-        """Return the items to convert; by default those that the model wrote."""
+    def list_items(self, entry: Iterable[Any]) -> Iterable[Any]:
+        """Return the items of a list that the model wrote, as :meth:`convert_item` expects them.
+
+        By default, they are unchanged.
+        """
         return list(entry)
 
     def check_stored_text(self, text: str) -> None:

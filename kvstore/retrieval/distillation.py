@@ -2,7 +2,7 @@
 
 In some systems a model reads the evidence in batches, and the answer is written from what it extracted: the map step of
 GraphRAG's global search (Edge et al. 2024, section 3.1.6), the rounds of DRIFT, the adaptive filtering of ArchRAG
-(section 4.3). Such a strategy implements :class:`DistillingStrategy`. In: evidence, and a :class:`Distiller` that calls
+(section 4.3). Their strategies implement :class:`DistillingStrategy`. In: evidence, and a :class:`Distiller` that calls
 the model. Out: evidence whose chunks and lines the answer is written from. Each point is shown with the passages that
 the model cited for it; a point without passages is ignored.
 """

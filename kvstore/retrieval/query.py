@@ -37,7 +37,7 @@ from .evidence import (
 )
 
 #: The number of chunks that a reranker scores.
-MAX_RERANK_CANDIDATES = 50
+NUM_RERANK_CANDIDATES = 50
 #: An option that every strategy has.
 FILL_OPTION = Choice("none", ("none", "hybrid"), "the strategy that adds hits if fewer than TOP are found")
 #: The name of the option that selects a reranker; every strategy has it.
@@ -54,7 +54,7 @@ class Query:
 
     ``given_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
     restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of
-    the statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``MAX_RERANK_CANDIDATES`` of
+    the statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``NUM_RERANK_CANDIDATES`` of
     a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
     are too few. ``count_hits`` counts a use of each entity key, which raises the entity's temperature.
     ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
@@ -119,7 +119,7 @@ class Query:
     @property
     def chunk_count(self) -> int:
         """The number of chunks of the allowed documents."""
-        return self.reading.counters.chunks if self.allowed is None else self.allowed.count
+        return self.reading.counters.chunks if self.allowed is None else self.allowed.num_chunks
 
     @cached_property
     def vector(self) -> Vector:
@@ -155,9 +155,9 @@ class Query:
         """
         if self.segments == "no":
             return self.candidate_count
-        from .segments import MAX_CONSIDERED
+        from .segments import NUM_JOINABLE
 
-        return max(self.candidate_count, MAX_CONSIDERED)
+        return max(self.candidate_count, NUM_JOINABLE)
 
     @property
     def candidate_count(self) -> int:
@@ -167,7 +167,7 @@ class Query:
         ``within``, four chunks per hit and some more are enough in nearly all cases.
         """
         count = self.top if self.within is None else 4 * self.top + 20
-        return count if self.rerank is None else max(count, MAX_RERANK_CANDIDATES)
+        return count if self.rerank is None else max(count, NUM_RERANK_CANDIDATES)
 
     def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
         """Return the loaded chunks with these ids, in order. Chunks that are not cached are read in one request."""

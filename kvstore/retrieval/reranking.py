@@ -19,7 +19,7 @@ from ..structures.ranking import Ranking, append_tails, assign_ranks, best
 from .dense_search import CosineRequest
 from .evidence import LoadedChunk
 from .lexical_search import build_term_weights, parse_question_words
-from .query import MAX_RERANK_CANDIDATES, Query
+from .query import NUM_RERANK_CANDIDATES, Query
 from .word_search import WordScoreRequest, build_count_request
 
 RerankFunction = Callable[[Query, Ranking], Ranking]
@@ -66,7 +66,7 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     This is a convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
     Hybrid Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
     """
-    candidates = ranking[:MAX_RERANK_CANDIDATES]
+    candidates = ranking[:NUM_RERANK_CANDIDATES]
     if not candidates:
         return []
     vector = query.vector
@@ -101,7 +101,7 @@ class QueryReranker:
 
     def __call__(self, query: Query, ranking: Ranking) -> Ranking:
         """Reorder the first 50 chunks of a ranking by the cross-encoder's scores."""
-        candidates = ranking[:MAX_RERANK_CANDIDATES]
+        candidates = ranking[:NUM_RERANK_CANDIDATES]
         with query.trace.step("rerank") as step:
             chunks = [chunk for chunk, _ in candidates]
             scores = self.score_texts(query.question, list(map(_format_chunk, query.load_chunks(chunks))))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..structures.state import State
 
 #: The number of ranked chunks that can be joined; later ones are segments by themselves.
-MAX_CONSIDERED = 100
+NUM_JOINABLE = 100
 #: The number of chunks that fit, by assumption, if the number of tokens is not limited.
 DEFAULT_ROOM = 8
 #: The fraction of a chunk's size; if fewer tokens remain, no further segment is built.
@@ -168,7 +168,7 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
 
 def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Segment]) -> str:
     """Describe segments for EXPLAIN: how many chunks have a relevance above the penalty, and how many are joined."""
-    considered_ranking = ranking[:MAX_CONSIDERED]
+    considered_ranking = ranking[:NUM_JOINABLE]
     num_worthwhile = sum(value > plan.penalty for value in compute_relevances(considered_ranking, plan))
     num_longer = sum(not segment.is_whole_chunk for segment in segments)
     num_chunks = sum(len(segment.chunks) for segment in segments)
@@ -182,7 +182,7 @@ class _SegmentBuilder:
     """A builder of the segments of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
-        """Read the chunks of a ranking; the first :data:`MAX_CONSIDERED` of them can be joined."""
+        """Read the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""
         from .block_borders import BlockFinder
 
         self._state = state
@@ -196,16 +196,15 @@ class _SegmentBuilder:
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
         self._ranking_indexes = {
-            (chunk.document, chunk.ordinal): ranking_index
-            for ranking_index, chunk in enumerate(chunks[:MAX_CONSIDERED])
+            (chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks[:NUM_JOINABLE])
         }
         self._ranked_chunks = chunks
 
     def list_runs(self) -> list[_ChunkRun]:
         """Return the best runs of all documents, in the order of their best-ranked chunks."""
         values_by_document: dict[int, dict[int, float]] = {}
-        relevances = compute_relevances(self._ranking[:MAX_CONSIDERED], self._plan)
-        for chunk, relevance in zip(self._ranked_chunks[:MAX_CONSIDERED], relevances, strict=True):
+        relevances = compute_relevances(self._ranking[:NUM_JOINABLE], self._plan)
+        for chunk, relevance in zip(self._ranked_chunks[:NUM_JOINABLE], relevances, strict=True):
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = relevance - self._plan.penalty
         runs = []
         for document, chunk_values in values_by_document.items():
@@ -216,7 +215,7 @@ class _SegmentBuilder:
                     if first_ordinal <= ordinal <= last_ordinal
                 )
                 runs.append(_ChunkRun(ranking_index, document, first_ordinal, last_ordinal))
-        single_chunks = enumerate(self._ranked_chunks[MAX_CONSIDERED:], MAX_CONSIDERED)
+        single_chunks = enumerate(self._ranked_chunks[NUM_JOINABLE:], NUM_JOINABLE)
         runs += (_ChunkRun(index, chunk.document, chunk.ordinal, chunk.ordinal) for index, chunk in single_chunks)
         return sorted(runs)
 
@@ -277,7 +276,7 @@ class _SegmentBuilder:
 
         def get_ranking_index(index: int) -> int:
             """Return the index of a chunk in the ranking, or one beyond all ranked chunks if it is unranked."""
-            return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), MAX_CONSIDERED)
+            return self._ranking_indexes.get((chunks[index].document, chunks[index].ordinal), NUM_JOINABLE)
 
         first_index = last_index = best_index
         tokens_left -= count_chunk_tokens(best_index)

@@ -135,8 +135,11 @@ def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
 
 
 def _run_remaining_tasks(tasks: SimpleQueue[_Task | None]) -> None:
-    """Run tasks until none has arrived for :data:`_GRACE_SECONDS`, then let the thread end."""
+    """Run, as the last task of the thread, those that arrive after its owner was finalized, then end the thread.
+
+    It ends once no task has arrived for :data:`_GRACE_SECONDS`.
+    """
     with suppress(Empty):
         while (task := tasks.get(timeout=_GRACE_SECONDS)) is not None:
             task.run()
-    tasks.put(None)  # ends :func:`_run_tasks`
+    tasks.put(None)  # ends :func:`_run_tasks`, the caller

@@ -312,12 +312,12 @@ def is_hiragana_bigram(word: str) -> bool:
     return is_bigram(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
-def may_cross_words(word: str) -> bool:
-    """True if a search word is a bigram whose characters may belong to different words.
+def can_cross_words(word: str) -> bool:
+    """True if a search word is a bigram with a character of a function word.
 
-    One of them can then be a function word or a part of one.
+    Its two characters can then belong to different words.
 
-    >>> may_cross_words("黎和"), may_cross_words("巴黎")
+    >>> can_cross_words("黎和"), can_cross_words("巴黎")
     (True, False)
     """
     return is_bigram(word) and _FUNCTION_CHARACTER_PATTERN.search(word) is not None

@@ -25,10 +25,10 @@ from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import Matrix
 
 from .passages import Passage
-from .retrievers import CHUNKS, Retrieved, Retriever, VectorRetriever
+from .retrievers import NUM_CHUNKS, RetrievedChunks, Retriever, VectorRetriever
 
 #: Nearest names and abstracts that the tree and the graph baseline start from.
-_NEAREST = 10
+_NUM_NEAREST = 10
 #: The number of texts embedded at a time.
 _BATCH = 256
 
@@ -53,14 +53,14 @@ class _Chunks:
         """Return the chunk at an index of :attr:`ids`."""
         return Passage(self.documents[index], *self.spans[index], self.texts[index])
 
-    def select_best(self, indexes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> Retrieved:
+    def select_best(self, indexes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> RetrievedChunks:
         """Return the chunks with the best scores among some chunks; ``indexes`` are their indexes in :attr:`ids`."""
-        count = min(CHUNKS, len(indexes))
+        count = min(NUM_CHUNKS, len(indexes))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = indexes[top[np.argsort(-scores[top], kind="stable")]].tolist()
-        return Retrieved([self.get_passage(index) for index in order], len(indexes))
+        return RetrievedChunks([self.get_passage(index) for index in order], len(indexes))
 
-    def find_nearest(self, chunks: Iterable[int], vector: Matrix) -> Retrieved:
+    def find_nearest(self, chunks: Iterable[int], vector: Matrix) -> RetrievedChunks:
         """Return the chunks nearest to a vector among the chunks with these ids."""
         indexes = np.array(sorted({self.indexes[chunk] for chunk in chunks if chunk in self.indexes}), np.int64)
         return self.select_best(indexes, self.vectors[indexes] @ vector)
@@ -73,7 +73,7 @@ def build_baselines(store: kvstore.Store, log: Callable[[str], None]) -> list[Re
         tree, graph = _TreeRag(state, chunks, store.embed, log), _GraphRag(state, chunks, store.embed, log)
     all_indexes = np.arange(len(chunks.ids))
 
-    def search_dense(_: str, vector: Matrix) -> Retrieved:
+    def search_dense(_: str, vector: Matrix) -> RetrievedChunks:
         """Return the chunks nearest to a vector, by comparing all of them."""
         return chunks.select_best(all_indexes, chunks.vectors @ vector)
 
@@ -99,12 +99,12 @@ class _Bm25s:
         self._index = bm25s.BM25()
         self._index.index(self._tokenize(texts), show_progress=False)
 
-    def __call__(self, question: str) -> Retrieved:
+    def __call__(self, question: str) -> RetrievedChunks:
         """Return the chunks with the best BM25 scores."""
-        count = min(CHUNKS, len(self._chunks.ids))
+        count = min(NUM_CHUNKS, len(self._chunks.ids))
         indexes, _ = self._index.retrieve(self._tokenize([question]), k=count, show_progress=False)
         passages = [self._chunks.get_passage(index) for index in indexes[0].tolist()]
-        return Retrieved(passages, len(self._chunks.ids))
+        return RetrievedChunks(passages, len(self._chunks.ids))
 
     def _tokenize(self, texts: Sequence[str]) -> object:
         """Return the stems of texts without stop words, as bm25s expects them."""
@@ -140,9 +140,9 @@ class _TreeRag:
             for entity in {mention.entity for mention in mentions}:
                 self._mentions.setdefault(entity, set()).add(chunk)
 
-    def __call__(self, _: str, vector: Matrix) -> Retrieved:
+    def __call__(self, _: str, vector: Matrix) -> RetrievedChunks:
         """Return the chunks nearest to a vector among those that mention the nearest names or their relatives."""
-        labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._entities)))
+        labels, _distances = self._index.knn_query(vector, k=min(_NUM_NEAREST, len(self._entities)))
         nearest = [self._entities[label] for label in labels[0].tolist()]
         entities = {relative for entity in nearest for relative in self._relatives.get(entity, ())}.union(nearest)
         passages = (chunk for entity in entities for chunk in self._mentions.get(entity, ()))
@@ -171,9 +171,9 @@ class _GraphRag:
                     self._abstracts.setdefault(entry.entity, []).append(address)
                     self._entities.setdefault(address, []).append(entry.entity)
 
-    def __call__(self, _: str, vector: Matrix) -> Retrieved:
+    def __call__(self, _: str, vector: Matrix) -> RetrievedChunks:
         """Return the chunks nearest to a vector among those of the nearest abstracts and of the linked ones."""
-        labels, _distances = self._index.knn_query(vector, k=min(_NEAREST, len(self._leaves)))
+        labels, _distances = self._index.knn_query(vector, k=min(_NUM_NEAREST, len(self._leaves)))
         nearest = [self._leaves[label] for label in labels[0].tolist()]
         shared = Counter(
             other
@@ -181,7 +181,7 @@ class _GraphRag:
             for entity in self._entities.get(abstract, ())
             for other in self._abstracts[entity]
         )
-        linked = [abstract for abstract, _ in shared.most_common(_NEAREST * _NEAREST)]
+        linked = [abstract for abstract, _ in shared.most_common(_NUM_NEAREST * _NUM_NEAREST)]
         return self._chunks.find_nearest(
             (chunk for leaf in {*nearest, *linked} for chunk in self._chunk_ids[leaf]), vector
         )

@@ -1,6 +1,6 @@
 """Retrievers for questions: a strategy of the store, or a system to compare it with.
 
-In: a question. Out: :class:`Retrieved`, the chunks, best first. The time for embedding the question is reported
+In: a question. Out: :class:`RetrievedChunks`, the chunks, best first. The time for embedding the question is reported
 separately, since it is the same for all systems.
 """
 
@@ -19,13 +19,13 @@ from .passages import Passage, Texts
 from .question_sets import QuestionSet
 
 #: The number of requested chunks, large enough to contain the required number of words.
-CHUNKS = 60
+NUM_CHUNKS = 60
 #: Tokens (words and marks) per word, an upper estimate so that the token limit cuts no text that is read.
 TOKENS_PER_WORD = 1.3
 
 
 @dataclass(frozen=True)
-class Retrieved:
+class RetrievedChunks:
     """The retrieved chunks, the number of ranked chunks, and the embedding time.
 
     ``results_by_words`` maps word counts to separate results, if these are not prefixes of the chunks.
@@ -44,7 +44,7 @@ class Retriever(Protocol):
 
     name: str
 
-    def __call__(self, question: str) -> Retrieved: ...
+    def __call__(self, question: str) -> RetrievedChunks: ...
 
 
 class StrategyRetriever:
@@ -63,15 +63,15 @@ class StrategyRetriever:
         self._options = options
         self.name = name or strategy or store._session.settings.strategy
 
-    def __call__(self, question: str) -> Retrieved:
+    def __call__(self, question: str) -> RetrievedChunks:
         """Return the hits that a user gets without TOP, followed by further ones, whose time does not count."""
         evidence = self._store.retrieve(question, using=self._strategy, options=self._options)
         embedding_ms = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
         started = time.perf_counter()
-        more_evidence = self._store.retrieve(question, using=self._strategy, top=CHUNKS, options=self._options)
+        more_evidence = self._store.retrieve(question, using=self._strategy, top=NUM_CHUNKS, options=self._options)
         untimed_ms = 1000 * (time.perf_counter() - started)
         passages = [*_list_passages(evidence), *_list_passages(more_evidence)[len(evidence.hits) :]]
-        return Retrieved(passages, evidence.pool, embedding_ms, untimed_ms=untimed_ms)
+        return RetrievedChunks(passages, evidence.pool, embedding_ms, untimed_ms=untimed_ms)
 
 
 class SegmentRetriever:
@@ -83,7 +83,7 @@ class SegmentRetriever:
         self._strategy = strategy
         self.name = f"{strategy or store._session.settings.strategy} AS SEGMENTS"
 
-    def __call__(self, question: str) -> Retrieved:
+    def __call__(self, question: str) -> RetrievedChunks:
         """Return the segments of a question without a limit, and those within each number of words."""
         evidence = self._retrieve(question)
         embedding_ms = sum(step.milliseconds or 0.0 for step in evidence.steps if step.name.startswith("embed "))
@@ -93,11 +93,11 @@ class SegmentRetriever:
         }
         untimed_ms = 1000 * (time.perf_counter() - started)
         passages = _list_passages(evidence)
-        return Retrieved(passages, evidence.pool, embedding_ms, results_by_words, untimed_ms)
+        return RetrievedChunks(passages, evidence.pool, embedding_ms, results_by_words, untimed_ms)
 
     def _retrieve(self, question: str, within: int | None = None) -> kvstore.Evidence:
         """Retrieve segments; ``within`` limits their total length in tokens."""
-        return self._store.retrieve(question, using=self._strategy, top=CHUNKS, as_segments=True, within=within)
+        return self._store.retrieve(question, using=self._strategy, top=NUM_CHUNKS, as_segments=True, within=within)
 
 
 def _list_passages(evidence: kvstore.Evidence) -> list[Passage]:
@@ -108,19 +108,21 @@ def _list_passages(evidence: kvstore.Evidence) -> list[Passage]:
 class VectorRetriever:
     """A system that takes the question's vector; the embedding is timed separately."""
 
-    def __init__(self, name: str, embed: Callable[[str], Matrix], search: Callable[[str, Matrix], Retrieved]) -> None:
+    def __init__(
+        self, name: str, embed: Callable[[str], Matrix], search: Callable[[str, Matrix], RetrievedChunks]
+    ) -> None:
         """Retrieve with ``search``, which gets a question and the vector that ``embed`` returns for it."""
         self.name = name
         self._embed = embed
         self._search = search
 
-    def __call__(self, question: str) -> Retrieved:
+    def __call__(self, question: str) -> RetrievedChunks:
         """Embed a question, search with its vector, and return the result with the time of the embedding."""
         started = time.perf_counter()
         vector = self._embed(question)
         embedding = 1000 * (time.perf_counter() - started)
         retrieved = self._search(question, vector)
-        return Retrieved(retrieved.passages, retrieved.pool, embedding)
+        return RetrievedChunks(retrieved.passages, retrieved.pool, embedding)
 
 
 def compute_outcomes(

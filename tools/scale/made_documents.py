@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 #: The number of paragraphs of a part; a part begins with a document.
-PART = 10_000
-VOCABULARY = 60_000
+PARAGRAPHS_PER_PART = 10_000
+VOCABULARY_SIZE = 60_000
 WORDS_PER_PARAGRAPH = 85
 _WORDS_PER_SENTENCE = 14
 _DOCUMENT_LENGTHS, _LENGTH_SHARES = (1, 2, 3, 4, 6), (0.25, 0.28, 0.22, 0.15, 0.10)
@@ -32,9 +32,9 @@ _BEFORE = "New Old North South Upper Lower Mount Lake Fort".split()
 
 
 def generate_vocabulary() -> list[str]:
-    """Return VOCABULARY different random words, the most frequent first."""
+    """Return VOCABULARY_SIZE different random words, the most frequent first."""
     generator, words = Random(1), dict[str, None]()  # a dict keeps the order, unlike a set
-    while len(words) < VOCABULARY:
+    while len(words) < VOCABULARY_SIZE:
         words[_generate_syllables(generator, generator.choice((1, 2, 2, 3)))] = None
     return list(words)
 
@@ -57,21 +57,21 @@ def generate_part(part: int, vocabulary: list[str]) -> Iterator[dict[str, str | 
     """Yield the documents of the part with this index; ``vocabulary`` is that of :func:`generate_vocabulary`."""
     generator = np.random.default_rng(part)
     lengths = _draw_document_lengths(generator)
-    word_ranks = _draw_zipf_ranks(generator, VOCABULARY, (PART, WORDS_PER_PARAGRAPH))
-    draws = generator.random(PART)
-    paragraph = part * PART
+    word_ranks = _draw_zipf_ranks(generator, VOCABULARY_SIZE, (PARAGRAPHS_PER_PART, WORDS_PER_PARAGRAPH))
+    draws = generator.random(PARAGRAPHS_PER_PART)
+    paragraph = part * PARAGRAPHS_PER_PART
     for document_index, length in enumerate(lengths):
         texts, title = [], ""
         for _ in range(length):
-            words = [vocabulary[rank] for rank in word_ranks[paragraph - part * PART]]
+            words = [vocabulary[rank] for rank in word_ranks[paragraph - part * PARAGRAPHS_PER_PART]]
             new_indexes = range(count_names(paragraph), count_names(paragraph + 1))
             # The exponent makes a known name as probable as Zipf's law says, since its index is its rank.
-            known_index = int(max(1, count_names(paragraph)) ** draws[paragraph - part * PART]) - 1
+            known_index = int(max(1, count_names(paragraph)) ** draws[paragraph - part * PARAGRAPHS_PER_PART]) - 1
             names = [generate_name(index) for index in (*new_indexes, known_index)]
             title = title or names[0]
             texts.append(_generate_paragraph(words, names))
             paragraph += 1
-        position = part * PART + document_index
+        position = part * PARAGRAPHS_PER_PART + document_index
         yield {
             "id": f"part {part}/{document_index}",
             "title": title,
@@ -97,14 +97,14 @@ def generate_questions(paragraphs: int, count: int, vocabulary: list[str]) -> li
     questions = []
     for _ in range(count):
         subject = generate_name(int(count_names(paragraphs) ** generator.random()) - 1)
-        words = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(generator, VOCABULARY, 4))
+        words = " ".join(vocabulary[rank] for rank in _draw_zipf_ranks(generator, VOCABULARY_SIZE, 4))
         questions.append(f"What did {subject} say about {words}?")
     return questions
 
 
 def _draw_document_lengths(generator: np.random.Generator) -> list[int]:
-    """Return the random lengths in paragraphs of the documents of a part, which add up to PART."""
-    lengths, num_left = [], PART
+    """Return the random lengths in paragraphs of the documents of a part, which add up to PARAGRAPHS_PER_PART."""
+    lengths, num_left = [], PARAGRAPHS_PER_PART
     while num_left:
         lengths.append(min(num_left, int(generator.choice(_DOCUMENT_LENGTHS, p=_LENGTH_SHARES))))
         num_left -= lengths[-1]

@@ -174,7 +174,7 @@ def measure_replacement(store: Path, paragraphs: int) -> Figures:
     closed is divided among them.
     """
     vocabulary = made_documents.generate_vocabulary()
-    last_part = paragraphs // made_documents.PART - 1
+    last_part = paragraphs // made_documents.PARAGRAPHS_PER_PART - 1
     parts = sorted({round(share * last_part / 5) for share in range(6)})
     documents_per_part = NUM_REPLACED // len(parts)
     documents = []

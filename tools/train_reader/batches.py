@@ -119,9 +119,10 @@ class Batches(torch.utils.data.Dataset[Batch]):
         return self._encode_draft(draft, rng)
 
     def _add_near_miss(self, draft: _Draft, row: Row, rng: random.Random) -> None:
-        """Add a near miss of an unanswerable question, and an answered question about the same passage as its pair.
+        """Add a question that its passage does not answer, with a window that seems to answer it.
 
-        A window of the article that resembles the question is added too, if the row has one.
+        It is paired with an answered question about the same passage; a pair is (answered, near miss). A window of the
+        article that resembles the question is added too, if the row has one.
         """
         near_miss, window = build_near_miss_example(row, rng)
         examples = [near_miss]

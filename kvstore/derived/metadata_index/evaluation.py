@@ -326,16 +326,16 @@ class Evaluation:
             certain |= self._index.find_range(start + NUMBER, low_key)
         elif operator in (">", ">="):
             certain |= self._index.find_range(high_key + b"\xff", start + end)
-        is_exact = is_exact_decimal(number)
+        is_limit_exact = is_exact_decimal(number)
 
         def is_certain(key: bytes) -> bool:
             """True if the number in a key certainly satisfies the comparison."""
             stored = decode_value(key[len(start) :])
-            return is_exact and is_exact_decimal(stored) and _compare(stored, operator, number)  # type: ignore[arg-type]
+            return is_limit_exact and is_exact_decimal(stored) and _compare(stored, operator, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
-            """True if the number in a key is rounded, so that the comparison may hold."""
-            return not (is_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
+            """True if the decimal form of the number in a key or of ``number`` is inexact, so it may match."""
+            return not (is_limit_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
         certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)
         return Bounds(certain, certain | self._index.find_matching(low_key, high_key + b"\xff", is_possible))

@@ -144,7 +144,8 @@ def _list_cooccurrences(
 ) -> tuple[EntityIds, npt.NDArray[np.int64]]:
     """Return pairs as two arrays: an entity other than ``entity``, and the index in ``chunks`` of a chunk naming it.
 
-    Entities are display entities, and pairs are distinct.
+    Entities are display entities, and pairs are distinct. Chunks that name an entity only in lower case are ignored,
+    since they often use its name as an ordinary word.
     """
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]

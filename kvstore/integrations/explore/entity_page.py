@@ -8,7 +8,7 @@ from typing import Any
 import kvstore
 
 from ...errors import EntityNotFoundError
-from ..entity_network import MAX_SCANNED_NEIGHBORS, build_network_around
+from ..entity_network import NUM_SCANNED_NEIGHBORS, build_network_around
 from ..store_facts import list_built_indexes
 from .page import ExplorerPage, PageContent, PageRequest
 
@@ -29,7 +29,7 @@ def build_content(request: PageRequest) -> PageContent:
     limit = request.get_number("limit", _NUM_NEIGHBORS, minimum=1, maximum=MAX_NAMES)
     depth = request.get_number("depth", 1, minimum=1, maximum=_MAX_DEPTH)
     properties = store.describe_entity(request.name)
-    neighbors = store.neighbours(request.name, max(limit, MAX_SCANNED_NEIGHBORS))
+    neighbors = store.neighbours(request.name, max(limit, NUM_SCANNED_NEIGHBORS))
     max_names = limit + 1 if depth == 1 else MAX_NAMES
     network = build_network_around(
         store, request.name, depth=depth, limit=max_names, breadth=limit, known_neighbors=neighbors

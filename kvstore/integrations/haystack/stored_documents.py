@@ -32,7 +32,10 @@ def to_row(document: Document) -> dict[str, Any]:
 
 
 def load_documents(state: Snapshot, keys: Sequence[str]) -> list[Document]:
-    """Return the existing documents among these keys from one state, with their embeddings, scaled to length 1."""
+    """Return the existing documents among these keys from one state.
+
+    A document that was written with an embedding has it again, scaled to length 1: it is the vector of its only chunk.
+    """
     stored = [document for document in state.get_many(keys) if document is not None]
     embedded_keys = [document.key for document in stored if document.origin == _EMBEDDED_ORIGIN]
     vectors = state.vectors([(key, 0) for key in embedded_keys])

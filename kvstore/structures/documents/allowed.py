@@ -23,7 +23,7 @@ class ChunkList:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
-        self.count = len(ids)
+        self.num_chunks = len(ids)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
         """Return a mask of ``chunks``: True for each chunk that is in the set."""
@@ -42,18 +42,19 @@ class AllowedDocuments:
     """The documents that satisfy a restriction. Instances are immutable, so threads can share them.
 
     ``documents`` are their ids, ascending. ``starts`` and ``stops`` limit the chunk ids of each document: ``start <= id
-    < stop``, including unused ids. ``count`` is the number of their chunks.
+    < stop``, including unused ids. ``num_chunks`` is the number of their chunks.
     """
 
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
         """Create the set of ``documents``, which have ``num_chunks`` chunks together.
 
-        ``first_groups`` and ``group_counts`` are the first leaf group and the number of groups of each document.
+        The chunk ids of a document are those of consecutive leaf groups of GROUP_SIZE ids each. ``first_groups`` and
+        ``group_counts`` are the first leaf group and the number of groups of each document.
         """
         self.documents = documents
         self.starts: Ids = first_groups * np.uint64(GROUP_SIZE)
         self.stops: Ids = (first_groups + group_counts) * np.uint64(GROUP_SIZE)
-        self.count = num_chunks
+        self.num_chunks = num_chunks
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
@@ -93,5 +94,5 @@ class AllowedDocuments:
         return len(self.documents)
 
 
-#: A set of chunks that restricts a vector or keyword search: it has a count and tests membership.
+#: A set of chunks that restricts a vector or keyword search: it has a number of chunks and tests membership.
 ChunkSet: TypeAlias = AllowedDocuments | ChunkList

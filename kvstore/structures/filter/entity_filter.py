@@ -177,7 +177,7 @@ class EntityFilter:
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entity, address count and temperature of a name, or None if the name is unknown."""
+        """Return the entity, address count and temperature (lookup count) of a name, or None if the name is unknown."""
         self._pages.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)

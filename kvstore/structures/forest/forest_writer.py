@@ -180,7 +180,7 @@ class TransitiveReduction:
     def _remove_acyclic_edge(self, child: int, parent: int, verdict: int | None) -> None:
         """Delete the verdict on an edge. If the edge was accepted, decide again on the edges that it made redundant.
 
-        Such an edge leads from a node at or below ``child`` to a node at or above ``parent``.
+        A redundant edge leads from a node at or below ``child`` to a node at or above ``parent``.
         """
         self._delete_verdict(child, parent, verdict)
         if verdict != ACCEPTED:

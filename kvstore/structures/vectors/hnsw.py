@@ -132,7 +132,7 @@ class HnswGraph:
         """
         labels = self.rows.labels
         groups = allowed.groups if isinstance(allowed, AllowedDocuments) else None
-        num_allowed = len(labels) if allowed is None else min(allowed.count, len(labels))
+        num_allowed = len(labels) if allowed is None else min(allowed.num_chunks, len(labels))
         try:
             can_follow_links = self.is_linked and (allowed is None or groups is not None)
             # To find ef allowed nodes, a search visits len(labels) / num_allowed times as many. It is faster than

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ...models.json_schema import build_text_schema
 from ...models.quoting import replace_quotes, to_printable
@@ -86,7 +86,7 @@ class _WrittenUnits(WrittenListFact):
             lambda written: {passage.digest: self.convert_entry(written, passage, check_sentence)},
         )
 
-    def list_items(self, entry: Any) -> Iterable[tuple[str, bool]]:
+    def list_items(self, entry: Iterable[str]) -> Iterable[tuple[str, bool]]:
         """Yield the distinct sentences of the lines that the model wrote, each with True if its line has others."""
         from ...models.text_checks import end_sentence, iter_written_sentences, trim_to_sentences
 

@@ -418,7 +418,7 @@ class Communities(StoredCommunities):
         return self._state.lmdb.count(tables.WRITTEN) > 0
 
     @property
-    def is_as_built(self) -> bool:
+    def is_unchanged(self) -> bool:
         """True if nothing changed since the build and no model has written a report.
 
         Everything the communities return is then the same for every state.

@@ -155,10 +155,11 @@ def _collect_paths(rounds: Iterable[Sequence[LocalResult]]) -> dict[int, str]:
 
 
 def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
-    """Return the key of each entity, by entity."""
+    """Return the key of each entity (its name in normal form), by entity."""
     if not entities:
         return {}
     names = query.reading.fetch(NodeNames(list(map(make_entity_node, entities))))
+    # The name of an entity is (False, key, 0).
     return {entity: key for entity, (_, key, _) in zip(entities, names, strict=True)}
 
 

@@ -114,9 +114,9 @@ class StoredCommunities:
             self._records[community] = row
 
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
-        """Return the terms of each community's title and report at build time.
+        """Return one string of terms per community: those of its title and report at build time.
 
-        They are current while :attr:`Communities.is_as_built`. Raises CorruptionError if they are not stored.
+        They are current if :attr:`Communities.is_unchanged` is true. Raises CorruptionError if they are not stored.
         """
         terms: list[str | None] = self._rows.get_many(TERMS, list(map(records.encode_u32, communities)))
         if None in terms:

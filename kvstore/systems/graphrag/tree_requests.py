@@ -164,7 +164,7 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
 
     They are stored, but rebuilt if the query is restricted or something changed since the build.
     """
-    if state.allowed is None and communities.is_as_built:
+    if state.allowed is None and communities.is_unchanged:
         return communities.get_built_terms(community_ids)
     return _build_terms(state, communities, community_ids)
 

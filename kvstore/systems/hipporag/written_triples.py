@@ -103,7 +103,7 @@ class _WrittenTriples(WrittenListFact):
         second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
         return replace(prompt, build_second=partial(self.build_schema_prompt, passages, second_schema))
 
-    def list_items(self, entry: Any) -> Iterable[Sequence[str]]:
+    def list_items(self, entry: Iterable[Any]) -> Iterable[Sequence[str]]:
         """Return the triples of an answer as lists. In the answer to a second prompt they are objects."""
         return [
             [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item

@@ -201,7 +201,7 @@ def _select_sentences(
 
 
 def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
-    """Yield words without digits, skipping those that differ from an earlier one only in a final s."""
+    """Yield words without digits, skipping those that equal an earlier one, apart from every s at the end."""
     seen: set[str] = set()
     for word in words:
         stem = word.rstrip("s")

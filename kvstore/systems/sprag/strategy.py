@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of
-from ...retrieval.segments import MAX_CONSIDERED, SEGMENT_OPTIONS
+from ...retrieval.segments import NUM_JOINABLE, SEGMENT_OPTIONS
 from ..hybrid.direct_search import search_hybrid
 
 
@@ -26,7 +26,7 @@ class SpragStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks of a hybrid search as evidence, combined into segments."""
         hybrid = search_hybrid(query)
-        ranking = hybrid.rank(query, min_length=MAX_CONSIDERED)
+        ranking = hybrid.rank(query, min_length=NUM_JOINABLE)
         return evidence_of(
             query, self.name, ranking, paths=hybrid.format_paths(), pool=len(hybrid.chunks), as_segments=True
         )
