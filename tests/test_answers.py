@@ -199,6 +199,14 @@ def test_the_plural_of_an_abbreviation_is_the_same_name() -> None:
     for question, text in (("Is a PDF allowed?", "PDFs are allowed."), ("Are PDFs allowed?", "A PDF is allowed.")):
         (name,) = find_question_names(question)
         assert name.text == "PDF" and PassageWords(text).has_name(name)
+    # Also as a part of a name, and in a marked title.
+    for question, text in (
+        ("Which CD-ROMs are sold?", "The shop sells CD-ROMs."),
+        ("Which CD-ROM is sold?", "The shop sells CD-ROMs."),
+        ("谁写了《All DVDs》？", "《All DVDs》的作者是她。"),
+    ):
+        names = find_question_names(question)
+        assert names and all(map(PassageWords(text).has_name, names)), question
 
 
 def test_german_nouns_are_not_names(store: kvstore.Store) -> None:
@@ -217,6 +225,7 @@ def test_german_nouns_are_not_names(store: kvstore.Store) -> None:
         ("Wie viel Prozent Fett enthält ein Liter Milch der Firma Kessler?", ["Kessler"]),
         ("Was bedeutet die Störung F75 des AFC-Champions?", ["F75", "AFC"]),
         ("Wann darf man Tomaten und Rosen im Garten pflanzen?", []),
+        ("Was kostet die AFC--Karte?", ["AFC"]),
     ):
         assert [name.text for name in find_question_names(question, "german")] == names
 

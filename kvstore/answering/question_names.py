@@ -90,12 +90,7 @@ class PassageWords:
     forms: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.words = segment_words(self.text)
-        forms = split_written_words(self.text)
-        self.forms = forms if len(forms) == len(self.words) else self.words
-        for index, form in enumerate(self.forms):
-            if _PLURAL_ABBREVIATION_PATTERN.fullmatch(form):
-                self.words[index] = self.words[index].removesuffix("s")
+        self.words, self.forms = _list_words(self.text)
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
         """True if the passage contains a name as a whole, with its words capitalized.
@@ -207,7 +202,8 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
             builder.end_name()
         at_sentence_start = not piece[0].isalnum() and piece in ".?!:"
     builder.end_name()
-    titles = (QuestionName(title, *_split_title(title)) for title in find_marked_titles(question))
+    titles_with_words = ((title, *_list_words(title)) for title in find_marked_titles(question))
+    titles = (QuestionName(title, tuple(words), tuple(forms)) for title, words, forms in titles_with_words)
     return list(dict.fromkeys([*builder.names, *titles]))
 
 
@@ -267,7 +263,7 @@ def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
     if _PLURAL_ABBREVIATION_PATTERN.fullmatch(base):
         base = base[:-1]
     if has_capital_nouns and base[0].isalpha() and "-" in base:
-        return "-".join(part for part in base.split("-") if _has_digit_or_inner_capital(part)) or base
+        return "-".join(part for part in base.split("-") if part and _has_digit_or_inner_capital(part)) or base
     return base
 
 
@@ -276,21 +272,35 @@ def _build_name(pieces: Sequence[str], *, opens_sentence: bool, has_other_nouns:
 
     Also None if the normal form splits the pieces into more or fewer words.
     """
-    forms = tuple(form for piece in pieces for form in split_written_words(piece))
-    words = tuple(word for piece in pieces for word in segment_words(piece))
+    forms = [form for piece in pieces for form in split_written_words(piece)]
+    words = [word for piece in pieces for word in segment_words(piece)]
     is_ordinary_word = opens_sentence and len(words) == 1 and forms[0][1:].islower()
     if is_ordinary_word or len(forms) != len(words):
         return None
-    return QuestionName(" ".join(pieces), words, forms, opens_sentence=opens_sentence, has_other_nouns=has_other_nouns)
+    return QuestionName(
+        " ".join(pieces),
+        tuple(_make_singular(words, forms)),
+        tuple(forms),
+        opens_sentence=opens_sentence,
+        has_other_nouns=has_other_nouns,
+    )
 
 
-def _split_title(title: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of a title in normal form, and its words as written.
+def _list_words(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text in normal form, with abbreviations in the singular, and its words as written.
 
-    If the normal form splits the title into more or fewer words, both are the words in normal form.
+    If the normal form splits the text into more or fewer words, both are the words in normal form.
     """
-    words, forms = tuple(segment_words(title)), tuple(split_written_words(title))
-    return words, forms if len(forms) == len(words) else words
+    words, forms = segment_words(text), split_written_words(text)
+    return (_make_singular(words, forms), forms) if len(forms) == len(words) else (words, words)
+
+
+def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
+    """Return words in normal form, with abbreviations in the singular. ``forms`` are the same words as written."""
+    return [
+        word.removesuffix("s") if _PLURAL_ABBREVIATION_PATTERN.fullmatch(form) else word
+        for word, form in zip(words, forms, strict=True)
+    ]
 
 
 def _is_name_like(piece: str) -> bool:
