@@ -197,3 +197,9 @@ def test_a_long_heading_is_searched_in_linear_time() -> None:
     start = time.process_time()
     assert not find_release("1.2." * 20_000)
     assert time.process_time() - start < 1
+
+
+def test_the_turns_of_a_paragraph_are_split_in_linear_time() -> None:
+    start = time.process_time()
+    assert len(list(split_snippets("Ann: hi?\n" * 3000, "text", "", False, None))) == 3000
+    assert time.process_time() - start < 5

@@ -224,10 +224,11 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     if starts_mid_line and len(lines) > 1:
         lines[0] = _Line(lines[0].text_start - lines[1].indent, lines[0].end, lines[1].indent)
     entries = _find_entries(text, lines)
+    max_width = max((line.end - line.text_start for line in lines), default=0)
     first, min_indent = 0, 0  # the first line of the next part, and the indentation that its other lines need
     while first < len(lines):
         line = lines[first]
-        if _is_title_line(text, lines, first, entries):
+        if _is_title_line(text, lines, first, entries, max_width):
             yield _ParagraphPart(line.text_start, line.end, line.indent, is_title=True)
             first, min_indent = first + 1, 0
             continue
@@ -237,7 +238,9 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             continue
         is_hanging = _is_hanging_line(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
-        is_field = SPEAKER_PATTERN.match(text, line.text_start, line.end) and _is_unwrapped(text, lines, first)
+        is_field = SPEAKER_PATTERN.match(text, line.text_start, line.end) and _is_unwrapped(
+            text, lines, first, max_width
+        )
         stop = first + 1
         while (
             stop < len(lines)
@@ -275,16 +278,17 @@ def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
     return entries
 
 
-def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Collection[int]) -> bool:
+def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Collection[int], max_width: int) -> bool:
     """True if a line is the title of what is below it, as in a contract: a few words without punctuation at their end.
 
     It is the first line of a paragraph, above an entry of a list, or it has a number, is not wrapped, and is above an
-    entry or a line that begins with a capital. ``entries`` are the indexes of the lines that begin an entry.
+    entry or a line that begins with a capital. ``entries`` are the indexes of the lines that begin an entry, and
+    ``max_width`` is the length of the longest line.
     """
     if index + 1 == len(lines) or (index and index not in entries):
         return False
     line, below = (text[line.text_start : line.end] for line in lines[index : index + 2])
-    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index)
+    is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index, max_width)
     is_above_list = index == 0 and 1 in entries and 0 not in entries
     return (
         lines[index + 1].indent == lines[index].indent
@@ -294,13 +298,13 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
     )
 
 
-def _is_unwrapped(text: str, lines: Sequence[_Line], index: int) -> bool:
-    """True if the first word of the next line would fit on this line, so the line was not wrapped at a width."""
+def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
+    """True if the first word of the next line would fit on this line, so it was not wrapped at ``max_width``."""
     if index + 1 == len(lines):
         return False
     next_word = text[lines[index + 1].text_start : lines[index + 1].end].partition(" ")[0]
     width = lines[index].end - lines[index].text_start
-    return width + 1 + len(next_word) < max(line.end - line.text_start for line in lines)
+    return width + 1 + len(next_word) < max_width
 
 
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
