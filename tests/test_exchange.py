@@ -93,6 +93,9 @@ def test_a_file_cut_off_after_a_line_imports_nothing(make_store: Any, tmp_path: 
     cut.write_bytes(b"".join(lines[:num_lines]))
     with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing is imported\)"):
         copy.import_(cut)
+    cut.write_bytes(b"".join(lines[:num_lines]) + lines[num_lines][:-2])  # within a line
+    with pytest.raises(errors.InputError, match=rf"wrote 7 lines .* has {num_lines - 1}, .* \(nothing is imported\)"):
+        copy.import_(cut)
     assert copy.keys() == []
     # An export of an earlier version, and one whose lines were deleted on purpose.
     header = json.loads(lines[0])

@@ -193,13 +193,16 @@ class _ExportReader:
 
 
 def _count_lines(file: BinaryIO) -> int:
-    """Return the number of lines after the position of a file, which stays the same."""
+    """Return the number of lines after the position of a file, which stays the same.
+
+    A last line without its line end counts only if it ends as a JSON object does: otherwise, it was cut off.
+    """
     start, num_lines, last_block = file.seek(0, os.SEEK_CUR), 0, b"\n"
     while block := file.read(_READ_BYTES):
         num_lines += block.count(b"\n")
         last_block = block
     file.seek(start)
-    return num_lines + (not last_block.endswith(b"\n"))
+    return num_lines + last_block.rstrip(b" \r").endswith(b"}")
 
 
 class _Importer(_ExportReader):
