@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import kvstore
+from kvstore.language import delete_unused_store
 from kvstore_shell.cli import run
 
 KVSTORE = [sys.executable, "-c", "from kvstore_shell.cli import main; main()"]
@@ -190,6 +191,8 @@ def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
         pass
     assert kv("shell", "empty", "-c", "SET nosuch = 3")[0] == 1
     assert kv("ingest", "empty", "bad.pdf")[0] == 1
+    with kvstore.open("empty") as store:
+        assert not delete_unused_store(store), "another opening created it"
     assert (Path("empty") / "data.mdb").exists()
     shutil.rmtree("new")
     assert kv("ingest", "new", "missing", "notes.txt", "--embedder", "hashing")[0] == 1

@@ -41,17 +41,16 @@ if TYPE_CHECKING:
 def delete_unused_store(handle: Handle) -> bool:
     """Delete the store of a command that failed before it stored anything; return True if the store was deleted.
 
-    Keeps a store that has any content or that another process has open.
+    Keeps a store that has any content, that another process has open, or that this process did not create.
     """
-    from ..ingest.ingest_log import delete_log
+    from ..ingest.ingest_log import LOG_FILE
 
     environment = handle._session.environment
     try:
-        if not environment.delete_if_unused({tables.META}):
+        if not environment.delete_if_unused({tables.META}, [LOG_FILE]):
             return False
     except (KvstoreError, OSError):
         return False
-    delete_log(environment.path)
     with suppress(OSError):  # the directory has other files
         environment.path.rmdir()
     return True

@@ -21,7 +21,8 @@ from typing import Any
 
 from .ingest_interface import IngestReport
 
-_FILE_NAME = "ingests.jsonl"
+#: The name of the log in the folder of a store.
+LOG_FILE = "ingests.jsonl"
 #: The maximum number of ingests in the log, and of failures of one of them.
 _MAX_INGESTS, _MAX_FAILURES = 50, 100
 _ADDRESS_PATTERN = re.compile(r"://(?:[^\s/@]*@)?([^\s?]*)(?:\?\S*)?")
@@ -42,26 +43,20 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
         ],
         "num_failures": len(report.failures),
     }
-    path = folder / _FILE_NAME
+    path = folder / LOG_FILE
     with suppress(OSError):
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         lines = [*lines, json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
-        temporary_path = path.with_name(f"{_FILE_NAME}.part")
+        temporary_path = path.with_name(f"{LOG_FILE}.part")
         temporary_path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
         os.replace(temporary_path, path)
-
-
-def delete_log(folder: Path) -> None:
-    """Delete the log of the store in a folder, if there is one."""
-    with suppress(OSError):
-        (folder / _FILE_NAME).unlink()
 
 
 def read_ingests(folder: Path) -> list[dict[str, Any]]:
     """Return the logged ingests of the store in a folder, newest first; skip damaged lines."""
     ingests: list[dict[str, Any]] = []
     with suppress(OSError):
-        for line in (folder / _FILE_NAME).read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in (folder / LOG_FILE).read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError):
                 ingests.insert(0, json.loads(line))
     return ingests

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -72,6 +72,9 @@ def check_lock_timeout(lock_timeout: float) -> None:
 
 class Environment(OpenFile):
     """One open store directory; see :meth:`open`. Any thread may use it."""
+
+    #: True if this object created the store.
+    _is_new = False
 
     # -- Opening and closing
 
@@ -157,6 +160,7 @@ class Environment(OpenFile):
         The directory entries of a new file are flushed. If this process holds the writer lock (``is_locked``), files
         that killed processes left behind are removed.
         """
+        self._is_new = is_new
         if is_new:
             flush(self.path)
             flush(self.path.resolve().parent)
@@ -372,12 +376,15 @@ class Environment(OpenFile):
         finally:
             self._writer_lock.release()
 
-    def delete_if_unused(self, tables: Set[str]) -> bool:
+    def delete_if_unused(self, tables: Set[str], other_files: Sequence[str] = ()) -> bool:
         """Delete the files of a store with no records except in these tables, close it, and return True.
 
-        Returns False if there are others. Raises TransactionError if another process has the store open, and the
-        errors of :meth:`write`.
+        Returns False if there are others, or if this object did not create the store. ``other_files`` are the names of
+        files to delete with it: before the lock is released, because another process may then create a new store here.
+        Raises TransactionError if another process has the store open, and the errors of :meth:`write`.
         """
+        if not self._is_new:
+            return False
         self._acquire_writer_lock(timeout=0)
         try:
             with self.snapshot() as snapshot:
@@ -385,7 +392,7 @@ class Environment(OpenFile):
             if any(table["entries"] for name, table in statistics.items() if name not in tables):
                 return False
             with self._open_lock.hold_exclusively():
-                for name in (DATA_FILE, READERS_FILE, WRITER_FILE):
+                for name in (*other_files, DATA_FILE, READERS_FILE, WRITER_FILE):
                     (self.path / name).unlink(missing_ok=True)
                 self.close()
         finally:
