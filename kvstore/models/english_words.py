@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind
 from ..text.words import FUNCTION_WORDS
 
 ARTICLES = frozenset(("a", "an", "the"))
@@ -37,6 +37,9 @@ _NOUN_SIGNS = DETERMINERS | (PREPOSITIONS - {"as", "than"})
 _OBJECT_SIGNS = DETERMINERS | frozenset("him it me them us you".split())
 #: Participles that are frequent after names.
 _PARTICIPLES = frozenset("born built known led made sung".split())
+#: Participles that need another word, as in "based in", so no name ends with one of them.
+LINKING_PARTICIPLES = frozenset("based born called held known located made named released written".split())
+_RARE_NOUNS_IN_LY = frozenset("anomaly bully folly homily jelly lily monopoly tally".split())
 _SUBJECT_PRONOUNS = frozenset("he i it she they we who you".split())
 #: The words after which "'s" is a form of "be" or "have".
 _BE_SUBJECTS = frozenset("he here it let she that there what where who".split())
@@ -107,3 +110,14 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
     # Subject and verb agree: one of them ends in s.
     has_object = word not in FUNCTION_WORDS and next_word in _OBJECT_SIGNS
     return has_object and word.endswith("s") != previous_word.endswith("s")
+
+
+def is_adverb(word: str) -> bool:
+    """True if a word is in lower case, has the ending of adverbs, and is not known as a noun or adjective."""
+    can_be_adverb = get_everyday_kind(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
+    return word.islower() and word.endswith("ly") and can_be_adverb
+
+
+def is_past_form(word: str) -> bool:
+    """True if a word in normal form is a past tense or participle by its ending, or a common one."""
+    return (len(word) > 4 and word.endswith("ed")) or word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES

@@ -16,7 +16,7 @@ from itertools import dropwhile, groupby, pairwise, product
 from operator import itemgetter
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
 from ..text.languages import detect_language
 from ..text.normalize import fold_case
 from ..text.patterns import compile_lazily
@@ -28,10 +28,13 @@ from .english_words import (
     BE_WORDS,
     DETERMINERS,
     IRREGULAR_VERBS,
+    LINKING_PARTICIPLES,
     PAST_ENDINGS,
     PREPOSITIONS,
     PRESENT_ENDINGS,
     RELATIVE_PRONOUNS,
+    is_adverb,
+    is_past_form,
 )
 from .statement_support import PRONOUNS, list_content_stems, to_stem
 
@@ -39,12 +42,9 @@ from .statement_support import PRONOUNS, list_content_stems, to_stem
 _PUNCTUATION_PATTERN = compile_lazily(r"[,;:|()\"“”–—]")
 #: The maximum number of words of a relation, and of a name.
 _MAX_RELATION_WORDS, _MAX_NAME_WORDS = 7, 12
-#: The maximum number of other words between the first and last word of a subject in a sentence, and between "is" and an
-#: object.
+#: The maximum number of other words between the words of a subject, and between "is" and an object.
 _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
 _ARTICLES_AND_CONJUNCTIONS = ARTICLES | {"and", "or"}
-_PARTICIPLES = frozenset("based born called held known located made named released written".split())
-_RARE_NOUNS_IN_LY = frozenset("anomaly bully folly homily jelly lily monopoly tally".split())
 #: Words that say which of several, so a term with one of them needs the words after it ("the first artist to").
 _SELECTORS = frozenset("best first second third fourth fifth last latest only other same".split())
 #: Words with a verb's ending that join an example or a source.
@@ -133,7 +133,7 @@ class _OrderedSentence:
             word in FUNCTION_WORDS
             or word in PREPOSITIONS
             or is_verb
-            or _is_adverb(self.written_words[position])
+            or is_adverb(self.written_words[position])
             or word.isdigit()
         )
 
@@ -163,7 +163,7 @@ class _OrderedSentence:
         if self.find_preposition(span[0]) is not None:
             return False
         last = start - 1
-        while last > span[1] and (self.words[last] in _VERB_SIGNS or _is_adverb(self.written_words[last])):
+        while last > span[1] and (self.words[last] in _VERB_SIGNS or is_adverb(self.written_words[last])):
             last -= 1
         if last == span[1]:
             return True
@@ -354,19 +354,8 @@ def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
 
 def _is_verb(word: str) -> bool:
     """True if a word in lower case is a common verb, or has the ending of a past tense."""
-    is_verb = word in BE_WORDS or get_everyday_kind(word) == VERB or _is_past_form(word)
+    is_verb = word in BE_WORDS or get_everyday_kind(word) == VERB or is_past_form(word)
     return is_verb and word.islower() and word not in _PREPOSITIONS_IN_ING
-
-
-def _is_adverb(word: str) -> bool:
-    """True if a word is in lower case, has the ending of adverbs, and is not known as a noun or adjective."""
-    can_be_adverb = get_everyday_kind(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
-    return word.islower() and word.endswith("ly") and can_be_adverb
-
-
-def _is_past_form(word: str) -> bool:
-    """True if a word in normal form is a past tense or participle by its ending, or a common one."""
-    return (len(word) > 4 and word.endswith("ed")) or word in IRREGULAR_VERBS or word in _PARTICIPLES
 
 
 def _is_name(text: str) -> bool:
@@ -383,9 +372,9 @@ def check_name(name: str) -> list[str]:
     ['choir', 'rome']
     """
     words, stems = split_written_words(name), list_content_stems(name)
-    ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | _PARTICIPLES
-    is_adverb = _is_adverb(words[-1]) if words else False
-    if not stems or is_adverb or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
+    ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | LINKING_PARTICIPLES
+    ends_in_adverb = bool(words) and is_adverb(words[-1])
+    if not stems or ends_in_adverb or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
 
@@ -403,7 +392,7 @@ def _is_verb_phrase(relation: str, words: Sequence[str], subject: str, nouns: Se
 
 def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
     """True if one of the words of an English relation can be a verb. A word such as "mills" can be one or a noun."""
-    if any(word in IRREGULAR_VERBS or word in _PARTICIPLES or word.endswith(PAST_ENDINGS) for word in words):
+    if any(word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES or word.endswith(PAST_ENDINGS) for word in words):
         return True
     return any(word.endswith(PRESENT_ENDINGS) and word not in nouns for word in words)
 
@@ -460,7 +449,7 @@ def _has_light_order(
         links |= BE_WORDS
         object_words = sentence.words[object_[0] : object_[1] + 1]
         is_cut = object_[1] not in sentence.ends and not _SELECTORS.isdisjoint(object_words)
-        if is_cut or _is_past_form(object_words[0]):
+        if is_cut or is_past_form(object_words[0]):
             return False
     if subject[1] < object_[0]:
         between = sentence.words[subject[1] + 1 : object_[0]]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from selectolax.lexbor import LexborNode
 
 from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
-from .html_parts import BlockFlow, HtmlList, HtmlTable, strip_numbering
+from .html_parts import MAX_DIGITS, BlockFlow, HtmlList, HtmlTable, get_span, is_layout_table, strip_numbering
 from .html_survey import TEXTLESS_TAGS, PageSurvey
 from .markdown_blocks import (
     InlineBuilder,
@@ -31,10 +31,7 @@ from .raw_document import MAX_EXCERPT_CHARACTERS, NavigationPart
 _MAX_DEPTH = 24
 #: The maximum depth at which the first or last text of an element is searched.
 _MAX_EDGE_DEPTH = 4
-#: The maximum number of columns or rows that a cell spans.
-_MAX_SPAN = 50
-#: The maximum number of digits of a number in an attribute, and of characters of the selectors in reports.
-_MAX_DIGITS = 8
+#: The maximum number of characters of the class and of the whole selector of an element in reports.
 _MAX_CLASS_CHARACTERS = 40
 _MAX_SELECTOR_CHARACTERS = 60
 
@@ -220,7 +217,7 @@ class _PageWalker:
         elif tag == "table" and len(self._open_parts) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
             # Some generators make the frame of an admonition with a table of one or two rows.
             is_frame = self._admonition_depth > 0 and len(node.css("tr")) < 3
-            leave = self._open_layout() if is_frame or _is_layout_table(node) else self._open_table()
+            leave = self._open_layout() if is_frame or is_layout_table(node) else self._open_table()
         elif isinstance(innermost, HtmlList):
             leave = self._open_list_part(innermost, tag)
         elif isinstance(innermost, HtmlTable):
@@ -292,7 +289,7 @@ class _PageWalker:
         """Begin a list, which is numbered if it is an ``<ol>``; return a function that ends it."""
         start = node.attributes.get("start") or "1"
         number = (
-            (int(start) if start.isascii() and start.isdigit() and len(start) <= _MAX_DIGITS else 1)
+            (int(start) if start.isascii() and start.isdigit() and len(start) <= MAX_DIGITS else 1)
             if tag == "ol"
             else None
         )
@@ -355,7 +352,7 @@ class _PageWalker:
             table.start_row()
             return table.end_row
         if tag in ("td", "th"):
-            num_columns, num_rows = _get_span(node, "colspan"), _get_span(node, "rowspan")
+            num_columns, num_rows = get_span(node, "colspan"), get_span(node, "rowspan")
             return self._open_flow(
                 lambda blocks: table.add_cell(render_one_line(blocks), tag == "th", num_columns, num_rows)
             )
@@ -459,23 +456,6 @@ def _split_terms(blocks: list[MarkdownBlock]) -> list[str]:
     """Return the terms of a ``<dt>``: its nonempty lines without a comma at the end."""
     lines = (line.strip().rstrip(",") for block in blocks for line in block.text.split("\n"))
     return [line for line in lines if line]
-
-
-def _get_span(node: LexborNode, name: str) -> int:
-    """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid."""
-    value = node.attributes.get(name) or "1"
-    return (
-        min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else 1
-    )
-
-
-def _is_layout_table(table: LexborNode) -> bool:
-    """True if a table is only used for layout: it contains headings or tables, a single cell or a single row."""
-    if table.attributes.get("role") in ("presentation", "none"):
-        return True
-    if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6") is not None:
-        return True
-    return len(table.css("tr")) < 2 and table.css_first("th") is None
 
 
 def _get_preformatted_text(node: LexborNode) -> str:

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from selectolax.lexbor import LexborNode
+
 from .markdown_blocks import InlineBuilder, MarkdownBlock, make_list, make_paragraph, make_table
 
 _NUMBERING_PATTERN = re.compile(
@@ -17,12 +19,29 @@ _NUMBERING_PATTERN = re.compile(
 )
 #: The mark of a footnote or citation that is alone on its line or in its cell.
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
+#: The maximum number of columns or rows that a cell spans, and of digits of a number in an attribute.
+_MAX_SPAN, MAX_DIGITS = 50, 8
 
 
 def strip_numbering(title: str) -> str:
     """Remove a prefix such as ``Chapter 5.``, ``5.4.5.`` or ``E.1.`` from a heading."""
     number = _NUMBERING_PATTERN.match(title)
     return title if number is None else title[number.end() :]
+
+
+def get_span(cell: LexborNode, name: str) -> int:
+    """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid."""
+    value = cell.attributes.get(name) or "1"
+    return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS else 1
+
+
+def is_layout_table(table: LexborNode) -> bool:
+    """True if a table is only used for layout: it contains headings or tables, a single cell or a single row."""
+    if table.attributes.get("role") in ("presentation", "none"):
+        return True
+    if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6") is not None:
+        return True
+    return len(table.css("tr")) < 2 and table.css_first("th") is None
 
 
 @dataclass

@@ -7,13 +7,16 @@ are both converted to these classes; :mod:`.evaluation` finds the documents. A p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from operator import eq, ge, gt, le, lt
+from typing import Any, Literal
 
 from ...text.text_query import TextQuery
 
 Operator = Literal["=", "<", "<=", ">", ">="]
+#: The functions of the operators, for two values of the same kind.
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 FieldValue = str | int | float
 
 

@@ -26,6 +26,7 @@ from ...structures.state import State
 from ...structures.text_candidates import find_chunks_with_word, iter_patterns
 from ...text.text_query import Phrase, Proximity, TextQuery, WordPattern, find_candidates
 from .conditions import (
+    COMPARISONS,
     DOCUMENT_TEXT,
     All,
     AnyOf,
@@ -331,7 +332,7 @@ class Evaluation:
         def is_certain(key: bytes) -> bool:
             """True if the number in a key certainly satisfies the comparison."""
             stored = decode_value(key[len(start) :])
-            return is_limit_exact and is_exact_decimal(stored) and _compare(stored, operator, number)  # type: ignore[arg-type]
+            return is_limit_exact and is_exact_decimal(stored) and COMPARISONS[operator](stored, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
             """True if the decimal form of the number in a key or of ``number`` is inexact, so it may match."""
@@ -406,7 +407,7 @@ class Evaluation:
             document = self._state.documents.find_id(key) if key else None
             return _make_exact(self._make_mask(np.array([] if document is None else [document], np.int64)))
         low_key, high_key = (b"", key.encode()) if operator in ("<", "<=") else (key.encode(), None)
-        return self._scan_keys(low_key, high_key, lambda stored: _compare(stored, operator, key))
+        return self._scan_keys(low_key, high_key, lambda stored: COMPARISONS[operator](stored, key))
 
     def _match_keys(self, prefixes: list[str], matches: Callable[[str], bool]) -> Bounds:
         """Return the documents for whose key ``matches`` is true. Every such key begins with one of ``prefixes``."""
@@ -469,21 +470,6 @@ def _compute_parse_range(number: float) -> tuple[float, float]:
     for _ in range(_MAX_PARSE_ERROR):
         lowest, highest = math.nextafter(lowest, -math.inf), math.nextafter(highest, math.inf)
     return lowest, highest
-
-
-def _compare(value: FieldValue, operator: str, limit: FieldValue) -> bool:
-    """Apply a comparison operator to two values of the same kind."""
-    match operator:
-        case "=":
-            return value == limit
-        case "<":
-            return value < limit  # type: ignore[operator]
-        case "<=":
-            return value <= limit  # type: ignore[operator]
-        case ">":
-            return value > limit  # type: ignore[operator]
-        case _:
-            return value >= limit  # type: ignore[operator]
 
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:

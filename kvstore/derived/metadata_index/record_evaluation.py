@@ -7,13 +7,13 @@ document satisfies it; such a condition is never unknown. SQLite evaluates condi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from ...structures.documents.documents import DocumentRecord
 from ...structures.state import State
 from ...text.text_query import build_text_matcher
 from .conditions import (
+    COMPARISONS,
     DOCUMENT_TEXT,
     All,
     AnyOf,
@@ -27,7 +27,6 @@ from .conditions import (
     IsLike,
     MatchesText,
     Not,
-    Operator,
     Present,
     Unknown,
 )
@@ -35,7 +34,6 @@ from .metadata_encoding import LANGUAGE_COLUMN
 from .metadata_structure import METADATA
 from .pattern_matching import make_pattern_matcher, make_substring_matcher
 
-_COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 #: Columns whose record attribute has another name.
 _ATTRIBUTES = {"bytes": "size", "chunks": "chunk_count"}
 
@@ -73,7 +71,7 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
     """
     match part:
         case Compare(field, operator, value, same_kind=True):
-            compare, kind = _COMPARISONS[operator], str if isinstance(value, str) else (int, float)
+            compare, kind = COMPARISONS[operator], str if isinstance(value, str) else (int, float)
             return lambda record: any(
                 isinstance(candidate, kind) and compare(candidate, value)
                 for candidate in _list_values(record, field, state)
