@@ -234,7 +234,8 @@ def find_mentions(
     """Return the occurrences that ``recognize`` finds of names with a word, as tuples (entity, start, length).
 
     ``kind`` is the class of the tuples. The normal forms of their entities are added to ``keys``. ``offsets`` maps each
-    byte of ``data`` to its offset in another text. Starts and lengths then refer to that text (None: to ``data``).
+    byte of ``data``, and its end, to its offset in another text; the last offset is the greatest. Starts and lengths
+    then refer to that text (None: to ``data``).
     """
     cdef vector[Match] matches
     cdef size_t i
@@ -252,6 +253,8 @@ def find_mentions(
             key = PyUnicode_DecodeUTF8(<const char*> text + start, end - start, NULL)
             keys[entity] = " ".join(key.split())
         if offsets is not None:
+            while offsets[end] == offsets[start]:  # a part of a character that has several in ``data``
+                end += 1
             start, end = offsets[start], offsets[end]
         results.append(make_tuple(kind, (entity, start, end - start)))
     return results

@@ -165,3 +165,13 @@ def test_a_reference_to_a_part_of_a_text_is_cut_off_with_its_connecting_word() -
     assert [name.form for name in SentenceNames(["Ann saw the Vasa Museum of Section 34."]).iter_names(0)] == [
         "Vasa Museum"
     ]
+
+
+@pytest.mark.parametrize("titles", [["L", "Letters"], ["Letters", "L"]])
+def test_a_name_that_is_part_of_a_character_is_found(
+    make_store: Callable[..., kvstore.Store], titles: list[str]
+) -> None:
+    store = make_store()
+    for key, title in enumerate(titles):
+        store.put(str(key), "Ŀ is an L with a dot.", title=title)
+    assert {hit.document for hit in store.lookup("L")} == {"0", "1"}

@@ -149,7 +149,7 @@ def test_a_real_sentence(env: Environment) -> None:
 
     def written(matches: Matches) -> list[str]:
         return [
-            original[folded.to_original_offset(start) : folded.to_original_offset(end)].decode()
+            original[slice(*folded.to_original_span(start, end))].decode()
             for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True)
         ]
 

@@ -147,14 +147,11 @@ class _NewNames:
 
     def find_in_text(self, folded: FoldedText, name_indexes: list[int]) -> list[Occurrence]:
         """Return the occurrences in a text of the names with these indexes."""
-        return [
-            Occurrence(
-                self.entities[name_index],
-                folded.to_original_offset(start),
-                folded.to_original_offset(end) - folded.to_original_offset(start),
-            )
-            for name_index, start, end in self._search_keys.find_in_text(folded.data, name_indexes)
-        ]
+        occurrences = []
+        for name_index, folded_start, folded_end in self._search_keys.find_in_text(folded.data, name_indexes):
+            start, end = folded.to_original_span(folded_start, folded_end)
+            occurrences.append(Occurrence(self.entities[name_index], start, end - start))
+        return occurrences
 
     def find_in_headings(
         self, record: DocumentRecord, outline: list[Section], name_indexes: list[int]

@@ -73,9 +73,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
             identity = None if key in FUNCTION_WORDS else state.resolve(key)
             if identity is not None:
                 identities[identity.key] = identity
-                spans.setdefault(identity.key, []).append(
-                    (folded.to_original_offset(start), folded.to_original_offset(end))
-                )
+                spans.setdefault(identity.key, []).append(folded.to_original_span(start, end))
         seeds = []
         for key, identity in identities.items():
             # Names of the same entity can share addresses, so their counts cannot be added.
@@ -137,11 +135,8 @@ def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> 
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
     encoded = question.encode()
-    starts = map(folded.to_original_offset, matches.start.tolist())
-    ends = map(folded.to_original_offset, matches.end.tolist())
-    is_capitalized = [
-        _has_capital_or_digit(encoded[start:end].decode()) for start, end in zip(starts, ends, strict=True)
-    ]
+    spans = map(folded.to_original_span, matches.start.tolist(), matches.end.tolist())
+    is_capitalized = [_has_capital_or_digit(encoded[start:end].decode()) for start, end in spans]
     mask: npt.NDArray[np.bool_] = np.array(is_capitalized, np.bool_)
     return Matches(matches.start[mask], matches.end[mask], matches.entity[mask]) if mask.any() else matches
 

@@ -121,9 +121,17 @@ class FoldedText(NamedTuple):
     data: bytes
     offsets: array[int] | None
 
-    def to_original_offset(self, offset: int) -> int:
-        """Return the byte offset in the original text of byte ``offset`` of ``data``."""
-        return offset if self.offsets is None else self.offsets[offset]
+    def to_original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the byte offsets in the original text of the start and end of a span of ``data`` that is not empty.
+
+        A span within a character that has several in normal form, such as the first letter of "\\u013f" (an L with a
+        dot), becomes the whole character.
+        """
+        if self.offsets is None:
+            return start, end
+        while self.offsets[end] == self.offsets[start]:
+            end += 1
+        return self.offsets[start], self.offsets[end]
 
 
 def _split_clusters(piece: str) -> list[str]:

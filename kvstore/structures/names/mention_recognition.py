@@ -52,7 +52,7 @@ def find_mentions(entity_filter: EntityFilter, folded: FoldedText, max_words: in
     for start, end, entity in zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True):
         key = " ".join(folded.data[start:end].decode().split())
         if _WORD_PATTERN.search(key):
-            yield Mention(entity, folded.to_original_offset(start), folded.to_original_offset(end), key)
+            yield Mention(entity, *folded.to_original_span(start, end), key)
 
 
 class HeadedAbstract(NamedTuple):
