@@ -2,13 +2,12 @@
 
 In and out: a UTF-8 file with one JSON object per line. The first line is a header (``format``, ``version``, the
 ``settings`` the store was created with, and the number of ``lines`` that follow, which earlier versions did not write).
-The facts follow, documents first, each kind in key order;
-:mod:`kvstore.changes.facts` defines the fields of each kind. Everything else in a store is derived from the facts, so
-importing the file into a store with the same settings produces the same content.
+The facts follow, documents first, each kind in key order; :mod:`kvstore.changes.facts` defines the fields of each kind.
+Everything else in a store is derived from the facts, so importing the file into a store with the same settings produces
+the same content.
 
 An export appears complete or not at all. An import of a file that was cut off imports nothing. An import commits batch
-by batch, in bounded memory. An invalid line raises
-InputError, which names the line and the progress of the import.
+by batch, in bounded memory. An invalid line raises InputError, which names the line and the progress of the import.
 """
 
 from __future__ import annotations

@@ -479,9 +479,9 @@ def _is_line_number(text_node: LexborNode) -> bool:
 
 
 def _find_language(node: LexborNode) -> str:
-    """Return the language in the class of ``<pre>`` or of the ``<code>`` in it, where highlighters put it.
+    """Return the language in the class of ``<pre>`` or of the ``<code>`` in it, or an empty string.
 
-    An empty string if there is none.
+    Highlighters put it there.
     """
     code_element = node.css_first("code")
     for element in (node, code_element):

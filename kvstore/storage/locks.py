@@ -280,11 +280,20 @@ class WriterLock:
 def has_living_holder(path: Path) -> bool:
     """True if the lock file at ``path`` has the id of a process that exists. Reads the file and takes no lock."""
     try:
-        os.kill(int(path.read_text("ascii", "replace")), 0)
-    except PermissionError:  # a process of another user
-        return True
-    except (OSError, ValueError, OverflowError):
+        process_id = int(path.read_text("ascii", "replace"))
+    except (OSError, ValueError):
         return False
+    return is_running(process_id)
+
+
+def is_running(process_id: int) -> bool:
+    """True if a process with this id exists."""
+    try:
+        os.kill(process_id, 0)  # signal 0 is not sent, only checked
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # another user's process
+        return True
     return True
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .locks import release_lock
+from .locks import is_running, release_lock
 
 
 def prepare_partial_path(target: Path) -> Path:
@@ -20,7 +20,7 @@ def prepare_partial_path(target: Path) -> Path:
     prefix = f".{target.name}.partial-"
     for path in target.parent.iterdir():
         digits = path.name.removeprefix(prefix)
-        if path.name.startswith(prefix) and digits.isdecimal() and not _is_running(int(digits)):
+        if path.name.startswith(prefix) and digits.isdecimal() and not is_running(int(digits)):
             remove_abandoned(path)
     return target.with_name(f"{prefix}{os.getpid()}")
 
@@ -57,14 +57,3 @@ def remove_abandoned(path: Path) -> None:
                 path.unlink()
         finally:
             release_lock(descriptor)
-
-
-def _is_running(process_id: int) -> bool:
-    """True if a process with this id exists."""
-    try:
-        os.kill(process_id, 0)  # signal 0 is not sent, only checked
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # another user's process
-        return True
-    return True

@@ -76,7 +76,7 @@ def load_name_words(language: str | None) -> NameWords | None:
     months_and_units = {
         fold_case(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
     }
-    # Those that a word can end with are tuples, as str.endswith requires.
+    # Words that can be the end of another word are tuples, as str.endswith requires.
     values: dict[str, Any] = {
         name: (tuple if name.endswith("endings") or name in ("titles", "first_nouns") else frozenset)(phrases)
         for name, phrases in words.items()
