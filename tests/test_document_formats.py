@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
 
@@ -496,6 +496,13 @@ def test_rich_text_without_a_title_has_that_of_its_first_line_and_aligned_tables
     assert document.text == (
         "Notice to tenants\n\nThe lift is out of service.\n\nFloor   Contact\nThird   Delphine Marsh\n"
     )
+
+
+def test_an_empty_cell_of_rich_text_is_no_paragraph() -> None:
+    empty_row = r"\trowd\cellx2000\intbl \cell\row"
+    assert one(rf"{{\rtf1\ansi First.\par{empty_row}\pard Second.\par}}", "a.rtf").text == "First.\n\nSecond.\n"
+    with pytest.raises(ReaderError, match="has no text"):
+        one(rf"{{\rtf1\ansi{empty_row}}}", "a.rtf")
 
 
 # --- mail ------------------------------------------------------------------------------------------------------------
@@ -1406,6 +1413,7 @@ def test_damaged_files_are_refused_with_their_name_or_read_in_part(key: str) -> 
     ),
     st.text(st.sampled_from("ab =-*.:|`_+>[]{}<~#\n\\'@;,\""), max_size=80),
 )
+@example("rtf", "|")
 @settings(max_examples=num_examples(400), deadline=None)
 def test_any_text_is_read_or_refused(format: str, text: str) -> None:
     opening = {

@@ -68,7 +68,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _split_paragraphs(text: str) -> list[str]:
-    """Return the nonblank lines of a text as paragraphs, but the rows of a table as one paragraph."""
+    """Return the nonblank lines of a text as paragraphs, but the rows of a table as one paragraph.
+
+    An empty cell is no paragraph.
+    """
     paragraphs: list[str] = []
     lines = filter(None, (" ".join(line.split()) for line in text.split("\n")))
     for num_cells, row_lines in groupby(lines, _count_cells):
@@ -76,7 +79,7 @@ def _split_paragraphs(text: str) -> list[str]:
             paragraphs.append(align_columns([[cell.strip() for cell in line.split("|")[:-1]] for line in row_lines]))
         else:
             paragraphs += (line.removesuffix("|").strip() if num_cells else line for line in row_lines)
-    return paragraphs
+    return [paragraph for paragraph in paragraphs if paragraph.strip()]
 
 
 def _count_cells(line: str) -> int:
