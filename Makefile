@@ -1,6 +1,7 @@
 # make demo       a tour of the store, from a fresh clone
 # make test       the fast tests; make lint: style, types and import layers
 # make test-slow  the tests that take long, and the property tests with many examples
+# make test-random  the property tests with new random examples, to search for unknown faults; run it again and again
 # make test-all   every test
 # make test-conformance  the suites of LangChain, LlamaIndex, Haystack, LangGraph, the database API, SQLAlchemy, pandas and
 #                 MCP over the adapters, and the tests of the public API, with Python's cyclic garbage collector off
@@ -40,7 +41,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE
 # setuptools warns in every installation of a checkout.
 export PYTHONWARNINGS := ignore:Editable installation
 
-.PHONY: demo test test-all test-slow test-conformance test-browser test-model test-oldest docs benchmark sanitize lint style types floors clean install
+.PHONY: demo test test-all test-slow test-random test-conformance test-browser test-model test-oldest docs benchmark sanitize lint style types floors clean install
 
 # Installed packages are not compiled to bytecode ahead, because few of their modules are ever imported.
 # The tour needs neither tests nor torch.
@@ -55,6 +56,9 @@ test: install
 SLOW := slow or property
 test-slow: $(SLOW_INSTALLED)
 	KVSTORE_TEST_PROFILE=thorough $(BIN)/python -m pytest -q -n 3 --dist worksteal -m "$(SLOW)"
+
+test-random: $(SLOW_INSTALLED)
+	KVSTORE_TEST_PROFILE=random $(BIN)/python -m pytest -q -n 2 --dist worksteal -m property
 
 test-all: test test-slow test-conformance test-browser
 
