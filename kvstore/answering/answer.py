@@ -95,7 +95,7 @@ class Answer(Columnar):
 
     @property
     def confidence(self) -> float:
-        """The probability that the store answers the question, from 0 to 1."""
+        """The probability that the store answers the question, from 0 to 1; 0 if it was not estimated."""
         return 0.0 if self.weighed is None else self.weighed.value
 
     @property

@@ -92,7 +92,12 @@ class Asker:
         retrieve: RetrieveFunction,
         record_spending: Callable[[LanguageModel], None],
     ) -> None:
-        """Create the pipeline from functions of its store, such as ``embed``, which returns the vectors of texts."""
+        """Create the pipeline from functions of its store.
+
+        ``embed`` returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields
+        the strategy and the query for a question. ``retrieve`` returns the evidence for another question, on the newest
+        state. ``record_spending`` is called after each use of a language model.
+        """
         self._get_session = get_session
         self._get_language_model = get_language_model
         self._embed = embed
@@ -185,7 +190,7 @@ class Asker:
         return evidence, self._generate_answer(prepared, language_model)
 
     def _generate_answer(self, prepared: _PreparedAnswer, model: LanguageModel | None) -> Generator[str, None, Answer]:
-        """Yield the model's text and return the answer; return an extractive answer if there is no model's.
+        """Yield the model's text and return its answer; without a model or its answer, return an extractive answer.
 
         The state is already closed, because a model can write for minutes.
         """
@@ -306,7 +311,7 @@ class Asker:
                 query,
                 evidence.hits,
                 evidence.context,
-                lambda: scored_passages.snippet_scores.nearest,
+                lambda: scored_passages.snippet_scores.nearest,  # a property that can score all snippets
                 reading,
             )
             threshold = self._session.least_confidence
@@ -336,9 +341,10 @@ class Asker:
     ) -> PassageReading | None:
         """Return the answer reader's result for the passages around the evidence and around the nearest chunks.
 
-        Returns None if it does not read them: it is switched off or not installed, the question is not in English, or
-        the evidence is not chunks of documents. ``is_part``: the question is a part of another one, and asks for one
-        fact.
+        Returns None if it does not read them: it is switched off or not installed, the question is not in English, the
+        store has no embedder that can judge meaning, or the evidence is not chunks of documents. The nearest chunks are
+        added unless the caller chose a strategy or a token limit. ``is_part``: the question is a part of another one,
+        and asks for one fact.
         """
         from .extractive import MAX_CHUNKS
 
@@ -472,8 +478,12 @@ def _build_refusal(
     reading: PassageReading | None,
     confidence: Confidence,
 ) -> ExtractedAnswer:
-    """Return a text that says that the documents do not answer the question, followed by the nearest sentences."""
-    from .answer_reader.read_answer import list_nearest as list_nearest_read
+    """Return a text that says that the documents do not answer the question, followed by the nearest sentences.
+
+    If the evidence has summaries or reports, their beginnings replace the sentences. If the condition selects no
+    documents, nothing follows.
+    """
+    from .answer_reader.read_answer import list_likeliest
     from .extractive import (
         MAX_NEAREST,
         NO_ANSWER,
@@ -490,7 +500,7 @@ def _build_refusal(
     if reading is None:
         passages, nearest = scored_passages.passages, list_nearest(scored_passages)
     else:
-        passages, nearest = reading.passages, list_nearest_read(reading, MAX_NEAREST)
+        passages, nearest = reading.passages, list_likeliest(reading, MAX_NEAREST)
     return build_refusal(passages, nearest, scored_passages.scorer, confidence.unknown, confidence.formless)
 
 

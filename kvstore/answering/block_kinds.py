@@ -86,7 +86,7 @@ def _is_line_list(paragraph: str) -> bool:
 
 
 def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield a record, which is a stored table row, as a single snippet with its lines joined by semicolons."""
+    """Yield a record as a single snippet of the given ``block``, with its lines joined by semicolons."""
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
     yield Snippet(start, end, displayed, "table", block)
 
@@ -102,7 +102,8 @@ def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snip
         for snippet in snippets
     ]
     has_header = _has_header(rows)
-    for snippet, (first, *others) in zip(snippets[has_header:], rows[has_header:], strict=True):
+    first_index = 1 if has_header else 0
+    for snippet, (first, *others) in zip(snippets[first_index:], rows[first_index:], strict=True):
         snippet.text = f"{first}: {'; '.join(others)}"
         if has_header:
             snippet.cells = " ".join([first, *others])
@@ -114,7 +115,7 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """True if the first row has the names of the columns.
 
     There are at least three rows, equally many cells (at least three) in each, and a column in which all cells except
-    the first have a digit, and the first is not a mark for a missing number. The first row does not begin with a
+    the first have a digit, and the first is not a placeholder for a missing number. The first row does not begin with a
     weekday, and the first column is not a list of persons. If the first name has a capital, no other name begins with a
     lower-case letter.
     """

@@ -54,7 +54,7 @@ def cite_hit(number: int, hit: Hit) -> Citation:
 
 
 def neutralize_citations(text: str) -> str:
-    """Return a text with its bracketed numbers in parentheses, so that a model that copies them cites nothing.
+    """Return a text with bracketed numbers of at most three digits in parentheses, so that they are not citations.
 
     >>> neutralize_citations("The Moon has no air.[3] See list[0] and [1984].")
     'The Moon has no air.(3) See list(0) and [1984].'

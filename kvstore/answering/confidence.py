@@ -166,9 +166,9 @@ def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[s
 
 
 def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
-    """Return the sum of the numbers of chunks with each variant of a word, and with the plural of an abbreviation.
+    """Return about how many chunks have a variant of a word, or the plural of a variant that is an abbreviation.
 
-    A chunk rarely has several of them.
+    It is the sum of the number of each: a chunk that has several of them is counted several times, but is rare.
     """
     plurals = [f"{variant}s" for variant in variants if _ABBREVIATION_PATTERN.fullmatch(variant)]
     return sum(map(state.postings.count_chunks, [*variants, *plurals]))
@@ -230,7 +230,8 @@ def estimate_confidence(
     """Estimate the probability that the hits answer a question.
 
     ``context`` are lines of evidence in addition to the hits. ``get_nearest_cosine`` returns the best cosine of a
-    sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages.
+    sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages. A
+    question that asks for an overview has a fixed confidence.
     """
     if is_overview(query.question, hits):
         return _OVERVIEW_CONFIDENCE
@@ -243,7 +244,7 @@ def estimate_confidence(
     if not passages:
         return _build_confidence_without_passages(question_terms)
     is_english = question_language in (None, "english")
-    if not is_english:  # names have case endings
+    if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
     weights = _select_weights(query.state.settings.embedder, query.question)
     best_cosines: list[float] = []
@@ -414,7 +415,10 @@ class _QuestionTerms(NamedTuple):
 
     @classmethod
     def from_question(cls, query: Query, language: str | None) -> _QuestionTerms:
-        """Parse the question of a query in a language (None: English), and compute the rarities of its terms."""
+        """Parse the question of a query in a language (None: English), and compute the rarities of its terms.
+
+        The rarity of a pair of consecutive terms is the lower one of the two.
+        """
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
         chunks = state.counters.chunks + BACKGROUND_CHUNKS
@@ -430,7 +434,7 @@ class _QuestionTerms(NamedTuple):
         # The question without the words that ask, such as "how long".
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
-        if not isinstance(stem, Segmenter):  # which yields words instead of bigrams
+        if not isinstance(stem, Segmenter):  # a segmenter yields words instead of bigrams
             consecutive_terms = drop_crossing_bigrams(
                 consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
             )
@@ -476,6 +480,7 @@ class _QuestionTerms(NamedTuple):
         ``coverage`` is the result of :meth:`compute_coverage`. The amount is high for two rare terms and low for one
         common term.
         """
+        # The unit is two terms of the greatest possible rarity.
         return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
 
     def compute_phrase_score(self, terms: Sequence[str]) -> float:

@@ -35,7 +35,7 @@ _WORD_PATTERN = compile_lazily(r"[a-z]+(?:-[a-z]+)*")
 
 
 def _map_opposites(pairs: str) -> Mapping[str, frozenset[str]]:
-    """Map each word of the pairs to its opposites."""
+    """Map each word to its opposites. ``pairs`` has two words per pair, and commas between the pairs."""
     opposites: dict[str, set[str]] = defaultdict(set)
     for pair in pairs.split(","):
         first, second = pair.split()
@@ -56,7 +56,9 @@ class Contrast(NamedTuple):
 
 
 def find_contrasts(question: str) -> list[Contrast]:
-    """Return the words of a question that have an opposite.
+    """Return the words of a question that have an opposite, in order, each with its opposites and its noun.
+
+    The noun is the next word, or an empty string if that is a function word or missing.
 
     >>> [contrast.noun for contrast in find_contrasts("Which is the largest port of the north?")]
     ['port', '']

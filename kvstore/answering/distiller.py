@@ -173,7 +173,8 @@ class ModelDistiller:
         tokens_left = self._budget - fixed_tokens
         fitting: list[Hit] = []
         for hit in passages:
-            tokens_after = tokens_left - token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) - 1
+            num_tokens = token_estimate(quote_passage(LONGEST_NUMBER, hit, quotation)) + 1  # with the line end
+            tokens_after = tokens_left - num_tokens
             if tokens_after >= 0:
                 fitting.append(hit)
                 tokens_left = tokens_after

@@ -266,10 +266,10 @@ class ExtractedAnswer(NamedTuple):
 def extract_answer(
     evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
 ) -> ExtractedAnswer | None:
-    """Return an answer of the runs with the best scores, or None if the passages have no sentence to quote.
+    """Return an answer of the runs with the best scores, followed by the first line about relations, if any.
 
-    ``max_words`` limits the words of the answer (None: ``MAX_WORDS``). A line about relations follows the runs if the
-    evidence has one.
+    Return None if there is neither a run nor such a line. ``max_words`` limits the words of the runs (None:
+    ``MAX_WORDS``), except if the evidence has groups: then each group has a run.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
@@ -377,7 +377,7 @@ def _compute_token_fraction(tokens: frozenset[str], text: str) -> float:
 
 
 def _compute_number_mismatches(numbers: Sequence[str], passages: Sequence[Passage]) -> list[float]:
-    """Return for each passage the fraction of the reference ``numbers`` that it lacks and the best passage has.
+    """Return how many fewer of the reference ``numbers`` each passage has than the best one, as a fraction of them.
 
     The best passage has the most of them. Numbers in the title, headings and file name of a passage count.
     """
@@ -409,7 +409,10 @@ def render_snippet(snippet: Snippet) -> str:
 
 
 def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
-    """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own."""
+    """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own.
+
+    The title and headings that the run needs precede it, see :func:`_find_subject`.
+    """
     snippets = passage.snippets[run.first : run.last + 1]
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
     text = ""
@@ -420,7 +423,8 @@ def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
         if snippet.kind == "code":
             # Code among sentences is indented; code alone is displayed as written.
             margin = "" if snippets[0].kind == "code" else "    "
-            text += "\n" * bool(text) + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
+            separator = "\n" if text else ""
+            text += separator + "\n".join(f"{margin}{line}" for line in piece.split("\n"))
         elif previous is not None and previous.block == snippet.block and snippet.kind != "table":
             text += piece if _UNSPACED_END_PATTERN.search(text) else f" {piece}"
         elif snippet.kind in ("item", "table") and (previous is not None or is_list):

@@ -24,7 +24,8 @@ _MAX_TOKENS = 300
 def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
     """Return the answer's text, with a paragraph for each hit, and its citations, one per sentence.
 
-    Without ``include_all``, only the sentences that cover most of the content are included.
+    Without ``include_all``, only the sentences that cover most of the content in ``_MAX_TOKENS`` tokens are included,
+    and a hit without one gets no paragraph.
     """
     hits_by_span: dict[tuple[int, int, int], Hit] = {}
     sentences: list[CoverSentence] = []

@@ -159,7 +159,10 @@ class _ChunkGroup:
 
 
 def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
-    """Group adjacent spans under one heading, and sort the groups by the rank of their best hit."""
+    """Return the groups of adjacent spans under one heading, sorted by the rank of their best hit.
+
+    The spans of a group are also sorted by the rank of their hits.
+    """
     groups: list[_ChunkGroup] = []
     for hit in hits:
         for chunk_id, span in iter_spans(hit, state):
@@ -172,6 +175,7 @@ def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
     """Add a span of a chunk to ``groups``, and merge the groups that it is adjacent to."""
     record = state.chunks.get(chunk_id)
+    # A passage includes the chunk before and the chunk after each span.
     first, last = (_get_adjacent_chunk(state, record, chunk_id, step) for step in (-1, 1))
     merged = _ChunkGroup(record.document, record.section, first, last, [hit_span])
     for group in [group for group in groups if (group.document, group.section) == (merged.document, merged.section)]:
@@ -236,12 +240,15 @@ def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
 
 
 def _is_title(snippet: Snippet, title: str) -> bool:
-    """True if the first snippet of a document is its title, and no sentence or field."""
+    """True if the first snippet of a document is its ``title``, unless the title ends with punctuation."""
     return snippet.kind == "prose" and snippet.text == title and not SENTENCE_END_PATTERN.search(title)
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
-    """Set the hit, and the ordinal of its chunk, of each snippet that begins in one of the spans."""
+    """Set the hit, and the ordinal of its chunk, of each snippet that begins in one of the spans.
+
+    If several spans include the beginning of a snippet, the last of them in the document decides.
+    """
     encoded = passage.text.encode()
 
     def to_character_offset(offset: int) -> int:
@@ -330,7 +337,7 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
 
 
 def _get_indent(text: str, offset: int) -> int:
-    """Return the number of white space characters before ``offset`` in its line, up to its first other character."""
+    """Return the number of white space characters at the beginning of the line that contains ``offset``."""
     line = text[text.rfind("\n", 0, offset) + 1 :].partition("\n")[0]
     return len(line) - len(line.lstrip())
 

@@ -83,7 +83,7 @@ class _PlainTextSplitter:
                 yield from self._split_block(block_index, starts_mid_line and block_index == 0)
 
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of a block: of its kind, or of the parts of a paragraph."""
+        """Yield the snippets and headings of a block, split as its kind requires or else by parts of a paragraph."""
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
         paragraph = text[start:end]
         indent = start - (text.rfind("\n", 0, start) + 1)
@@ -214,7 +214,8 @@ class _Line(NamedTuple):
 def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
     """Yield the parts of a paragraph, split at lines above more deeply indented lines, such as terms and headings.
 
-    If it ``starts_mid_line``, the first line is assumed to be indented like the second.
+    The paragraph is ``text[start:end]``, and ``indent`` is the number of characters before it in its line. If it
+    ``starts_mid_line``, the first line is assumed to be indented like the second.
     """
     lines: list[_Line] = []
     offset = start - indent
@@ -299,7 +300,10 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
 
 
 def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int) -> bool:
-    """True if the first word of the next line would fit on this line, so it was not wrapped at ``max_width``."""
+    """True if the first word of the next line would fit on this line, so it was not wrapped at ``max_width``.
+
+    False for the last line, which has no next line.
+    """
     if index + 1 == len(lines):
         return False
     next_word = text[lines[index + 1].text_start : lines[index + 1].end].partition(" ")[0]
@@ -308,7 +312,10 @@ def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int)
 
 
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
-    """True if a line can be a term or heading: it is short, and the next line is indented more deeply."""
+    """True if a line can be a term or heading: it is short, and the next line is indented more deeply.
+
+    It does not end with punctuation inside or at the end of a sentence, and has no columns.
+    """
     line = lines[index]
     line_text = text[line.text_start : line.end]
     is_indented_below = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2

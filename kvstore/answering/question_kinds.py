@@ -219,7 +219,7 @@ class QuestionKind:
         return self.name in _DEMANDED_KINDS and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """False: an English text may answer without anything of the kind, and the answer reader decides.
+        """Return False for every text: an English text can answer without the kind, and the answer reader decides.
 
         Subclasses override this for languages that the answer reader cannot read.
         """

@@ -118,7 +118,10 @@ class PassageWords:
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
     def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
-        """True if the passage has the words of a name in the slice ``part``, in order and almost adjacent."""
+        """True if the passage has the words of a name in the slice ``part``, in order and almost adjacent.
+
+        At most ``_MAX_WORDS_BETWEEN`` other words are between two of them.
+        """
         (first_word, first_form), *following = zip(map(self.stem, name.words[part]), name.forms[part], strict=True)
         position = -1
         while True:
@@ -215,7 +218,10 @@ class _NameBuilder:
     """
 
     def __init__(self, function_words: frozenset[str], *, has_other_nouns: bool) -> None:
-        """Start without names. ``has_other_nouns`` is a field of the names."""
+        """Start without names.
+
+        ``has_other_nouns`` is True if a word of a name can be a noun that does not belong to it, as in German.
+        """
         self.names: list[QuestionName] = []
         self._function_words = function_words
         self._has_other_nouns = has_other_nouns
@@ -230,21 +236,30 @@ class _NameBuilder:
         self.names.append(QuestionName(token, words, forms, is_token=True))
 
     def add_word(self, word: str, opens_sentence: bool) -> None:
-        """Add the links and a word to the current name. The first word decides if the name opens a sentence."""
+        """Add a word to the current name, after the link words that precede it.
+
+        ``opens_sentence`` is True if the word is the first of its sentence. Only that of a name's first word counts.
+        """
         if not self._words:
             self._opens_sentence = opens_sentence
         self._words += [*self._links, word]
         self._links.clear()
 
     def try_add_link(self, word: str) -> bool:
-        """Add a link to the current name. Return False if there is no name, no room, or the word is no link."""
+        """Add a link word, such as ``of``, if another word of the current name may follow, and return True.
+
+        Return False if there is no current name, if it has ``_MAX_LINKS`` links already, or if the word is no link.
+        """
         if not (self._words and word in _LINK_WORDS and len(self._links) < _MAX_LINKS):
             return False
         self._links.append(word)
         return True
 
     def end_name(self) -> None:
-        """Finish the current name without its links; drop it if it is no name."""
+        """Finish the current name without the link words after it.
+
+        It is dropped if all of its words are function words, or if :func:`_build_name` returns None.
+        """
         if any(fold_case(word) not in self._function_words for word in self._words):
             name = _build_name(self._words, opens_sentence=self._opens_sentence, has_other_nouns=self._has_other_nouns)
             if name is not None:
@@ -351,7 +366,7 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
 
 
 def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
+    """Return the terms of a question without bigrams of hiragana (endings) and bigrams that cross a word boundary.
 
     Terms in writing without spaces are bigrams of characters. ``counts`` has the number of chunks with each bigram. A
     bigram that no chunk has crosses a boundary in two cases: it overlaps two bigrams that chunks have, or it has a

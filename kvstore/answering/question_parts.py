@@ -62,7 +62,7 @@ def split_question(question: str) -> list[str]:
     texts = [text.strip(" ?") for text in _BOUNDARY_PATTERN.split(question)]
     if len(texts) < 2 or not _START_PATTERN.match(texts[0]):
         return [question]
-    if _START_PATTERN.fullmatch(texts[0]):
+    if _START_PATTERN.fullmatch(texts[0]):  # "When", before "and where was she born": add the words after "where"
         texts[0] += _START_PATTERN.sub("", texts[1], count=1)
     return [f"{text}?" for text in texts]
 
@@ -114,7 +114,7 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
 
 
 def _find_subject(question: str) -> str:
-    """Return the noun phrase that a question is about, or an empty string if it has none or it is a pronoun.
+    """Return the noun phrase that a question is about; an empty string if it has none, or if that is I, you or we.
 
     It is the question without its asking words and verb, and without an adjective and its preposition.
 

@@ -51,7 +51,10 @@ class Run:
 def select_runs(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
 ) -> list[Run]:
-    """Return the runs that make up the answer, best first, of at most ``max_words`` words in all."""
+    """Return the runs that make up the answer, best first, of at most ``max_words`` words in all.
+
+    The best snippet is included even if it is longer.
+    """
     if not scores:
         return []
     best_score = max(scores.values())
@@ -138,7 +141,8 @@ def _find_required_start(snippets: Sequence[Snippet], index: int) -> int:
 def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     """Return the index of the last snippet that snippet ``index`` needs after it, or ``index`` if it needs none.
 
-    A question needs its reply, and a lead-in needs the block that it introduces.
+    A question needs its reply, and a lead-in needs the block that it introduces. A snippet before a bare lead-in, such
+    as "For example:", needs both.
     """
     section = snippets[index].section
     last = index
@@ -208,7 +212,10 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
 
 
 def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    """Return the citation of a run. Its kind and ordinal are those of the first snippet that is within a hit."""
+    """Return the citation of a run, of which at least one snippet must be within a hit.
+
+    Its kind and ordinal are those of the first such snippet. ``text`` is the displayed text.
+    """
     snippets = passage.snippets[run.first : run.last + 1]
     start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
     kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)

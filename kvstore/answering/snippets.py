@@ -256,7 +256,10 @@ def split_prose(
 
 
 def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield a block of code in pieces of a few lines. The first piece needs the snippet before the block."""
+    """Yield a block of code in pieces of a few lines, without its fences.
+
+    The first piece needs the snippet before the block.
+    """
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
     lines = []
@@ -287,7 +290,8 @@ class _CodeLine(NamedTuple):
 def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
     """Group lines of code into pieces of at most ``_MAX_CODE_LINES``.
 
-    A piece has as many whole paragraphs as fit. A longer paragraph is split before its least indented line.
+    A piece has as many whole paragraphs as fit. A longer paragraph is split before the least indented of the lines that
+    leave at least half of the maximum in the piece.
     """
     piece: list[_CodeLine] = []
     for is_blank, group in groupby(lines, key=lambda line: not line.text.strip()):
@@ -339,7 +343,8 @@ def split_entries(
 ) -> Iterator[Snippet]:
     """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
 
-    Each entry begins with a line that matches ``entry_start``. By default, each line is an entry.
+    Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry after a time
+    can be a question, as in a chat log.
     """
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
@@ -375,7 +380,8 @@ def split_release(heading: str, start: int, end: int, block: int) -> Iterator[Sn
     """
     release = find_release(heading)
     if release is not None:
-        yield Snippet(start, end, heading, "table", block, is_selectable=False, num_words=2, release=release)
+        num_words = 2  # the version and the date
+        yield Snippet(start, end, heading, "table", block, is_selectable=False, num_words=num_words, release=release)
 
 
 def truncate_snippet(text: str) -> str:

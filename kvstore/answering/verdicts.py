@@ -101,7 +101,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     is_forbidden = asks_permission and _FORBIDDEN_PATTERN.search(sentence) is not None
     terms = set(list_content_terms(_NUMBER_PATTERN.sub(" ", question), stem))
     # A sentence that forbids something need not have the words that ask for permission.
-    light_terms = _LIGHT_TERMS + " allowed permitted" * is_forbidden
+    light_terms = f"{_LIGHT_TERMS} allowed permitted" if is_forbidden else _LIGHT_TERMS
     terms -= set(list_content_terms(light_terms, stem))
     own_terms = terms & set(list_content_terms(sentence, stem))
     if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
@@ -133,7 +133,7 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
 
 
 def find_names(text: str) -> list[str]:
-    """Return the capitalized words of a text, except its first word."""
+    """Return the capitalized words of a text in order, except its first word, as an approximation of its names."""
     return _NAME_PATTERN.findall(text)
 
 
@@ -167,7 +167,7 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
 
 
 def _find_quantities(text: str) -> list[_Quantity]:
-    """Return the numbers of a text with their units; a number of four digits without currency is a year."""
+    """Return the numbers of a text in order, with their units; 1000 to 2099 without a currency is a year."""
     quantities = []
     for match in _NUMBER_PATTERN.finditer(text):
         number, unit = match["number"].lower(), (match["unit"] or "").lower().rstrip("s")

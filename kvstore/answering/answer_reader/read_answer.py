@@ -62,13 +62,15 @@ def extract_reader_answer(
     num_words = sum(snippet.num_words for snippet in snippets[run.first : run.last + 1])
     displayed_positions = {(passage_index, snippet_index) for snippet_index in range(run.first, run.last + 1)}
     for position in _list_context(reading):
-        if len(runs) > max_context:
+        if len(runs) > max_context:  # the first run is the answer
             break
         context_run = _make_context_run(reading.passages, position, best.score, displayed_positions)
         context_snippets = reading.passages[context_run.passage].snippets[context_run.first : context_run.last + 1]
         num_added = sum(snippet.num_words for snippet in context_snippets)
         fits_limit = num_words + num_added <= max_words
-        if context_snippets[0].hit is not None and position not in displayed_positions and fits_limit:
+        # A sentence outside every hit cannot be cited.
+        is_within_hit = context_snippets[0].hit is not None
+        if is_within_hit and position not in displayed_positions and fits_limit:
             displayed_positions |= {
                 (context_run.passage, snippet_index) for snippet_index in range(context_run.first, context_run.last + 1)
             }
@@ -125,9 +127,10 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     return ExtractedAnswer(text, citations, parts=tuple(answers))
 
 
-def list_nearest(reading: PassageReading, max_sentences: int) -> list[Run]:
-    """Return the likeliest sentences as runs of one snippet, best first."""
-    return [_make_single_run(snippet.position, snippet.score) for snippet in reading.readings[:max_sentences]]
+def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
+    """Return the ``max_sentences`` likeliest answers, each as a run of a single snippet, likeliest first."""
+    likeliest = reading.readings[:max_sentences]
+    return [_make_single_run(snippet_reading.position, snippet_reading.score) for snippet_reading in likeliest]
 
 
 def _make_single_run(position: SnippetPosition, score: float) -> Run:
@@ -155,9 +158,10 @@ def _make_context_run(
 
 
 def _list_context(reading: PassageReading) -> list[SnippetPosition]:
-    """Return the positions of the sentences to display after the answer, as far as there is room.
+    """Return the positions of the sentences that can be displayed after the answer, in order of preference.
 
-    The sentence that the answer refers to is first, then the other likely sentences, likeliest first.
+    The sentence that the answer refers to is first, if it refers to one, then the other likely sentences, likeliest
+    first.
     """
     passage_index, index = reading.best.position
     snippets = reading.passages[passage_index].snippets
@@ -183,9 +187,9 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
 
     A snippet is displayed with the block that it introduces or the definition that it begins. An item is displayed with
-    the sentence that introduces it. If the question asks for a reason, a consequence is displayed with the sentence
-    before it. If the question asks for steps or a list, an item is displayed with the whole list, up to
-    ``_MAX_WORDS`` words.
+    the sentence that introduces it, and code with the snippets that it requires. If the question asks for a reason, a
+    consequence is displayed with the sentence before it. If the question asks for steps or a list, an item is displayed
+    with the whole list, up to ``_MAX_WORDS`` words.
     """
     snippet = snippets[index]
     required_first, last = find_required_span(snippets, index)
@@ -222,8 +226,8 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
 def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
     """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
 
-    Return ``index`` if it introduces nothing, if no item has all the words, if that item is not within a hit, or if the
-    question asks for persons or a list: the whole list is the answer then.
+    Return ``index`` if it introduces nothing or has the words itself, if no item has all of them, if that item is not
+    within a hit, or if the question asks for persons or a list: the whole list is the answer then.
     """
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or classify_question(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:

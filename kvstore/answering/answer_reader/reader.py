@@ -100,7 +100,10 @@ def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)
 def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
-    """Return a square matrix: True if an answer can start at the row's token and end at the column's token."""
+    """Return a square matrix: True if an answer can start at the row's token and end at the column's token.
+
+    It does not end before it starts, and has at most ``_MAX_SPAN_TOKENS`` tokens.
+    """
     after_start = np.triu(np.ones((num_tokens, num_tokens), np.bool_))
     return after_start & ~np.triu(after_start, _MAX_SPAN_TOKENS)
 

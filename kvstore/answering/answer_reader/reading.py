@@ -67,7 +67,7 @@ def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
     Each chunk is returned once. The embedder must be able to embed the question.
     """
-    limited_query = query.copy_with_limits(min(query.top, MAX_CHUNKS), None)
+    limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
     explained_rankings = [
         (rank_by_vector(limited_query, MAX_CHUNKS), "near the question"),
         (_rank_identified_document(hits, query), "in the document with the number that the question names"),
@@ -115,7 +115,8 @@ class Window(NamedTuple):
 def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
-    ``kind`` is the kind of thing that the question asks for.
+    ``kind`` is the kind of thing that the question asks for. A question is not read, and a web address only if the
+    question can ask for one.
     """
     estimator = _CandidateEstimator(kind, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
@@ -130,7 +131,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
-        text, offset = _build_text(passages[position[0]], position[1], numbers)
+        text, offset = _build_window_text(passages[position[0]], position[1], numbers)
         windows.setdefault(text, Window(position, text, offset, candidates[position]))
         if len(windows) == MAX_WINDOWS:
             break
@@ -141,11 +142,14 @@ class _CandidateEstimator:
     """Estimates, without embedding any text, how likely a snippet answers a question."""
 
     def __init__(self, kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
-        """Prepare the question of ``scorer``, which asks for a thing of a kind, and the titles of the passages."""
+        """Compute what all candidates share: the terms of the passages' titles, and the identifiers to look for.
+
+        ``scorer`` has the question, and ``kind`` is the kind of thing that the question asks for.
+        """
         self._kind = kind
         self._passages = passages
         self._rarities, self._stem = scorer.rarities, scorer.stem
-        self._total_rarity = math.fsum(scorer.rarities.values()) or 1.0
+        self._total_rarity = math.fsum(scorer.rarities.values()) or 1.0  # a question without terms has the sum 0
         self._quality = find_quality(scorer.question)
         self._title_terms = [
             self._list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
@@ -161,7 +165,7 @@ class _CandidateEstimator:
     def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
         snippet = self._passages[position[0]].snippets[position[1]]
-        assert snippet.hit is not None
+        assert snippet.hit is not None  # as list_candidates and _list_releases ensure
         own_terms = self._list_question_terms(render_snippet(snippet))
         above_terms = self._list_question_terms(snippet.heading)
         if snippet.heading.endswith("?"):  # the question that the snippet answers
@@ -200,7 +204,7 @@ class _CandidateEstimator:
 
 
 def _find_identifiers(text: str) -> set[str]:
-    """Return the identifiers in a text, in lower case.
+    """Return the identifiers in a text (letters with a number), in lower case.
 
     >>> sorted(_find_identifiers("Does KX-120 replace the T250 of 1990?"))
     ['kx-120', 't250']
@@ -221,7 +225,7 @@ def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[Snipp
                 yield passage_index, index
 
 
-def _build_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
+def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
     """Return the text of the window of a snippet, and the character offset at which the snippet begins in it.
 
     The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
@@ -394,7 +398,7 @@ class PassageReading(NamedTuple):
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], scorer: SnippetScorer, *, may_be_chain: bool
 ) -> PassageReading | None:
-    """Read the likeliest snippets of the passages and return their readings; None if no snippet can be quoted.
+    """Read the likeliest snippets of the passages and return their readings, best first; None without a candidate.
 
     The reader gets the sentence that asks, as in training. The sentences before it only help to choose the snippets.
     ``may_be_chain`` is True if the question may need facts of several passages, so that no single snippet answers it.
