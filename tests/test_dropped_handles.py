@@ -481,7 +481,7 @@ def test_an_index_that_is_extended_in_the_background(path: Path, monkeypatch: py
 
     store = kvstore.open(path)
     monkeypatch.setattr(IndexBuilder, "refresh", build)
-    monkeypatch.setattr(IndexBuilder, "compute_next_due_chunk", lambda *_: (1, 0))
+    monkeypatch.setattr(IndexBuilder, "find_next_and_due_chunk", lambda *_: (1, 0))
     monkeypatch.setattr(IndexBuilder, "find_needed_record", lambda *_: object())
     store.put("milk", "Milk goes into tea.")
     assert began.wait(10)

@@ -572,13 +572,13 @@ def test_new_chunks_are_counted_only_if_there_may_be_enough(
     store.create_index("vectors", TINY)
     with pytest.MonkeyPatch.context() as patch:
         counted: list[int] = []
-        extension = IndexBuilder.compute_next_due_chunk
+        extension = IndexBuilder.find_next_and_due_chunk
 
         def counting(builder: IndexBuilder, *of: Any) -> tuple[int, int]:
             counted.append(extension(builder, *of)[0])
             return extension(builder, *of)
 
-        patch.setattr(IndexBuilder, "compute_next_due_chunk", counting)
+        patch.setattr(IndexBuilder, "find_next_and_due_chunk", counting)
         for number in range(16):  # a chunk each, numbered in steps of five
             put(store, f"d{number}", number)
             for thread in threading.enumerate():
@@ -600,7 +600,7 @@ def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch:
     builder = IndexBuilder(store._session.environment, store.settings, store.embed)
 
     def lacking() -> int:
-        next_chunk, enough_at = builder.compute_next_due_chunk(VECTOR_INDEX, record)
+        next_chunk, enough_at = builder.find_next_and_due_chunk(VECTOR_INDEX, record)
         return next_chunk + vector_index._EXTEND_AFTER - enough_at
 
     assert builder.refresh(VECTOR_INDEX, is_cancelled=lambda: next(looks))

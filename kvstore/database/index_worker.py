@@ -217,7 +217,7 @@ class IndexManager:
         if record is None:
             return False
         # It is due once the next new chunk has at least the id ``due_chunk``.
-        next_chunk, due_chunk = self._file_builder.compute_next_due_chunk(kind, record)
+        next_chunk, due_chunk = self._file_builder.find_next_and_due_chunk(kind, record)
         self._next_due_chunk[kind.name] = due_chunk
         return due_chunk <= next_chunk and self._file_builder.refresh(kind, is_cancelled=self._is_cancelled)
 

@@ -100,6 +100,7 @@ class _TreeBuilder:
         self._chunks = chunks
         self._texts = texts
         self._stem = stem
+        #: The spans of the sentences of each chunk, and the text of each sentence by its span.
         self._spans = [list(chunk_sentences) for chunk_sentences in sentences]
         self._sentences = {
             span: sentence for chunk_sentences in sentences for span, sentence in chunk_sentences.items()
@@ -279,9 +280,10 @@ class _TreeBuilder:
         return {term: (1 + math.log(count)) * self._term_rarity[term] for term, count in counts.items()}
 
     def _select_summary(self, first: int, last: int) -> list[Span]:
-        """Return the spans of the sentences that summarize chunks ``first`` to ``last``, most informative first.
+        """Return the spans of sentences that summarize chunks ``first`` to ``last``.
 
-        The sentences cover most of the content of the chunks within the length of a summary.
+        They are all sentences, in text order, if these fit a summary. Otherwise, they are those that cover most of the
+        content within its length, most informative first. Sentences with an empty text are omitted.
         """
         spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
         if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
@@ -300,7 +302,7 @@ class _TreeBuilder:
     @cached_property
     def _chunk_counts(self) -> Mapping[str, int]:
         """The number of chunks that contain each word that a summary should cover."""
-        if len(self._spans) == 1:
+        if len(self._spans) == 1:  # a fast path for documents of one chunk
             return dict.fromkeys(chain.from_iterable(words.words for words in self._sentence_words.values()), 1)
         chunks = (
             {word for span in chunk_spans for word in self._sentence_words[span].words} for chunk_spans in self._spans

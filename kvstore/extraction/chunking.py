@@ -161,7 +161,10 @@ def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -
 
 
 def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
-    """True if a block belongs to the block before it: a heading, or a sentence that leads into it."""
+    """True if a block should stay with the block before it.
+
+    It should after a heading or a text that leads into it, and, if it is code or a table, after any text.
+    """
     if previous is None:
         return False
     if previous.kind == "heading":

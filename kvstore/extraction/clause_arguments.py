@@ -98,7 +98,7 @@ class ClauseArguments:
         return complements if complements and is_partitive else [noun]
 
     def is_passive(self, verb: int) -> bool:
-        """True if a verb is passive, or a participle without a subject of its own."""
+        """True if a verb is passive, or a past participle without an auxiliary or a subject of its own."""
         word = self._words[verb]
         if self._sentence.has_dependent(verb, "aux:pass", "nsubj:pass"):
             return True

@@ -295,6 +295,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
         for heading, draft in zip(chunked.sections, tree.section_drafts, strict=True)
     ]
     outline_relations = _list_outline_relations(chunked)
+    # A name that cannot be an entity, such as one of too many words, has no relations.
     relations = [
         relation
         for relation in (*outline_relations, *prose.relations)
@@ -433,6 +434,7 @@ def compute_byte_offsets(text: str, num_bytes: int) -> npt.NDArray[np.int64]:
     if num_bytes == len(text):  # only ASCII
         return np.arange(num_bytes + 1)
     offsets = np.empty(len(text) + 1, np.int64)
+    # As signed bytes, all but the first byte of each character are below ``_MIN_FIRST_BYTE``.
     offsets[:-1] = np.flatnonzero(np.frombuffer(text.encode(), np.int8) >= _MIN_FIRST_BYTE)
     offsets[-1] = num_bytes
     return offsets

@@ -106,7 +106,10 @@ class NounPhrases:
         return form[: len(form) - len(word.text)] + _to_singular_form(word, form[len(form) - len(word.text) :])
 
     def find_terms(self) -> list[Term]:
-        """Return the names of common noun phrases of several words, and of nouns that are not everyday words."""
+        """Return the terms of common noun phrases of several words, and of nouns that are not everyday words.
+
+        A phrase or noun that is written in the plural has two terms, the singular and the plural.
+        """
         inner_labels = ("compound", "flat", "amod", "nmod:desc")
         terms: list[Term] = []
         for index, word in enumerate(self._words):
@@ -311,7 +314,11 @@ class NounPhrases:
         return {self._words[child].lemma for child in case_markers if child < first}
 
     def find_next_phrase(self, start: int) -> int | None:
-        """Return the index of the head of the noun phrase that begins at or right after ``start``, or None."""
+        """Return the index of the head of the first noun phrase within a few words from ``start``, or None.
+
+        Returns None also if a verb, a preposition, a subordinating conjunction or a comma, semicolon, colon or period
+        comes before it.
+        """
         for index in range(start, min(start + _MAX_PHRASE_DISTANCE, len(self._words))):
             word = self._words[index]
             if word.is_nominal and not (
@@ -323,12 +330,16 @@ class NounPhrases:
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the index of the noun right before ``end``, skipping commas, colons, dashes and ``(``; or None."""
+        """Return the index of the noun before ``end``, or None if another word precedes it.
+
+        Commas, semicolons, colons, dashes and ``(`` between them are skipped.
+        """
         index = end - 1
         while index >= 0 and self._words[index].text in (",", "(", ";", ":", "–", "—"):
             index -= 1
         if index < 0 or not self._words[index].is_nominal:
             return None
+        # The head of a flat name, such as ``Anna Smith``, is its first word.
         while self._words[index].label == "flat" and 0 <= self._words[index].head < index:
             index = self._words[index].head
         return index
@@ -337,13 +348,14 @@ class NounPhrases:
         """True if the word at ``index`` extends the phrase of ``head_index`` that so far begins at ``next_index``."""
         word, head = self._words[index], self._words[head_index]
         if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
+            # It extends the phrase only if it joins two words without spaces.
             return index > 0 and word.end == self._words[next_index].start and self._words[index - 1].end == word.start
         is_joined = word.end == self._words[next_index].start and self._words[next_index].text in "-–/"
         if not is_joined and (
             word.head < 0 or not (next_index <= word.head <= head_index) or word.label not in _PREMODIFIER_LABELS
         ):
             return False
-        if word.tag == "CD":
+        if word.tag == "CD":  # a number extends the phrase only after another noun of it
             return index > 0 and self._words[index - 1].is_nominal and self._words[index - 1].head == head_index
         if word.is_nominal:
             if word.lemma in ("example", "instance") and index > 0 and self._words[index - 1].text.lower() == "for":
@@ -360,7 +372,10 @@ class NounPhrases:
         )
 
     def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
-        """True if the word at ``index`` extends the name of ``head_index`` that so far ends at ``last``."""
+        """True if the word at ``index`` extends the name of ``head_index`` that so far ends at ``last``.
+
+        Such words are the other words of a flat name (``Anna Smith``) and a short number (``Windows 11``).
+        """
         word, previous = self._words[index], self._words[last]
         if word.head != head_index and self._words[word.head].head != head_index:
             return False

@@ -80,7 +80,10 @@ class _ChunkProse:
     units: list[Unit] = field(default_factory=list)
 
     def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
-        """Append ``piece``, the plain text of a unit, after a space or, if it ``starts_paragraph``, a blank line."""
+        """Append ``piece``, the plain text of ``unit``, to the text.
+
+        Before it comes a space or, if the unit ``starts_paragraph``, a blank line.
+        """
         if self.units:
             self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
@@ -150,7 +153,7 @@ def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements
 def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
     """Return the sentences and items of a chunk that are prose, without markup and markers."""
     chunk_prose = _ChunkProse()
-    end = chunk.start
+    previous_end = chunk.start
     for unit in chunk.units:
         if unit.kind in ("prose", "item"):
             if is_mail_header(text, unit.start, unit.end):
@@ -158,8 +161,8 @@ def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
             piece = _MARKER_PATTERN.sub("", text[unit.start : unit.end], count=1)
             piece = compose(to_plain_text(replace_sound_annotations(unwrap_links(piece))))
             if _is_prose(piece):
-                chunk_prose.add(piece, unit, "\n" in text[end : unit.start])
-        end = unit.end
+                chunk_prose.add(piece, unit, starts_paragraph="\n" in text[previous_end : unit.start])
+        previous_end = unit.end
     return chunk_prose
 
 

@@ -129,7 +129,7 @@ class RelationFilter:
         return self._is_specific(child) and self._is_specific(parent)
 
     def _has_balanced_parentheses(self, start: int, end: int, must_close: bool = True) -> bool:
-        """True if the parentheses between two indexes are balanced.
+        """True if the parentheses among the words from index ``start`` to before ``end`` are balanced.
 
         If ``must_close`` is False, opened parentheses can stay open.
         """
@@ -239,6 +239,7 @@ class RelationFilter:
         if parent > child:
             start = self._phrases.find_phrase_bounds(parent)[0]
             between = [word.text for word in words[last + 1 : start]]
+            # A comma, an article and at most one other word.
             return between[:1] == [","] and bool(set(between) & {"a", "an", "the"}) and len(between) < 4
         if parent != first - 1 or words[parent].tag != "NN":
             return False
@@ -279,7 +280,7 @@ class RelationFilter:
         if self._has_epithet_at(last + 1):
             return True
         if next_word is not None and next_word.text == "(":
-            words = [word.text for word in self._words[last + 2 : last + 6]]
+            words = [word.text for word in self._words[last + 2 : last + 6]]  # at most two in parentheses, and the next
             words_after = words[words.index(")") + 1 :] if ")" in words else []
             if words_after and words_after[0][:1].isupper():
                 return True  # Thomas (Tom) Sizemore

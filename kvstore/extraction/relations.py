@@ -124,6 +124,7 @@ class _SentenceRelations:
                 yield from self._find_preposition_examples(index)
             elif word.lemma in EXAMPLE_ADVERBS or self._is_example_opening(index):
                 yield from self._find_adverb_examples(index)
+        # Last, because the loops above collect ``_described_nouns``.
         for index, word in enumerate(self._words):
             if word.is_nominal and not self._is_misread:
                 yield from self._find_noun_relations(index)
@@ -321,7 +322,7 @@ class _SentenceRelations:
         """Yield the relations of ``Ys, especially X`` and ``Ys, for example X``."""
         if index == 0 or self._words[index - 1].text not in (",", "(", ";", ":", "–", "—"):
             return
-        length = 1 if self._words[index].lemma in EXAMPLE_ADVERBS else 2
+        length = 1 if self._words[index].lemma in EXAMPLE_ADVERBS else 2  # otherwise, "for example" or the like
         first = index + length
         if first < len(self._words) and self._words[first].text in (",", ":"):
             first += 1
@@ -404,7 +405,10 @@ class _SentenceRelations:
     def _make_statement(
         self, child: str, parent: str, kind: str, confidence: float, child_index: int, parent_index: int
     ) -> StatedRelation:
-        """Return the statement that ``child`` is below ``parent``; their nouns have these indexes."""
+        """Return the statement that ``child`` is below ``parent``, whose nouns have these indexes.
+
+        Its span is from the first of the two nouns to the last.
+        """
         first, last = min(child_index, parent_index), max(child_index, parent_index)
         span = self._words[first].start, self._words[last].end
         is_informative = self._filter.is_informative(kind, child_index, parent_index, confidence)

@@ -89,6 +89,7 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str
 
     A generic word as a heading (*Notes*) is recognized only if the document ``is_english``.
     """
+    # The levels and names of the enclosing headings and list items; None if one has no name.
     headings: list[tuple[int, str | None]] = []
     items: list[tuple[int, str | None]] = []
     for block in blocks:

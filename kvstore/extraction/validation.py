@@ -94,7 +94,7 @@ def _check_length(key: str, piece: str, label: str) -> None:
 
 
 def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
-    """Return chunks as a record stores them: None, ``whole``, or a gap and a length per chunk."""
+    """Return chunks as a record stores them: None, ``whole``, or a gap and a length (in characters) per chunk."""
     if chunks is None or chunks == "whole":
         return chunks
     packed: list[int] = []
@@ -177,7 +177,7 @@ def validate(
     own_spans = parse_own_chunks(key, chunks, original_text)
     try:
         metadata = _to_json_values(meta) if meta else {}
-        pack(metadata)
+        pack(metadata)  # raises an error for values that a record cannot store, such as very large integers
         digest = compute_digest(title, source, metadata, format, encoded, left_out=left_out, own_chunks=own_spans)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(
@@ -247,8 +247,8 @@ def compute_digest(
 ) -> bytes:
     """Return a digest of 16 bytes that changes if any part of a document does.
 
-    ``vectors`` are the vectors supplied by the user, if any. Fields that older stores lack are omitted if they have
-    their default, so that the digests of stored documents stay valid.
+    ``vectors`` are the bytes of the vectors supplied by the user, if any. Fields that older stores lack are omitted if
+    they have their default, so that the digests of stored documents stay valid.
     """
     parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
     parts += [["chunks", pack_chunks(own_chunks)]] if own_chunks is not None else []

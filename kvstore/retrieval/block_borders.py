@@ -46,9 +46,10 @@ class BlockFinder:
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
     def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:
-        """Return the table, item or code block that contains byte ``offset`` of a document.
+        """Return the table, list item or code block that contains byte ``offset`` of a document.
 
-        Returns None if ``offset`` is at the border of a block or in none. ``outline`` is the document's sections.
+        Returns None if ``offset`` is outside all blocks or at the border of one. ``outline`` has the sections of the
+        document in text order.
         """
         section_index = bisect_right(outline, offset, key=lambda section: section.start)
         start = outline[section_index - 1].start if section_index else 0

@@ -48,7 +48,7 @@ def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[s
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
     terms = [stem(fold_case(compound)) for compound in compounds]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
-    best_index = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)
+    best_index = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)  # None without others
     return None if best_index is None or not counts[terms[best_index]] else compounds[best_index]
 
 
@@ -74,7 +74,7 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 
 
 def _iter_modifier_forms(modifier: str) -> Iterator[str]:
-    """Yield the modifier of a compound as written, and without each linking element (``_LINKS``) at its end."""
-    for link in _LINKS:
+    """Yield the modifier of a compound as written, and without each linking element at its end."""
+    for link in _LINKS:  # the empty link yields the modifier as written
         if modifier.endswith(link) and len(modifier) - len(link) >= _MIN_PART:
-            yield modifier.removesuffix(link) if link else modifier
+            yield modifier.removesuffix(link)

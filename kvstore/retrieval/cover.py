@@ -54,6 +54,7 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
     for chunk, record in zip(chunks, state.chunks.get_many(chunks), strict=True):
         document = record.document
         if document not in format_and_language:
+            # Documents of pairs have no chunks, so all other texts are Markdown.
             format = "text" if state.documents.get(document).format == "text" else "markdown"
             format_and_language[document] = format, find_sentence_language(state, document)
         text = state.documents.read_text_slice(document, record.start, record.end)
@@ -87,9 +88,9 @@ def iter_content_sentences(
 
 
 def compute_word_weights(candidates: Sequence[CoverSentence], question_words: Collection[str] = ()) -> dict[str, float]:
-    """Return the weight of each word of some sentences.
+    """Return the weight of each word of the candidates, by word.
 
-    The weight grows with the occurrences in the sentences, and falls with the number of their chunks that contain the
+    The weight grows with the number of occurrences, and falls with the number of chunks whose candidates contain the
     word. It is doubled for ``question_words`` (from :func:`extract_question_words`).
     """
     words_by_chunk: dict[int, set[str]] = {}

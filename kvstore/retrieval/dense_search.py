@@ -48,7 +48,10 @@ class CosineRequest(ReadRequest[npt.NDArray[np.float32]]):
 
 
 def compute_cosines(state: State, chunks: Ids, vector: Vector) -> npt.NDArray[np.float32]:
-    """Return the cosines of chunks with a unit vector, in order. Vectors that are not cached are read from disk."""
+    """Return the cosine of each chunk's vector with a unit vector, in the order of ``chunks``.
+
+    Vectors that are not cached are read from disk.
+    """
     # Vectors are cached in memory only for states of a store that keeps its indexes open.
     vector_cache = None if state.open_indexes is None else state.open_indexes.vectors.vectors
     if vector_cache is None:

@@ -187,7 +187,8 @@ class Evidence(Columnar):
         return render_table(columns, rows, remarks=[summary, *([] if self.hint is None else [self.hint])])
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the columns of the hits, a row for each hit, and the SQL types of the columns."""
+        """Return the column names, a row for each hit, and the SQL types of the columns."""
+        # Column ``chunk`` is the deprecated name of column ``ordinal``.
         rows = [[*(getattr(hit, name) for name in _HIT_FIELDS), hit.ordinal] for hit in self.hits]
         return (*_HIT_FIELDS, "chunk"), rows, (*_HIT_TYPES, "INTEGER")
 
@@ -209,7 +210,8 @@ class Trace:
     def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
         """Time the requests that ``reading`` answers in the body of a ``with`` statement, one step per name.
 
-        A step ends with the answer of its request; the last step lasts until the body ends.
+        Yields the notes of the steps. ``names`` are in the order of the requests. A step ends with the answer of its
+        request; the last step lasts until the body ends.
         """
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]
@@ -318,7 +320,7 @@ class LoadedChunk:
     @property
     def starting_titles(self) -> Iterable[str]:
         """The titles of the sections that begin in the chunk."""
-        # ``record.section`` contains the start of the chunk (-1: no section does).
+        # ``record.section`` is the index of the section that contains the start of the chunk, or -1.
         for section in self._outline[max(0, self.record.section) :]:
             if section.start >= self.record.end:
                 return
@@ -330,7 +332,7 @@ class LoadedChunk:
         """Return the distinct leaf abstracts above some chunks, in the order of the chunks."""
         first_chunk_by_leaf: dict[int, LoadedChunk] = {}
         for chunk in chunks:
-            # The ids of chunks determine the id of the leaf abstract above them.
+            # Leaf abstract n is above the chunks with the ids from n * GROUP_SIZE to (n + 1) * GROUP_SIZE - 1.
             first_chunk_by_leaf.setdefault(chunk.chunk // GROUP_SIZE, chunk)
         if not first_chunk_by_leaf:
             return []
@@ -466,7 +468,10 @@ def build_segment_hits(
 
 
 def _get_explanation(explanations: HitExplanations, loaded: LoadedChunk) -> str:
-    """Return the text that explains why a chunk was retrieved, which becomes the ``path`` of its hit."""
+    """Return the text that explains why a chunk was retrieved, which becomes the ``path`` of its hit.
+
+    A mapping can lack the chunks that :func:`.append_tails` added to the ranking; they share one explanation.
+    """
     if isinstance(explanations, str):
         return explanations
     if isinstance(explanations, Mapping):

@@ -32,7 +32,7 @@ def expand_entity(
     """Return the ancestors and descendants of an entity, up to ``depth`` levels away; empty if the name is unknown.
 
     ``direction`` is ``up``, ``down`` or ``both``. ``tree`` limits the rows to one tree or document. If there are more
-    than ``limit`` rows, the last one reports the limit. Raises InputError for an unknown direction or tree.
+    than ``limit`` rows, the row after them reports the limit. Raises InputError for an unknown direction or tree.
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
@@ -165,6 +165,7 @@ def _iter_abstract_relatives(
         start_label = format_abstract_label(state, entity_abstract)
         shown_abstracts.add(entity_abstract)
         yield Relative(display_name, document.key, 0, start_label, "", state.abstracts.read_text(record))
+        # (abstract, level, label of the abstract before it); a walk up continues up, and a walk down continues down.
         queue = [(record.parent, -1, start_label)] if go_up and record.parent is not None else []
         queue += [(child, 1, start_label) for child in record.children] if go_down else []
         while queue:

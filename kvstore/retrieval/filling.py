@@ -33,7 +33,7 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
         filler_query = replace(
             query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="no", abstracts=False
         )
-        if "vector" in vars(query):  # embedded once is enough
+        if "vector" in vars(query):  # the cached property: the question is not embedded again
             filler_query.given_vector = query.vector
         filler_hits = [
             hit for hit in filler.retrieve(filler_query).hits if (hit.document, hit.ordinal) not in shown_chunks

@@ -97,9 +97,9 @@ class FusedStrategy:
 
 
 def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
-    """Return a copy of the query for one strategy: at least 50 chunk hits, and the strategy's own options.
+    """Return a copy of the query for one strategy: it asks for at least ``_NUM_FUSED`` hits, with its own options.
 
-    Limits of tokens, the reranker, segments and abstracts apply only to the fused hits.
+    The limit of tokens, the reranker, segments and abstracts apply only to the fused hits.
     """
     limited_query = query.copy_with_limits(top=max(_NUM_FUSED, query.reach), within=None)
     limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "no", False
@@ -119,10 +119,10 @@ class _Fusion(NamedTuple):
 
 
 def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
-    """Fuse the hits of results by reciprocal rank (RRF), and append the hits below the fused ranks.
+    """Fuse the first ``_NUM_FUSED`` hits of each result by reciprocal rank (RRF), and append hits of lower ranks.
 
     Identical hits of several results are one hit. The id of a hit is its chunk id or, if it is not a single chunk, a
-    negative number.
+    negative number. Equal scores are ordered by document key and position.
     """
     # In reverse order, so that the first of identical hits replaces the others.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}

@@ -159,7 +159,10 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
 
 
 def _sort_rarest_first(weights: TermWeights) -> list[str]:
-    """Return the terms by descending rarity. All scores are summed in this order, so that sums have the same bits."""
+    """Return the terms by descending rarity.
+
+    All scores are summed in this order, because the rounding of a floating-point sum depends on the order.
+    """
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 

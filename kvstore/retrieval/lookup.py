@@ -60,14 +60,17 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Return the nodes of all other trees, and the nodes of the tree of relations extracted from prose."""
+    """Split nodes into those of trees that the user or data states, and those of relations extracted from prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:
-    """Yield one location for each parent of a node; its text names the parent and some children."""
+    """Yield a location of a node for each of its parents, or one without a parent if the node is a root.
+
+    Its text names the parent and at most ``_MAX_NAMED_CHILDREN`` children.
+    """
     forest = state.forest
     tree = forest.get_tree_name(forest.get_node(node).tree)
     level = forest.compute_level(node)
@@ -130,12 +133,12 @@ def _find_mention_sentence(state: State, document: int, leaf: int, entities: lis
     heading = None
     chunks = range(GROUP_SIZE * leaf, GROUP_SIZE * leaf + GROUP_SIZE)  # the chunk ids below a leaf abstract
     for chunk, mentions in zip(chunks, state.mentions.get_occurrences_many(chunks), strict=True):
-        mention_starts = [start for entity, start, _ in mentions if entity in entities]
+        mention_starts = [start for entity, start, _ in mentions if entity in entities]  # in bytes
         if not mention_starts:
             continue
         text = state.read_chunk_text(chunk)
         encoded = text.encode()
-        mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]
+        mention_offsets = [len(encoded[:start].decode()) for start in mention_starts]  # in characters
         for start, end in split_sentences(text, find_sentence_language(state, document)):
             if any(start <= offset < end for offset in mention_offsets):
                 if not text.startswith("#", start):

@@ -44,7 +44,7 @@ def sort_nodes(state: State, nodes: Iterable[int]) -> list[int]:
 
 
 def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
-    """Return the name of the tree of each node, by node."""
+    """Return the name of the tree of each node, keyed by node, in the order of ``nodes``."""
     trees = {node: state.forest.get_node(node).tree for node in nodes}
     names = {tree: state.forest.get_tree_name(tree) for tree in set(trees.values())}
     return {node: names[tree] for node, tree in trees.items()}

@@ -219,9 +219,9 @@ def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
 
 
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
-    """Raise InputError for an unknown option or a value out of range.
+    """Raise InputError for an unknown option or an invalid value.
 
-    The options of segments are accepted if ``as_segments`` is true.
+    The options of segments are accepted if ``as_segments`` is true. A removed option is accepted with a warning.
     """
     if not options:
         return
@@ -229,7 +229,7 @@ def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments
 
     all_options = {**(SEGMENT_OPTIONS if as_segments else {}), **strategy.options, "fill": FILL_OPTION}
     for name, value in options.items():
-        if name == RERANKER_OPTION:
+        if name == RERANKER_OPTION:  # checked by `get_reranker`
             continue
         option = all_options.get(name)
         if option is None:

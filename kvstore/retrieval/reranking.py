@@ -64,7 +64,8 @@ def rerank_combined(query: Query, ranking: Ranking) -> Ranking:
     """Reorder the first 50 chunks of a ranking by cosine, BM25 and the strategy's own rank, each scaled to 0 to 1.
 
     This is a convex combination with min-max normalization (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
-    Hybrid Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part.
+    Hybrid Retrieval", TOIS 2023, section 4), with the strategy's own rank as a third part. The other chunks follow in
+    their order.
     """
     candidates = ranking[:NUM_RERANK_CANDIDATES]
     if not candidates:

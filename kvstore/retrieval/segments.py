@@ -111,7 +111,7 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
         return []
     decay_chunks = plan.decay * plan.room
     min_score = min(0.0, ranking[-1][1])
-    score_range = max(ranking[0][1] - min_score, sys.float_info.min)  # a divisor
+    score_range = max(ranking[0][1] - min_score, sys.float_info.min)  # a divisor, so never 0
     return [
         _BEST_RELEVANCE * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SCORE_EXPONENT
         for (_, score), (_, rank) in zip(ranking, assign_ranks(ranking), strict=True)
@@ -137,7 +137,7 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
             num_unranked = last_ordinal - previous_ordinal - 1
             run_value += values[last_ordinal] - plan.penalty * num_unranked
             previous_ordinal = last_ordinal
-            if values[last_ordinal] >= 0:
+            if values[last_ordinal] >= 0:  # otherwise, a run without its last chunk would be worth more
                 runs.append((-run_value, first_ordinal, last_ordinal))
     used_ordinals: set[int] = set()
     selected = []
@@ -217,7 +217,7 @@ class _SegmentBuilder:
                 runs.append(_ChunkRun(ranking_index, document, first_ordinal, last_ordinal))
         single_chunks = enumerate(self._ranked_chunks[NUM_JOINABLE:], NUM_JOINABLE)
         runs += (_ChunkRun(index, chunk.document, chunk.ordinal, chunk.ordinal) for index, chunk in single_chunks)
-        return sorted(runs)
+        return sorted(runs)  # by ``ranking_index``, their first field
 
     def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
         """Build the segment of a run within ``tokens_left`` tokens (None: no limit), and reserve its span.
@@ -284,6 +284,7 @@ class _SegmentBuilder:
             return []
         candidates = {index for index in (best_index - 1, best_index + 1) if 0 <= index < len(chunks)}
         while candidates:
+            # If both neighbors are unranked, the one after the best chunk comes first.
             index = min(candidates, key=lambda candidate: (get_ranking_index(candidate), -candidate))
             candidates.discard(index)
             num_tokens = count_chunk_tokens(index)

@@ -113,7 +113,7 @@ class TermSetCountRequest(ReadRequest[list[int]]):
         single_counts = state.postings.count_chunks_by_term(single_terms)
 
         def count_chunks(terms: Collection[str]) -> int:
-            """Return the number of chunks that contain all terms of a set."""
+            """Return the number of chunks that contain all terms of a set; 0 for an empty set."""
             if len(terms) == 1:
                 return single_counts[next(iter(terms))]
             return len(state.postings.find_chunks_with_terms(terms)) if terms else 0
@@ -130,8 +130,8 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
     return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 
-def _load_quoted_phrases(question: str) -> list[Phrase]:
-    """Return the phrases in double quotes of a question. A question without quotes does not load phrase search."""
+def _find_phrases(question: str) -> list[Phrase]:
+    """Return the phrases in double quotes of a question; phrase search is not imported for one without quotes."""
     if _QUOTE_CHARACTERS.isdisjoint(question):
         return []
     from .phrase_search import find_quoted_phrases
@@ -152,7 +152,7 @@ def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_s
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(reading.counters, terms, counts, k1, b)
         step.detail = "BM25 of " + ", ".join(terms)
-        quoted_phrases = _load_quoted_phrases(query.question) if phrase_share else []
+        quoted_phrases = _find_phrases(query.question) if phrase_share else []
         if quoted_phrases:
             from .phrase_search import PhraseSearchRequest
 

@@ -48,7 +48,7 @@ class Counters:
 
     @property
     def next_chunk(self) -> int:
-        """An upper bound of chunk ids: every chunk has a smaller id."""
+        """An upper bound of chunk ids: every chunk has a smaller id. Each group of chunks has GROUP_SIZE ids."""
         return GROUP_SIZE * self.next_group
 
     @classmethod

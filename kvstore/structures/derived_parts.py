@@ -22,21 +22,28 @@ class DerivationSpec(Protocol):
     """A derivation: its name, and whether its vectors are quantized to one byte per component."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name, with which the names of the derivation's tables begin."""
+        ...
 
     @property
-    def quantised(self) -> bool: ...
+    def quantised(self) -> bool:
+        """True if a vector is stored as one byte per component."""
+        ...
 
 
 def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
     """Return the vector space of a derivation."""
     return VectorSpace(
-        derivation.name, f"{derivation.name}_vectors", f"{derivation.name}_vector_space", quantized=derivation.quantised
+        name=derivation.name,
+        blocks=f"{derivation.name}_vectors",
+        free_rows=f"{derivation.name}_vector_space",
+        quantized=derivation.quantised,
     )
 
 
 def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
-    """List the tables of a derivation."""
+    """List the tables of a derivation: its parts, its blocks of vectors, and the counts of free rows in the blocks."""
     space = get_vector_space(derivation)
     return [LmdbTable(f"{derivation.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 
@@ -64,7 +71,7 @@ class DerivedParts:
     vectors: Vectors
 
     def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
-        """Read the parts of ``derivation`` through ``view``; its vectors have ``dimension`` numbers."""
+        """Read the parts of ``derivation`` through ``view``; its vectors have ``dimension`` components."""
         self._view = view
         self._table = f"{derivation.name}_parts"
         self.vectors = Vectors(view, dimension, get_vector_space(derivation))
@@ -111,7 +118,7 @@ class DerivedPartWriter(DerivedParts):
     vectors: VectorWriter
 
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
-        """Write the parts of ``derivation`` to ``view``; its vectors have ``dimension`` numbers."""
+        """Write the parts of ``derivation`` to ``view``; its vectors have ``dimension`` components."""
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write_view = view

@@ -31,7 +31,7 @@ def put_settings(view: WriteView, settings: FixedSettings) -> None:
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
-    """Record the installed version as the version that all data is derived with."""
+    """Record the installed versions of the pipeline and the segmenter as those that all data is derived with."""
     view.put(tables.META, _KEY, records.pack(_get_installed_version(settings)))
 
 
@@ -42,7 +42,10 @@ def _get_installed_version(settings: FixedSettings) -> str:
 
 
 def get_stored_language_version(view: View) -> str:
-    """Return the version that a store's data was derived with; empty if it parses no texts, or if it is unknown."""
+    """Return the versions of pipeline and segmenter that a store's data was derived with, as one text.
+
+    The text is empty if the store uses neither, or if the versions are unknown.
+    """
     value = view.get(tables.META, _KEY)
     return "" if value is None else str(records.unpack(value, tables.META, _KEY))
 

@@ -34,6 +34,7 @@ class OpenIndexes:
 
     def clear_caches(self) -> None:
         """Drop everything cached from the store's tables, after a repair has rewritten them."""
+        # Without its stored value, a cached property is computed again on its next use.
         for name in ("vectors", "verified_blocks", "condition_cache", "decoded_data"):
             self.__dict__.pop(name, None)
 

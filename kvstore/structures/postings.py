@@ -170,6 +170,7 @@ class Postings(tables.ViewReader):
 
     def find_chunks_by_prefix(self, prefix: str) -> Ids:
         """Return the chunks with a term that begins with ``prefix``, ascending."""
+        # Keys have only the first bytes of a long term, so a longer prefix can yield too many chunks.
         blocks = self._view.scan_prefixes(tables.POSTINGS, [prefix.encode()[:_MAX_TERM_BYTES]])
         chunk_arrays = [_decode(key, value).chunks for key, value in blocks]
         return np.unique(np.concatenate(chunk_arrays)) if chunk_arrays else np.empty(0, np.uint64)

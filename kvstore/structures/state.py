@@ -109,7 +109,7 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the content of an additional part in this state, read once and then cached."""
+        """Return the content of an additional part in this state, cached after the first read; None is not cached."""
         content: Read | None = self._parts.get(part.name)
         if content is None:
             content = self._parts[part.name] = part.read(self)
@@ -278,7 +278,10 @@ class State:
         return self.vectors.gather([(chunk.block, chunk.row) for chunk in chunks])
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort key of each chunk, which orders chunks of equal score."""
+        """Return the sort key of each chunk, which orders chunks of equal score: document key and chunk id.
+
+        Within a document, chunk ids ascend with the position in the text.
+        """
         records = self.chunks.get_many(chunks)
         keys = self.documents.get_keys(record.document for record in records)
         return [(keys[record.document], chunk) for record, chunk in zip(records, chunks, strict=True)]

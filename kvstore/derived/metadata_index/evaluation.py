@@ -141,7 +141,7 @@ class Evaluation:
 
     @cached_property
     def columns(self) -> dict[str, ColumnValues]:
-        """The numeric columns of all documents, read on first use."""
+        """The numeric columns of all documents, by name, read on first use."""
         return self._index.read_columns()
 
     @cached_property

@@ -215,7 +215,7 @@ DocumentMask = npt.NDArray[np.bool_]
 def pack_container(offsets: Iterable[int]) -> bytes:
     """Encode the distinct offsets of documents, below 8,192, as a container with a checksum."""
     ordered = sorted(offsets)
-    # A run continues where the difference of neighbors is 1.
+    # A run continues where the difference of neighbors is 1; counted without a loop in Python, which would be slower.
     num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
     # A list if it is no larger than runs and smaller than a bitmap: two bytes per offset, four bytes per run.
     if 2 * len(ordered) <= min(4 * num_runs, _BITMAP_BYTES - 1):
@@ -244,8 +244,8 @@ def _list_bits(bits: int) -> list[int]:
         return np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist()
     positions = []
     while bits:
-        positions.append((bits & -bits).bit_length() - 1)
-        bits &= bits - 1
+        positions.append((bits & -bits).bit_length() - 1)  # of the lowest set bit
+        bits &= bits - 1  # clears it
     return positions
 
 
@@ -294,7 +294,7 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
                 records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)[0],
             )
             if zlib.crc32(body) == checksum:
-                single_ids.append(first_document + body[1] + (body[2] << 8))
+                single_ids.append(first_document + body[1] + (body[2] << 8))  # an offset of two bytes
                 continue
         mask[unpack_container(container, table, key).astype(np.intp) + first_document] = True
     mask[single_ids] = True

@@ -234,6 +234,7 @@ def make_seed_request(
     of the bias, or None without a bias.
     """
     total = math.fsum(seeds.values())
+    # A node is expanded if its mass exceeds epsilon per edge.
     expanded = [
         node for node, mass in seeds.items() if mass > DEFAULT_EPSILON * total * degrees.get(node, _CHUNK_ROW_COST)
     ]
@@ -293,6 +294,7 @@ class _WeightedRows:
         self._weights = weights
         #: The weights of steps in both directions, by features of the edge; see :func:`_compute_feature_weights`.
         self._chunk_to_entity_weights, self._entity_to_chunk_weights = _compute_feature_weights(weights)
+        #: The weight of each kind of link, by its number.
         self._link_weights = np.zeros(1 + max(edges.TITLE_LINK, TRIPLE_LINK, RELATION_LINK, edges.SYNONYM_LINK))
         self._link_weights[edges.TITLE_LINK] = weights.title_link
         self._link_weights[TRIPLE_LINK] = weights.triple_link
@@ -391,6 +393,7 @@ def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     Both have shape (2, sets of features). The second row is for entities that the store mentions only in lower case.
     """
     features = np.arange(edges.FEATURE_SETS)
+    # The lowest bits of the features count the mentions in the chunk, by spelling.
     num_capitalized = features & edges.CAPITALIZED
     num_lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
     counts = num_capitalized + np.array([[weights.lower], [1.0]]) * num_lower

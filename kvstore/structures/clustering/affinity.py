@@ -59,7 +59,7 @@ def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, m
     cluster_of_node: Partition = np.arange(num_nodes)
     while len(partitions) < max_levels and len(edges.weights):
         clusters = _join_strongest_neighbors(len(volumes), _compute_strengths(edges, volumes), max_cluster_size)
-        if clusters.max(initial=-1) + 1 == len(volumes):
+        if clusters.max(initial=-1) + 1 == len(volumes):  # no clusters joined
             break
         volumes = np.bincount(clusters, volumes).astype(np.int64)
         edges = contract_edges(clusters, edges)
@@ -85,7 +85,7 @@ def cluster_vectors(vectors: Matrix, *, max_cluster_size: int = 12, max_levels: 
         nearest, cosines = find_nearest_rows(sums)
         nodes = np.flatnonzero(nearest >= 0)
         clusters = _join_nearest(len(sums), nodes, nearest[nodes], cosines[nodes], max_cluster_size)
-        if clusters.max() + 1 == len(sums):
+        if clusters.max() + 1 == len(sums):  # no clusters joined
             break
         max_members *= max_cluster_size
         sums, cluster_of_node = _sum_rows(clusters, sums, max_members), clusters[cluster_of_node]

@@ -41,11 +41,12 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     """Return the nearest other row of each row (-1 if missing), and their cosine times 10,000.
 
-    Ties are decided by row order. ``rows`` has shape (n, dimension), and its rows may have any length.
+    Ties are decided by row order. ``rows`` has shape (n, dimension), and its rows may have any length. With more than
+    ``_MAX_EXACT_ROWS`` rows, the search is approximate: only rows of the same cell are compared.
     """
     nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), _NO_COSINE, np.int64)
     hashes = _hash_rows(rows)
-    # Equal rows are nearest to each other. One of them represents all, so duplicates cost no more than one row.
+    # Rows of the same direction are nearest to each other. One represents all, so duplicates cost no more than one row.
     _, first_rows, group_of_row, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     distinct_rows = np.sort(first_rows)
     if len(distinct_rows) <= _MAX_EXACT_ROWS:
@@ -65,9 +66,9 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 
 
 def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
-    """Return about the ``max_neighbors`` nearest other rows of each row, shape (n, max_neighbors), unordered.
+    """Return the ``max_neighbors`` nearest other rows of each row, shape (n, max_neighbors), unordered.
 
-    Missing neighbors are -1.
+    Missing neighbors are -1. With more than ``_MAX_EXACT_ROWS`` rows, only rows of the same cell are compared.
     """
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
@@ -124,7 +125,7 @@ def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
 
 
 def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return a hash of each row that depends only on its components."""
+    """Return a hash of the direction of each row, computed from the components of its unit vector alone."""
     hashes = np.empty(len(rows), np.uint64)
     for start in range(0, len(rows), _BATCH_ROWS):
         units = _normalize_rows(rows, np.arange(start, min(start + _BATCH_ROWS, len(rows))))
@@ -144,7 +145,7 @@ def _find_cells(
     """Return the cells of the rows with the given numbers, each as an array of row numbers.
 
     Rows selected by their hash are the centers of the cells. Each row belongs to the cells of its three nearest
-    centers.
+    centers. With three centers or fewer, all rows are in one cell.
     """
     center_rows = row_numbers[hashes[row_numbers] % _ROWS_PER_CELL == 0]
     if len(center_rows) <= _CELLS_PER_ROW:
@@ -169,6 +170,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
     queries = members[batch]
     products = _compute_products(units, batch)
     products[np.arange(len(queries)), batch.start + np.arange(len(queries))] = -np.inf  # each row with itself
+    # Single-precision products can be in the wrong order, so several candidates are compared exactly.
     candidates = _find_largest(products, min(_NUM_CANDIDATES, len(members) - 1))
     rows = units[batch].astype(np.float64)
     for positions in candidates.T:

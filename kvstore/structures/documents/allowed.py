@@ -46,19 +46,23 @@ class AllowedDocuments:
     """
 
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
-        """Create the set of ``documents``, which have ``num_chunks`` chunks together.
+        """Create the set of ``documents``, ids ascending, which have ``num_chunks`` chunks together.
 
         The chunk ids of a document are those of consecutive leaf groups of GROUP_SIZE ids each. ``first_groups`` and
         ``group_counts`` are the first leaf group and the number of groups of each document.
         """
         self.documents = documents
+        #: The range of chunk ids of each document, ascending; some of the ids are unused.
         self.starts: Ids = first_groups * np.uint64(GROUP_SIZE)
         self.stops: Ids = (first_groups + group_counts) * np.uint64(GROUP_SIZE)
         self.num_chunks = num_chunks
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
-        """A flag for each leaf group (chunk id // GROUP_SIZE): 1 if allowed, else 0. Later groups are not allowed."""
+        """A flag for each leaf group (chunk id // GROUP_SIZE): 1 if allowed, else 0.
+
+        Groups beyond the end of the array are not allowed.
+        """
         group_size = np.uint64(GROUP_SIZE)
         length = int(self.stops[-1] // group_size) if len(self.stops) else 0
         # +1 at the start of each run and -1 at its end. A document may have no chunks.

@@ -36,12 +36,12 @@ class ConditionCache:
         self._columns: tuple[int, NumberColumns] | None = None  # with their change number
 
     def get_columns(self, change: int) -> NumberColumns | None:
-        """Return the columns of all documents at a change number, or None if they are not cached."""
+        """Return the numeric columns of all documents at a change number, or None if they are not cached."""
         entry = self._columns
         return None if entry is None or entry[0] != change else entry[1]
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
-        """Replace the cached columns by those of all documents at a change number, unless these are too large."""
+        """Replace the cached columns by the numeric columns at a change number, unless these have too many values."""
         if sum(len(column) for column in columns.values()) <= _MAX_NUMBERS:
             self._columns = change, columns
 

@@ -69,7 +69,7 @@ class DocumentTriples:
     def get_forms_by_key(self) -> dict[str, str]:
         """Return a mapping from the normal form of every name to its first spelling.
 
-        Subjects and objects of triples that are not written as names are values, and left out.
+        Subjects and objects of triples that are not written as names are values, and omitted.
         """
         phrases = (phrase for triple in self.triples for phrase in (triple.subject, triple.object))
         names = [*self.names, *filter(is_written_as_name, phrases)]
@@ -131,7 +131,7 @@ class Triples(tables.ViewReader):
         if texts is None:
             return DocumentTriples(tuple(names), tuple(triples))
         passages = records.unpack(texts, tables.WRITTEN_TRIPLES, key)[0]
-        # A text that a model wrote is the subject, relation and object of a triple, joined by tabs.
+        # A passage is its digest, the model, and the texts that the model wrote: triples with tabs between their parts.
         models = {
             triple: model
             for _, model, passage_texts in passages
@@ -141,6 +141,6 @@ class Triples(tables.ViewReader):
         return DocumentTriples(tuple(names), (*triples, *models), models)
 
     def list_documents(self) -> list[int]:
-        """Return the documents that have triples or imported names, ascending."""
+        """Return the ids of the documents that have triples or imported names, ascending."""
         keys = {key for table in (tables.TRIPLES, tables.WRITTEN_TRIPLES) for key, _ in self._view.scan(table)}
         return [records.U64.unpack(key)[0] for key in sorted(map(bytes, keys))]

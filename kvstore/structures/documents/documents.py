@@ -141,6 +141,7 @@ def encode_key(key: str) -> bytes:
         return plain
     import hashlib  # imported here because it loads all of OpenSSL, and such keys are rare
 
+    # UTF-8 has no byte 0xff, so no other key is equal.
     return plain[:LONG_KEY_PREFIX] + b"\xff" + hashlib.blake2b(plain, digest_size=32).digest()
 
 

@@ -186,12 +186,12 @@ def _make_key(entity: int, first: int) -> bytes:
 
 def _make_end_key(entity: int) -> bytes:
     """Return a key above every key of the entity and below every key of the next."""
-    return records.encode_u32(entity) + b"\xff" * 9
+    return records.encode_u32(entity) + b"\xff" * 9  # longer than every number, which has 8 bytes
 
 
 def _get_first_number(key: bytes) -> int:
     """Return the smallest number of a block, from its key."""
-    return int(records.U64.unpack_from(key, 4)[0])
+    return int(records.U64.unpack_from(key, 4)[0])  # after the entity, which has 4 bytes
 
 
 def _decode(table: str, key: bytes, value: memoryview) -> Numbers:

@@ -224,7 +224,10 @@ class Forest(tables.ViewReader):
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
     def compute_strength(self, child: int, parent: int) -> Strength:
-        """Return the strength of an edge, computed from its assertions; the strongest edge sorts first."""
+        """Return the strength of an edge, computed from its assertions; the strongest edge sorts first.
+
+        The confidences are added in thousandths, so that the sum does not depend on their order.
+        """
         assertions = list(self.iter_assertions(child, parent))
         return Strength(
             support=-sum(round(1000 * assertion.confidence) for assertion in assertions),

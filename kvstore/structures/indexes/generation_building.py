@@ -313,8 +313,8 @@ def _build_record_state(
         "generation": generation_number,
         "version": kind.version,
         "token": os.urandom(16),  # identifies this build in the caches of processes
-        "change": generation.change,
-        "chunk_stop": generation.chunk_stop,
+        "change": generation.change,  # of the state that it was built from
+        "chunk_stop": generation.chunk_stop,  # all chunks of that state have smaller ids
         "head": dict(generation.head),
     }
 

@@ -157,9 +157,9 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id from which on a store that needs no file in this state may need one.
+        """Return a chunk id: a store that needs no file in this state needs none while all chunks have smaller ids.
 
-        While all chunks have smaller ids, it needs none. ``record`` is missing (None) if the index was dropped.
+        Without a ``record``, the index was dropped.
         """
         return state.counters.next_chunk
 

@@ -142,12 +142,12 @@ class IndexBuilder(IndexFiller):
             return None if kind.explain_no_file(record, state) is not None else record
 
     def compute_next_needed_chunk(self, kind: FileIndex[Any, Any]) -> int:
-        """Return the chunk id from which on a store that needs no index file now may need one."""
+        """Return a chunk id: a store that needs no index file now needs none while all chunks have smaller ids."""
         with self._open_state() as state:
             return kind.compute_next_needed_chunk(Indexes(state.lmdb).get(kind), state)
 
-    def compute_next_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
-        """Return the next chunk id of the store, and the chunk id from which on the index file should be extended."""
+    def find_next_and_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
+        """Return the next chunk id of the store, and the next chunk id at which the index file should be extended."""
         path = index_file.build_index_path(self._environment.path, kind.name)
         try:
             head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))

@@ -211,8 +211,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
         Another process may change the options of the index, so the record is read again from that chunk id on.
         """
-        num_exact = _EXTEND_AFTER if record is None else record.get_int_option("exact_below") - state.counters.chunks
-        return state.counters.next_chunk + min(num_exact, _EXTEND_AFTER)
+        if record is None:  # the index was dropped, but can be created again
+            return state.counters.next_chunk + _EXTEND_AFTER
+        num_until_needed = record.get_int_option("exact_below") - state.counters.chunks
+        return state.counters.next_chunk + min(num_until_needed, _EXTEND_AFTER)
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Return the next chunk id at which ``_EXTEND_AFTER`` chunks will be missing from the file."""
@@ -378,7 +380,7 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
     The cosines of candidates are approximate, because they are computed from codes. A candidate is omitted only if its
     cosine is below that of the last of the ``top`` by more than the sum of both possible errors.
     """
-    # One NearCodes per segment; the chunk ids are its labels.
+    # One NearCodes per segment. Its first three fields are labels (chunk ids), cosines and scales.
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
     order = np.argsort(-cosines, kind="stable")
     max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))

@@ -76,6 +76,7 @@ class EntityRecord:
     def key(self) -> str:
         """The normal form of the entity's name; all its forms have the same one."""
         forms, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
+        # A free slot has no form and the count 0.
         return to_entity_key(next(form for form, count in zip(forms, counts, strict=True) if count))
 
     @property

@@ -66,7 +66,7 @@ class CodedRows(NamedTuple):
 
     @classmethod
     def from_vectors(cls, labels: Ids, vectors: Matrix) -> CodedRows:
-        """Quantize unit vectors, shape (n, dimension): integers up to 127, and scales that restore unit length."""
+        """Quantize unit vectors, shape (n, dimension): integers from -127 to 127, and scales that restore length 1."""
         num_vectors, dimension = vectors.shape
         code_length = -(-dimension // CODE_MULTIPLE) * CODE_MULTIPLE  # rounded up; the last components are 0
         codes = np.zeros((num_vectors, code_length), np.int8)

@@ -128,7 +128,7 @@ class _QuantizedBlock(_VectorBlock):
         return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
-        """Store a vector in a row, as integers up to 127 and a scale that restores unit length."""
+        """Store a vector in a row, as integers from -127 to 127 and a scale that restores length 1."""
         numbers = np.asarray(vector, np.float64)
         max_magnitude = max(float(np.abs(numbers).max()), 1e-30)  # not 0, because it is a divisor
         codes = np.rint(numbers * (127 / max_magnitude)).astype(np.int8)
