@@ -98,7 +98,10 @@ class Changes:
     def __init__(
         self, view: WriteView, settings: FixedSettings, entity_filter: EntityFilter, traces: TraceCache | None = None
     ) -> None:
-        """Open a writer for each part of the store on ``view``; ``traces`` is the process's trace cache, if any."""
+        """Open a writer for each part of the store on ``view``; ``traces`` is the process's trace cache, if any.
+
+        Raises StoreFormatError if the store has structures of a version that this kvstore does not maintain.
+        """
         require_maintained(view)
         self._view = view
         self._settings = settings
@@ -170,8 +173,9 @@ class Changes:
                 self._link_fact(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
-        for (first_entity, second_entity), change in self.forest.reduction.judge_deferred().items():
-            linker.change_link(first_entity, second_entity, RELATION_LINK, change)
+        # Judge the trees that are not judged yet; this returns the changes in the numbers of accepted edges.
+        for (child_entity, parent_entity), change in self.forest.reduction.judge_deferred().items():
+            linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
         self._flush_batch(linker, more_follow=more_follow)
@@ -183,7 +187,10 @@ class Changes:
         context: _LinkingContext,
         names: NameChanges,
     ) -> None:
-        """Withdraw the earlier values of stated facts, and add the names of new facts and documents to ``names``."""
+        """Withdraw the earlier values of stated facts, and add the names of new facts and documents to ``names``.
+
+        An introduction is a statement that makes a name known. Those of documents are counted when they are stored.
+        """
         for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
             for form, kind in () if value is None else fact.list_introductions(value):
@@ -372,7 +379,10 @@ class Changes:
     def _store_relations(
         self, extracted: ExtractedDocument, document: int, ids: Mapping[str, int], linker: Linker
     ) -> None:
-        """Store the relations that a document states as edges of the forest. ``ids`` maps names (keys) to entities."""
+        """Store the relations that a document states as edges of the forest, and link new tree nodes to their entities.
+
+        ``ids`` has the entity of each name by its key (normal form).
+        """
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.get_tree_name(extracted.key, extracted.meta)
@@ -384,9 +394,9 @@ class Changes:
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the records of changed names, remove names without an introduction, and link new names to older chunks.
 
-        Returns the entities of the names that the changes make known, by key.
+        Returns the entities of the names that the changes introduce, new or not, by key (normal form).
         """
-        linker.flush()
+        linker.flush()  # so that the filter has the current addresses of the names to remove
         removed = dict(names.list_unintroduced())
         if removed:
             linker.unlink_entities(removed)
@@ -412,11 +422,12 @@ class Changes:
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document and return its record and outline; the names that it mentions are linked later.
 
-        ``ids`` maps the keys of the names that it introduces to entities.
+        ``ids`` has the entities of the names that it introduces, by key (normal form).
         """
         extracted, counters = pending.extracted, self.counters
         document = counters.next_document
         counters.next_document += 1
+        # A group has the chunks below one leaf abstract.
         groups = extracted.tree.leaf_sizes if extracted.tree else []
         first_group = counters.next_group
         counters.next_group += len(groups)

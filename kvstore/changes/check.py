@@ -89,7 +89,7 @@ class _Checker:
         self._address_sums = HashSums(BLOCK_SIZE * entities)
 
     def run(self) -> Iterator[str]:
-        """Yield the violations that all checks find.
+        """Yield the violations that all checks find. Later checks use what earlier ones have collected.
 
         Unreadable data ends its check, and the next check continues.
         """
@@ -265,6 +265,7 @@ class _Checker:
         terms = count_chunk_terms(record.title, path, chunk_text, stem)
         length = min(sum(terms.values()), _MAX_LENGTH)
         postings = ((encode_term(term), min(count, _MAX_FREQUENCY), length) for term, count in terms.items())
+        # The order of the postings does not matter, so sums of hashes modulo 2**64 are compared.
         expected_sum = sum(map(hash, postings))
         if self._posting_sums.pop_sum(chunk) != expected_sum & MASK:
             yield f"document {record.key!r}: the postings of chunk {chunk} do not match its text"

@@ -42,6 +42,7 @@ def dump(state: State) -> DumpTables:
         ]
     for kind in list_generation_kinds():
         tables.update((name, list(rows)) for name, rows in dump_generation(state, kind, logical).items())
+    # Rows can have values of several types in a column, which Python cannot compare.
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}
 
 

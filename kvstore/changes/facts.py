@@ -134,7 +134,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         for record in state.documents.scan():
             num_own_vectors += record.own_vectors
             num_partial += record.left_out > 0
-            num_own_chunks += isinstance(record.own_chunks, list)
+            num_own_chunks += isinstance(record.own_chunks, list)  # spans; a statement can express ``"whole"``
         if num_own_vectors:
             documents = format_count(num_own_vectors, "document")
             yield f"the dump omits the user's own vectors of {documents}; use EXPORT TO to keep them", ()
@@ -270,7 +270,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         context.linker.unlink_nodes(context.forest.remove_user_edge(*nodes))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
-        """Store an edge as stated by the user."""
+        """Store an edge as stated by the user; ``ids`` has the entities of its names, by key (normal form)."""
         tree, child, parent = key
         context.linker.link_nodes(
             context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))

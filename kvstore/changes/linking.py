@@ -141,12 +141,15 @@ class _NewNames:
     """Newly known names, by their index in ``ids_by_key``, and a search for them in texts."""
 
     def __init__(self, ids_by_key: Mapping[str, int], max_words: int) -> None:
-        """Prepare a search for names; ``max_words`` is the maximum number of words of a name."""
+        """Prepare to search for names, given as entities by normal form. The index of a name is its position there.
+
+        ``max_words`` is the maximum number of words of a name.
+        """
         self.entities = list(ids_by_key.values())
         self._search_keys = SearchKeys([key.encode() for key in ids_by_key], max_words)
 
     def find_in_text(self, folded: FoldedText, name_indexes: list[int]) -> list[Occurrence]:
-        """Return the occurrences in a text of the names with these indexes."""
+        """Return the occurrences in a text of the names with these indexes, as spans of the original text."""
         occurrences = []
         for name_index, folded_start, folded_end in self._search_keys.find_in_text(folded.data, name_indexes):
             start, end = folded.to_original_span(folded_start, folded_end)
@@ -217,6 +220,7 @@ class Linker:
 
     def build_delta(self) -> Delta:
         """Return the collected changes as a delta for derived structures. Must be called after the last change."""
+        # If a document has other changed chunks, those with new mentions are also reported as changed.
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
             self._changed_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
         changed_chunks = set(chain.from_iterable(self._changed_chunks.values()))

@@ -129,7 +129,8 @@ class PendingChanges:
     def release(self) -> None:
         """Reduce applied changes in place to the data that is needed to apply them again.
 
-        Derived data takes many times the memory and can be derived again.
+        Derived data takes many times the memory and can be derived again. A document with vectors of derived parts
+        stays as it is; otherwise, they would have to be embedded again.
         """
         for document in self.new_documents:
             if document.is_derived and document.vectors.keys() <= {CHUNK_VECTORS.name}:
@@ -139,7 +140,7 @@ class PendingChanges:
 
     def delete(self, key: str) -> None:
         """Record that a document is to be deleted, and drop pending facts about it."""
-        self.documents.pop(key, None)
+        self.documents.pop(key, None)  # so that the key moves to the end
         self.documents[key] = None
         for fact in facts.list_document_fact_kinds() if self.facts else ():
             self.facts[fact.name].pop(key, None)
@@ -268,6 +269,7 @@ def _derive_parts(
     """Return a document with its derived parts, without the vectors that its facts or changed parts make invalid."""
     extracted = derive_parts(document.extracted, settings, derivations, document_facts)
     parts, previous_parts = extracted.parts, document.extracted.parts
+    # A part that was not derived again is the same object. The vectors of chunks belong to no part, so they stay.
     valid_vectors = {
         name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
     }

@@ -28,7 +28,7 @@ class CheckedDocument:
     batch_size: int
 
     def to_pending(self, settings: FixedSettings) -> PendingDocument:
-        """Cut the document into chunks; errors begin with its position in the batch."""
+        """Return the document cut into chunks. An error begins with the document's position in the batch."""
         with _locate_errors(self.position, self.batch_size):
             return make_pending(self.document, settings, self.vectors, self.origin)
 

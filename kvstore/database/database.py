@@ -411,6 +411,9 @@ class Database(Handle):
     def flush(self, timeout: float | None = None) -> None:
         """Add the lookups counted since the last commit to the temperatures of entities.
 
+        Waits at most ``timeout`` seconds for another writer (default: the handle's ``lock_timeout``). A read-only
+        handle does nothing.
+
         >>> _ = store.lookup("India")
         >>> store.flush()
         >>> store.lookup("India")[0].temperature

@@ -36,7 +36,7 @@ def find_all_locations(
 ) -> list[Location]:
     """Return the locations of entities, at most ``limit`` per name.
 
-    ``count_hits`` is called to count a lookup of each entity that has a location.
+    ``count_hits`` gets the key (normal form) of each entity that has a location, to count the lookup.
     """
     from ..retrieval.lookup import iter_locations
 
@@ -61,6 +61,7 @@ def expand_names(
 ) -> Relatives:
     """Return the relatives of entities: parents and children in the trees, up to ``depth`` levels away.
 
+    ``direction`` is ``up``, ``down`` or ``both``. Without ``tree``, all trees are read. ``limit`` is for each name.
     With ``must_exist``, raises EntityNotFoundError if the first name is unknown.
     """
     from ..retrieval.expansion import expand_entity

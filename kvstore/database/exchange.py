@@ -64,6 +64,7 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     counts = dict.fromkeys((fact.plural for fact in facts.list_fact_kinds()), 0)
     with create_file_atomically(target) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:
         header = {"format": FORMAT, "version": VERSION, "settings": asdict(state.settings), "lines": 0}
+        # The number of lines is known only at the end, so reserve the first line for the header.
         width = len(json.dumps(header)) + _MAX_LINE_DIGITS
         file.write(" " * width + "\n")
         for fact in facts.list_fact_kinds():
@@ -122,7 +123,7 @@ class _ExportReader:
     def __init__(self, path: Path) -> None:
         """Prepare to read the file at ``path``."""
         self._path = path
-        #: The number of the last line that is imported and committed.
+        #: The number of the last line that is imported and committed; line 1 is the header.
         self._imported_line = 1
 
     def check(self) -> None:

@@ -340,7 +340,7 @@ class _OneShotMethod:
     """
 
     def __init__(self, get_method: Callable[[type[Transaction]], Callable[..., Any]], run: Callable[..., Any]) -> None:
-        """Store the function that returns the method, and the function that a call runs."""
+        """Store the function that returns the Transaction method, and the function that a call runs."""
         self._get_method = get_method
         self._run = run
 
@@ -402,7 +402,10 @@ def make_one_shot(
     *,
     models: bool = False,
 ) -> Callable[Concatenate[Handle, Parameters], Result]:
-    """Return a method of a handle that runs a Transaction method in a separate transaction and commits it."""
+    """Return a method of a handle that runs a Transaction method in a separate transaction and commits it.
+
+    ``models``: load the language pipeline and the embedder first, for a method that puts documents.
+    """
 
     def call(method: Callable[..., Result], self: Handle, *args: Any, **kwargs: Any) -> Result:
         """Run a Transaction method in a transaction of this handle, and commit it."""

@@ -73,7 +73,14 @@ class IngestDestination:
         embedder = self.settings.embedder if embed and not self._session.store.embedder.is_supplied else None
         environment = self._session.environment
         buffered = sorted(environment.buffer_reader.buffered_tables.names)
-        return Job(str(environment.path.resolve()), self.settings, format, dict(options), embedder, buffered)
+        return Job(
+            store=str(environment.path.resolve()),
+            settings=self.settings,
+            format=format,
+            options=dict(options),
+            embedder=embedder,
+            buffered=buffered,
+        )
 
     def write(
         self,

@@ -281,20 +281,25 @@ class OpenStore:
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Write the lookups of entities (temperatures) and the use of language models since the last commit."""
+        """Write the lookups of entities (temperatures) and the use of language models since the last commit.
+
+        Writes at most a batch of lookups. Waits at most ``timeout`` seconds for another writer (None: the store's lock
+        timeout).
+        """
         if self.spending:
             self._flush_spending(timeout)
         if not len(self.hits):
             return
         from ..changes.changes import Changes
 
-        def write_lookup_counts(view: WriteTransaction) -> None:
-            """Add the counted lookups of entities to the entity filter within a write transaction."""
-            seed = self.settings.hash_seed
-            entity_filter = self.filter_cache.take_filter(view, hash_seed=seed)
-            Changes(view, self.settings, entity_filter).finish(lookup_counts)
-
         with self.hits.take_batch() as lookup_counts:
+
+            def write_lookup_counts(view: WriteTransaction) -> None:
+                """Add the counted lookups of entities to the entity filter within a write transaction."""
+                seed = self.settings.hash_seed
+                entity_filter = self.filter_cache.take_filter(view, hash_seed=seed)
+                Changes(view, self.settings, entity_filter).finish(lookup_counts)
+
             self.environment.write_with_growth(write_lookup_counts, timeout)
 
     def _flush_spending(self, timeout: float | None) -> None:
@@ -444,9 +449,15 @@ class Session:
         from ..structures.spending import Spending
 
         if model.num_calls and not self.readonly:
-            num_kept = model.num_calls - model.num_refused
-            tokens = model.sent_tokens, model.written_tokens
-            spending = Spending(statement, model.name, model.num_calls, *tokens, num_kept, model.num_refused)
+            spending = Spending(
+                statement=statement,
+                model=model.name,
+                calls=model.num_calls,
+                sent=model.sent_tokens,
+                received=model.written_tokens,
+                kept=model.num_calls - model.num_refused,
+                refused=model.num_refused,
+            )
             self.store.spending.append(spending)
 
     def load_reranker(self, name: str | None = None) -> RerankFunction | None:

@@ -62,6 +62,7 @@ class BatchedChanges:
         self.has_applied = False
         #: Applied batches, kept to apply them again in a larger map; empty if the map has enough room.
         self._applied: list[PendingChanges] = []
+        #: True if applied batches are kept, because the transaction may outgrow the map.
         self.can_replay = transaction.may_outgrow_map
 
     # Documents
@@ -108,7 +109,7 @@ class BatchedChanges:
         """Return the facts about ``existing`` that remain valid if ``document`` replaces it, as (kind, value)."""
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
-            return []
+            return []  # a document of pairs has no text to state facts about
         stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in facts.list_document_fact_kinds()]
         stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
         if not stated_facts:

@@ -165,6 +165,7 @@ class Transaction(OwnedTransaction):
                 raise InputError(f"document {key!r} has vectors of its own; put its new text together with new vectors")
             vectors = self._changes.state.read_vectors(record)
         own_chunks = unpack_chunks(record.own_chunks)
+        # Spans of the user do not fit another text; ``"whole"``, which is a string, does.
         if isinstance(own_chunks, tuple) and text is not None and text != current_text:
             raise InputError(f"document {key!r} has chunks of its own; put its new text together with new chunks")
         return self.put(

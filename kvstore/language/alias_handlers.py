@@ -16,7 +16,10 @@ from .statement_context import StatementContext
 
 
 def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
-    """Return the cursor of a statement that states or removes one fact; ``is_changed`` is False if nothing changed."""
+    """Return the cursor of a statement of this kind, such as ``INSERT``, that states or removes one fact.
+
+    ``message`` is used only if ``is_changed``.
+    """
     return Cursor(kind, rowcount=int(is_changed), message=message if is_changed else "nothing to change")
 
 

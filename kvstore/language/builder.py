@@ -91,7 +91,7 @@ class Builder:
     def build_statement(self, tree: Tree[Terminal]) -> s.Statement:
         """Return the dataclass for ``tree``, which is the rule of a statement."""
         if tree.data == "select":
-            (query,) = tree.scan_values(lambda terminal: True)
+            (query,) = tree.scan_values(lambda terminal: True)  # its only terminal is the text of the query
             return build_query(self._text, _get_offset(query), query.end_pos or 0, self._parameters)
         for child in tree.children:
             if isinstance(child, Tree) and child.data == "as_svg":
@@ -131,7 +131,10 @@ class Builder:
         clauses[name] = self._build_clause(tree)
 
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
-        """Return the value of a clause; a keyword without a value is True."""
+        """Return the value of a clause.
+
+        It is True for a keyword without a value. A keyword that is itself the value is returned in lower case.
+        """
         if tree.data == "with_options":
             return self._build_options(tree)
         if not tree.children:

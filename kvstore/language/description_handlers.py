@@ -91,7 +91,10 @@ def describe_item(context: StatementContext, statement: s.DescribeItem) -> Curso
 
 
 def _make_property_cursor(properties: Mapping[str, Any]) -> Cursor:
-    """Return a cursor with one row (name, value) per property. The elements of a list are joined with semicolons."""
+    """Return a cursor with one row (name, value) per property.
+
+    The elements of a list are joined with semicolons, and a mapping becomes JSON.
+    """
     rows = ((name, "; ".join(value) if isinstance(value, list) else value) for name, value in properties.items())
     rows = ((name, json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value) for name, value in rows)
     return _make_list_cursor(_PROPERTIES, rows, "DESCRIBE")

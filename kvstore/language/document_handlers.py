@@ -169,7 +169,7 @@ def rollback(context: StatementContext, statement: s.Rollback) -> Cursor:
 
 
 def _pop_transaction(context: StatementContext) -> Transaction:
-    """Detach and return the transaction that BEGIN opened in this thread."""
+    """Detach and return the transaction that BEGIN opened in this thread; raise TransactionError without one."""
     transaction, context.database._open_transaction = context.database._open_transaction, None
     if transaction is not None:
         return transaction

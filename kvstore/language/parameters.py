@@ -45,7 +45,7 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
                 raise make_statement_error(text, token.start, f"no value was given for {token.text}")
             value = parameters[name]
         else:
-            value = parameters[position] if position < len(parameters) else None
+            value = parameters[position] if position < len(parameters) else None  # too few: an error below
         parameters_by_offset[token.start] = Parameter(name, _check_value(text, token.start, to_plain_value(value)))
     if not is_named and len(parameter_tokens) != len(parameters):
         num_expected = len(parameter_tokens)

@@ -97,7 +97,7 @@ def expand(context: StatementContext, statement: s.Expand) -> Cursor:
 
 
 def search(context: StatementContext, statement: s.Search) -> Cursor:
-    """Execute SEARCH, and return a row for each hit."""
+    """Execute SEARCH, and return a row for each hit; the last column repeats the ordinal by its deprecated name."""
     hits = context.target.search(
         statement.text, **collect_clauses(using=statement.using, where=statement.where, top=statement.top)
     )
@@ -105,12 +105,12 @@ def search(context: StatementContext, statement: s.Search) -> Cursor:
 
 
 def _to_hit_row(hit: Hit) -> Row:
-    """Return the values of :data:`_HIT_COLUMNS` for a hit."""
+    """Return the values of the columns :data:`_HIT_COLUMNS` for a hit: rank, score, document, ordinal and text."""
     return hit.rank, hit.score, hit.document, hit.ordinal, hit.text
 
 
 def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
-    """Execute RETRIEVE, and return a row for each hit."""
+    """Execute RETRIEVE, and return a row for each hit; the last column repeats the ordinal by its deprecated name."""
     evidence = retrieve_evidence(context, statement)
     rows = ((*_to_hit_row(hit), hit.path, hit.kind, _to_span_mappings(hit.spans), hit.ordinal) for hit in evidence.hits)
     return _make_typed_cursor("RETRIEVE", EVIDENCE_COLUMNS, rows, len(evidence.hits), evidence.hint)

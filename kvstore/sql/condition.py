@@ -80,7 +80,8 @@ def find_condition_end(text: str, tokens: Sequence[Token], position: int) -> int
 def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]) -> tuple[str, OffsetMap]:
     """Return the text of a condition, with parameters replaced by literals and comments by spaces, and its offset map.
 
-    ``values`` has the value of each parameter by its offset in the statement.
+    The map has for each token its offset in that text and its offset in the statement. ``values`` has the value of each
+    parameter by its offset in the statement.
     """
     pieces: list[str] = []
     offsets: list[tuple[int, int]] = []

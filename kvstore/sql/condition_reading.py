@@ -174,7 +174,7 @@ class _ConditionParser:
             self._expect(")")
             if self._is_at_end():
                 return condition
-            self._position = start
+            self._position = start  # the parentheses enclose only the left operand
         negated = self._is_word("NOT")
         if self._is_word("EXISTS", int(negated)):
             self._position += 1 + negated
@@ -289,7 +289,7 @@ class _ConditionParser:
     # Values first ----------------------------------------------------------------------------------------------------
 
     def _parse_reversed_condition(self) -> Condition:
-        """Parse a comparison or an IN whose left side is a value, such as ``2024 = year``."""
+        """Parse a condition that begins with a value: ``2024 = year``, or ``1 IN (SELECT value FROM json_each(…))``."""
         value = self._parse_value()
         operator_word = self._get_word()
         if operator_word in _COMPARISONS:
@@ -411,7 +411,7 @@ class _ConditionParser:
             case "string":
                 text = unquote(token.text)
                 if "\0" in text:
-                    raise UnsupportedForm
+                    raise UnsupportedForm  # SQLite ends the condition there
                 return text
             case "parameter":
                 return self._values.get_value(token)

@@ -65,7 +65,7 @@ class _TableScan:
         self._read_functions = [read_column for _, read_column in table.all_columns.values()]
         self._rows: TableRows = iter(())
         self._row: TableRow = _END_OF_ROWS
-        #: The record of the row, once a column of it was read.
+        #: The record of the row; _END_OF_ROWS until a column of the row is read.
         self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
@@ -197,7 +197,11 @@ class _VirtualTable:
         return True
 
     def _choose_constraints(self, constraints: Sequence[_Constraint], size: int) -> tuple[Sequence[_Constraint], float]:
-        """Return the constraints of the best access path, and the approximate number of rows that they leave."""
+        """Return the constraints of the best access path, and the approximate number of rows that they leave.
+
+        An equality is better than a full-text query, and that is better than a range. ``size`` is the number of rows of
+        the table; without a usable constraint, all of them are scanned.
+        """
         for column in self._table.equal:
             for constraint in constraints:
                 if constraint.column == column and constraint.operator == "=":

@@ -59,7 +59,10 @@ TableChanges = dict[bytes, Chain]
 
 
 def needs_stored_value(chain: Chain) -> bool:
-    """True if the value in the table itself is needed to resolve a version chain."""
+    """True if the value in the table itself is needed to resolve a version chain.
+
+    It is not needed if the chain removes the record (None) or begins with a whole value.
+    """
     return chain is not None and chain[:1] != _VALUE_KIND
 
 
@@ -110,7 +113,7 @@ class TableBuffer:
         self.num_added: int | None = None
 
     def copy(self) -> TableBuffer:
-        """Return an independent copy; merge the layers in it if ``newer`` is no longer small.
+        """Return an independent copy. If ``newer`` is no longer small, both layers become ``older`` in the copy.
 
         The number of entries copied is on average a few times the number of changed records.
         """
@@ -206,7 +209,7 @@ class TableBuffer:
         return self._older_keys, ordered_keys
 
     def _register_keys(self, changes: TableChanges) -> None:
-        """Add the keys of ``changes`` to the cached list of new keys, before these changes are stored in ``newer``."""
+        """Update the cached keys before ``changes`` are stored in ``newer``, and forget the count of added records."""
         self.num_added = None
         if self._newer_keys is not None:
             self._newer_keys[1].extend(key for key in changes if key not in self)
@@ -315,7 +318,10 @@ def _yield_if_present(
 
 
 def make_segment_key(last_key: bytes | None) -> bytes:
-    """Return a key for the segment that follows the one with key ``last_key``, or for the first segment."""
+    """Return a key for the segment that follows the one with key ``last_key``, or for the first segment.
+
+    It is the number of the segment (u32) and random bytes, which make the key unique in the history of the store.
+    """
     segment_number = 1 if last_key is None else records.U32.unpack_from(last_key)[0] + 1
     return records.encode_u32(segment_number) + os.urandom(_TOKEN_BYTES)
 
@@ -391,7 +397,10 @@ class ChangeBufferReader:
         self._buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
-        """Return the combined changes of the stored segments; raise CorruptionError for a damaged one."""
+        """Return the combined changes of the stored segments; raise CorruptionError for a damaged one.
+
+        If the cached segments are still stored, only later ones are read.
+        """
         cached_buffer = self._buffer
         last_key = cached_buffer.segment_keys[-1] if cached_buffer.segment_keys else b""
         segments = scan_segments(last_key)

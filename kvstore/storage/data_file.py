@@ -136,7 +136,7 @@ class DataFile:
                     max_dbs=MAX_TABLES,
                     max_readers=MAX_READERS,
                     lock=self.registers_readers,
-                    lib_version=0,
+                    lib_version=0,  # LMDB 0.9, whose file format kvstore reads
                 )
             except lmdb.MemoryError as error:
                 map_size //= 2
@@ -249,7 +249,7 @@ class DataFile:
             pages = self.open_pages(transaction, change)
         except OvertakenError:
             return None
-        return PageTransaction(transaction, pages, self._num_earlier_changes + change)
+        return PageTransaction(transaction, pages, change=self._num_earlier_changes + change)
 
     def wrap_write_transaction(
         self, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
@@ -266,7 +266,7 @@ class DataFile:
             except PageError as error:
                 raise translate_error(error, str(self.path)) from error
             self._is_free_list_verified = True
-        return VerifiedTransaction(transaction, pages, handles, self._num_earlier_changes + transaction.id())
+        return VerifiedTransaction(transaction, pages, handles, change=self._num_earlier_changes + transaction.id())
 
     def resize(self, size: int) -> None:
         """Map ``size`` bytes (0: the size another process has grown the map to); no transaction may be open.

@@ -32,7 +32,7 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
         max_dbs=max(1, len(tables)),
         lock=False,
         sync=False,  # flushed at the end
-        lib_version=0,
+        lib_version=0,  # LMDB 0.9, as for the source
     ) as environment:
         transaction, num_bytes = environment.begin(write=True), 0
         try:
@@ -41,11 +41,12 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                 num_copied = 0
                 with source.cursor(table) as cursor:
                     for key, value in cursor:
+                        # False for a key out of order, which only a damaged source has.
                         num_copied += transaction.put(key, value, append=True, db=target_table)
                         num_bytes += len(key) + len(value)
                         if num_bytes >= BATCH_BYTES:
                             transaction.commit()
-                            release_pages(value)
+                            release_pages(value)  # those of the source, which contain the value
                             transaction, num_bytes = environment.begin(write=True), 0
                 num_records = source.count(table)
                 if num_copied != num_records:

@@ -205,7 +205,7 @@ class Environment(OpenFile):
             if self.unusable_reason is not None:
                 self.require_open()
             shared_lock = None
-            if not self.data.registers_readers:
+            if not self.data.registers_readers:  # LMDB does not know of this reader, so keep writers out
                 shared_lock = self._writer_lock.acquire_shared(self.lock_timeout)
             reading: PageTransaction | None = None
             try:
@@ -363,7 +363,8 @@ class Environment(OpenFile):
         meanwhile, and processes that open the store, wait. A crash at any point leaves either the old file or the new
         one, complete.
 
-        Waits at most ``timeout`` seconds for each of them (default: the lock timeout). Raises TransactionError if
+        Waits at most ``timeout`` seconds (default: the lock timeout) for another writer, and as long for the snapshots
+        and transactions of this process to end. Raises TransactionError if
         another process has the store open, or if snapshots or transactions of this one stay open; ReadOnlyError,
         LockTimeoutError (another process writes), StoreFullError (no room for the copy), CorruptionError, InputError
         (``data.mdb`` is a symbolic link). The store is then unchanged.

@@ -72,7 +72,7 @@ _Stamp = tuple[int, int, int]
 
 
 def build_index_path(directory: Path, kind: str) -> Path:
-    """Return the path of the index file of a kind."""
+    """Return the path of the index file of a kind, such as ``vectors``, in the directory of a store."""
     return directory / f"{kind}{INDEX_SUFFIXES[0]}"
 
 
@@ -126,8 +126,10 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 
     match entry:
         case [str(name), str(type_code), list(shape), int(start), int(checksum)]:
-            is_shape = len(shape) <= _MAX_DIMENSIONS and all(isinstance(size, int) and size >= 0 for size in shape)
-            if type_code in _TYPES and is_shape and start >= 0 and start % ALIGNMENT == 0:
+            is_valid_shape = len(shape) <= _MAX_DIMENSIONS and all(
+                isinstance(size, int) and size >= 0 for size in shape
+            )
+            if type_code in _TYPES and is_valid_shape and start >= 0 and start % ALIGNMENT == 0:
                 return _ArrayEntry(name, np.dtype(type_code), tuple(shape), start, checksum)
     raise IndexUnavailableError(f"{path}: its head has an invalid array ({entry!r:.100}); REFRESH rebuilds the file")
 
@@ -139,8 +141,9 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
     """
     parts = []
     for name in head.get(_PARTS_KEY, ()):
-        token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
-        contents = read(path.with_name(name), head["kind"], partial(_has_hex_digits, token), unchecked_arrays)
+        # The name of a part contains the token that the file must have.
+        hex_token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
+        contents = read(path.with_name(name), head["kind"], partial(_has_hex_digits, hex_token), unchecked_arrays)
         parts.append(FilePart(*contents, name))
     return parts
 
@@ -422,7 +425,10 @@ def _align_up(offset: int) -> int:
 
 
 def _pack_head(head: FileHead, array_infos: Sequence[tuple[Any, ...]], offsets: Sequence[int]) -> bytes:
-    """Return a head with the descriptions, offsets and checksums of the arrays as msgpack."""
+    """Return a head and the descriptions of the arrays as msgpack.
+
+    ``array_infos`` has the name, type, shape and CRC-32 of each array; ``offsets`` are their positions in the file.
+    """
     array_entries = [
         [name, code, shape, offset, crc] for (name, code, shape, crc), offset in zip(array_infos, offsets, strict=True)
     ]

@@ -80,6 +80,7 @@ def _require_data_file(data: Path) -> None:
         )
     with data.open("rb") as file:
         meta_pages = file.read(MIN_DATA_BYTES)
+    # Bytes 16 to 19 of each of the two meta pages.
     if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
         raise NotAStoreError(f"{data}: not an LMDB file, so this is not a store; name another path")
 

@@ -328,7 +328,7 @@ class SharedOpenLock:
         self._successor: int | None = None
 
     def acquire(self, timeout: float) -> None:
-        """Acquire the shared lock on the file that has the name; does nothing if that is already done.
+        """Acquire the shared lock on the data file; does nothing if it is held already.
 
         Raises LockTimeoutError if a COMPACT of another process lasts longer than ``timeout`` seconds, or if another
         process has the store open that long and the reader table is missing; StoreNotFoundError and ReadOnlyError if
@@ -405,7 +405,7 @@ class SharedOpenLock:
                 fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def replace(self, successor: Path) -> None:
-        """Give the data file's name to ``successor``, which is locked before another process can open it by that name.
+        """Rename ``successor`` to the data file, and lock it before another process can open it by that name.
 
         Must be called within :meth:`hold_exclusively`. Raises OSError; then nothing has changed.
         """

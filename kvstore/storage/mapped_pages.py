@@ -284,6 +284,7 @@ class VerifiedCursor:
 
     def prev(self) -> bool:
         """Go to the previous record; return False at the beginning."""
+        # Without a current record, the key is empty and LMDB goes to the last record.
         self._verify(bytes(self._cursor.key()) or ABOVE_ALL_KEYS, forward=False)
         return self._cursor.prev()
 
@@ -348,7 +349,8 @@ class PageReleaser:
     def count_reads(self, num_records: int, *, looked_up: bool = False) -> None:
         """Count records that were read, and release the pages of the file if too many of them are in memory.
 
-        ``looked_up`` means that the records were looked up, so their pages may be read again.
+        ``looked_up`` means that the records were looked up, so their pages may be read again. These counts release
+        pages only in a process of more than :data:`MIN_TOTAL_BYTES`.
         """
         # The index is False (0) for records read sequentially, and True (1) for records looked up.
         self._unchecked_reads[looked_up] += num_records

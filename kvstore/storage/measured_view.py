@@ -24,7 +24,7 @@ class MeasuredView:
     def __init__(self, view: View) -> None:
         self._view = view
         self._pages: set[int] = set()
-        #: The number of reads.
+        #: The number of calls of the methods that read.
         self.reads = 0
 
     @property

@@ -318,10 +318,10 @@ class OpenFile:
                     self.gate.leave()
             self.handles = handles
 
-    def handle_commit(self, created: Mapping[str, Handle]) -> None:
+    def handle_commit(self, created_handles: Mapping[str, Handle]) -> None:
         """Register the tables that a commit has created, and extend a short file to its last used page."""
-        if created:
-            self.handles = {**self.handles, **created}
+        if created_handles:
+            self.handles = {**self.handles, **created_handles}
         self.data.extend_to_used_pages()
 
     def handle_end(self, view: CountedTransaction) -> None:
@@ -345,7 +345,10 @@ class OpenFile:
             self.handles = {}
 
     def grow_map(self, wait: float) -> None:
-        """Double the map, up to ``max_bytes``; raise StoreFullError if that is not allowed or not possible."""
+        """Double the map, up to ``max_bytes``, once no transaction is open; wait for that at most ``wait`` seconds.
+
+        Raises StoreFullError if that is not allowed or not possible.
+        """
         max_map_size = self._compute_max_map_size()
         if self.data.map_size >= max_map_size:
             raise self.make_map_full_error()
@@ -427,7 +430,11 @@ class OpenFile:
             self.handles = {}
 
     def _resize_map(self, size: int, wait: float) -> None:
-        """Resize the map while no transaction is open, and drop the table handles if LMDB was reopened."""
+        """Resize the map to ``size`` bytes (0: the size that another process has grown it to).
+
+        Raises StoreFullError if a transaction is still open after ``wait`` seconds, or if the system refuses. The
+        second case reopens LMDB, so its table handles are dropped.
+        """
         with self.gate.exclude_transactions(wait, StoreFullError, f"{self.path}: the memory map must grow"):
             self.require_open()
             environment_before = self.data.environment

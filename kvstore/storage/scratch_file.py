@@ -33,13 +33,13 @@ class ScratchFile:
         return self._num_written + len(self._buffer)
 
     def append(self, data: bytes | memoryview) -> None:
-        """Append bytes."""
+        """Append bytes to the file; they can be read at once."""
         self._buffer += data
         if len(self._buffer) >= _BUFFER_BYTES:
             self._flush_buffer()
 
     def read(self, start: int, end: int) -> bytes:
-        """Return bytes ``start`` to ``end``."""
+        """Return the bytes from offset ``start`` to offset ``end``, exclusive."""
         if self._buffer:
             self._flush_buffer()
         return os.pread(self._descriptor, end - start, start)

@@ -79,7 +79,7 @@ class WriteTransaction(LmdbView):
         self._max_buffer_bytes = compute_merge_threshold(used_bytes)
         #: True if the free part of the map is so small that the transaction may have to run again in a larger map.
         self.may_outgrow_map = owner.data.map_size - used_bytes < _MIN_FREE_BYTES
-        self._is_complete = True
+        self._is_complete = True  # from here on, ``__del__`` rolls the transaction back if nothing else ends it
 
     @property
     def is_large(self) -> bool:
