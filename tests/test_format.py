@@ -46,7 +46,7 @@ def test_the_tables_without_the_change_buffer_are_listed() -> None:
 def test_patches_are_as_in_the_example() -> None:
     before, after = b"tea from Darjeeling, 1848", b"Green tea from Darjeeling, 1849"
     described = "19 1f 06 47 72 65 65 6e 20 18 0b 01 39"
-    assert f"`{before.decode()}` becomes `{after.decode()}` by `{described}`" in " ".join(FORMAT.split())
+    assert f"`{before.decode()}` becomes `{after.decode()}` by the patch `{described}`" in " ".join(FORMAT.split())
     assert apply_patch(before, bytes.fromhex(described)) == after
     assert make_patch(before, after) == bytes.fromhex(described)
 
@@ -75,7 +75,7 @@ def test_records_have_the_listed_fields_in_order() -> None:
         .split(", ")
     )
     assert names == list(AbstractRecord.__slots__)
-    assert "Kinds: " + ", ".join(f"{number} `{kind}`" for number, kind in enumerate(KINDS)) in FORMAT
+    assert "Kinds of introductions: " + ", ".join(f"{number} `{kind}`" for number, kind in enumerate(KINDS)) in FORMAT
 
 
 def test_the_maps_in_meta_have_the_listed_entries() -> None:

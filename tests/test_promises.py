@@ -205,8 +205,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
     "Data that would be expensive to update in every commit, such as a summary of many documents or groups of"
     " all names, is built by the statement REFRESH, and kvstore reports how stale this data is.": REFRESHED,
-    "Queries omit the parts of stale groups that come from deleted documents, and assign new documents to the "
-    "existing groups.": REFRESHED,
+    "Queries omit the parts of stale groups (topics or communities) that come from deleted documents, and assign "
+    "new documents to the existing groups.": REFRESHED,
     "kvstore finds names and relations with rules and a parser, and takes summaries and answers from "
     "sentences of the documents.": (
         *OFFLINE,
