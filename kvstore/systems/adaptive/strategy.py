@@ -133,6 +133,7 @@ class AdaptiveStrategy:
         if walk_result is not None:
             unexplained_chunks = [chunk for chunk, _ in ranking if chunk not in paths]
             paths |= describe_paths(query.reading, walk_result.ranks, unexplained_chunks)
+        # If there are too few candidates, the rest of both searches follows.
         ranking = append_tails(ranking, *hybrid.tails, top=query.reach)
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
@@ -173,7 +174,7 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
     A name that the question compares with another can be in any number of chunks. ``spreads`` has these numbers.
     """
     compared = decompose(query.question, names).compared_keys
-    # A name in more of n chunks has less than this fraction of the information of a name in one chunk, log n.
+    # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
         seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
@@ -294,7 +295,8 @@ def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) 
     """
     chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
-    top_scores = (hybrid.scores / (hybrid.scores.max(initial=0.0) or 1.0)) ** _TOP_EXPONENT
+    max_score = hybrid.scores.max(initial=0.0) or 1.0  # not 0, because it divides
+    top_scores = (hybrid.scores / max_score) ** _TOP_EXPONENT
     scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _TOP_BONUS * top_scores
     walk_scores = (walk_result.scores / walk_result.scores.max()) ** _WALK_SCORE_EXPONENT
     scores[np.searchsorted(chunks, walk_result.chunks)] += weight * walk_scores

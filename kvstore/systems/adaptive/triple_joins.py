@@ -88,7 +88,8 @@ def _select_other_names(
 ) -> dict[str, tuple[tuple[str, str], float]]:
     """Return the first names that are not in the question, each with the first pair that contains it, and its score.
 
-    ``matches`` are pairs of names with scores, best first, and ``question_key`` is the normal form of the question.
+    ``matches`` are pairs of names with scores, best first, and ``question_key`` is the normal form of the question. At
+    most ``_MAX_READ_NAMES`` names are returned.
     """
     names: dict[str, tuple[tuple[str, str], float]] = {}
     for pair, score in matches:

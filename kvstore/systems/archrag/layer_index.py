@@ -53,7 +53,8 @@ class CommunityGraph:
     def find_nearest(self, vector: Vector, counts: list[int], ef: int) -> list[list[tuple[int, float]]]:
         """Return the ``counts[i]`` nearest nodes of each layer i with their cosines, approximately, best first.
 
-        ``ef`` is the number of candidates that the search remembers, see :meth:`LayeredVectors.find_nearest`.
+        A node is the id of an entity in layer 0, else the id of a community. ``vector`` has length 1. ``ef`` is the
+        number of candidates that the search remembers, see :meth:`LayeredVectors.find_nearest`.
         """
         layers = self.vectors.find_nearest(vector, counts, ef)
         return [
@@ -146,7 +147,10 @@ class _NodeLayers:
         progress: Callable[[int, int], None] = lambda done, total: None,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the arrays of the index file, or None if cancelled."""
+        """Return the arrays of the index file, or None if cancelled.
+
+        ``progress`` is called with the number of finished nodes and the number of all nodes.
+        """
         arrays = build_layered_arrays(
             self.vectors,
             self.parents,

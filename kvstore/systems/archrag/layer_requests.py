@@ -101,7 +101,8 @@ class NearestNodes(ReadRequest[LayerSearch]):
         for _ in range(_MAX_RETRIES + 1):
             nearest = graph.find_nearest(self.vector, counts, self.ef)[:num_layers]
             layers = [_select_existing(state, communities, layer, nodes) for layer, nodes in enumerate(nearest)]
-            # A layer needs more if too few of its nodes exist, and not all were returned yet.
+            # A layer needs more if too few of its nodes exist, and not all were returned yet. Only the first layers of
+            # the graph are searched.
             needs_more_flags = [
                 len(existing) < min(self.count, len(layer_nodes)) and len(nodes) < len(layer_nodes)
                 for existing, nodes, layer_nodes in zip(layers, nearest, graph.nodes, strict=False)
@@ -137,6 +138,7 @@ def _group_model_written(communities: Communities) -> list[list[int]]:
     """Return, for each layer, the ids of the communities whose report a language model wrote.
 
     The graph has only the centroids of communities, so these are compared by the vectors of their reports instead.
+    Layer 0 has none, because it has the entities; layer 1 has the finest communities.
     """
     layers: list[list[int]] = [[] for _ in range(1 + communities.levels)]
     for community in communities.text_vectors:
@@ -173,7 +175,10 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
     layers: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[list[list[int]]]:
-        """Read the chunks that the nodes of each layer lead to; a node with too many chunks leads to none."""
+        """Return, for each layer and each of its nodes, the ids of the chunks that the node leads to.
+
+        A node with too many chunks leads to none.
+        """
         entities, *community_layers = self.layers
         communities = require_communities(state)
         community_ids = list(chain.from_iterable(community_layers))
@@ -182,10 +187,10 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
             community for community in community_ids if communities.get(community).chunk_count <= _MAX_COMMUNITY_CHUNKS
         ]
         groups = zip(specific_ids, communities.list_chunk_groups(specific_ids), strict=True)
-        home_chunks = {community: [chunk for chunk, _ in group] for community, group in groups}
+        chunks_by_community = {community: [chunk for chunk, _ in group] for community, group in groups}
         return [
             _list_entity_chunks(state, entities),
-            *([home_chunks.get(community, []) for community in layer] for layer in community_layers),
+            *([chunks_by_community.get(community, []) for community in layer] for layer in community_layers),
         ]
 
     def list_chunks(self, answer: list[list[list[int]]]) -> Iterable[int]:

@@ -52,7 +52,7 @@ class _NearestLayers:
     nearest: list[RankedNodes]
 
     def format_layer(self, layer: int) -> str:
-        """Return the name of a layer."""
+        """Return the name of a layer for EXPLAIN: 0 is the entities, 1 the communities of the finest level."""
         return f"communities of level {self.levels - layer}" if layer else "entities"
 
     def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:
@@ -87,6 +87,7 @@ class ArchragStrategy:
                 query, list(starmap(layers.build_report_candidate, layers_by_community.items())), report_share
             )
             step.count = len(reports)
+        # ``communities`` has the community of each hit that is a report, None for a chunk.
         evidence, communities = insert_reports(
             query, report_share, reports, lambda limited_query: self._rank_chunks(limited_query, layers)
         )
@@ -101,9 +102,9 @@ class ArchragStrategy:
         return replace(evidence, groups=groups)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the points that the model extracts from the chunks, and from the reports of each layer.
+        """Return the evidence with the points that the model extracts from the chunks, and from the reports of a layer.
 
-        Each is a separate call of the model.
+        The chunks are read in one call of the model, and the reports of each layer in another.
         """
         with distiller.open_query(evidence.question) as query:
             layer_hits = [[hit for hit in evidence.hits if hit.kind != "report"], *self._build_all_reports(query)]
@@ -188,7 +189,7 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
-            best_cosine = nearest[0][1] or 1.0  # a divisor
+            best_cosine = nearest[0][1] or 1.0  # not 0, because it divides
             relative_cosine = max(0.0, cosine) / best_cosine
             for chunk in chunks:
                 previous = chunk_sources.get(chunk)

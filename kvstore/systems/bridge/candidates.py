@@ -101,7 +101,8 @@ class Candidates(ReadRequest[CandidatePool]):
 def _list_abstract_addresses(state: State, seed: Seed) -> list[int]:
     """Return the packed addresses of the abstracts that mention an entity, the most specific rank first.
 
-    At most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
+    A packed address is one integer, a rank and the id of an abstract. At most :data:`_MAX_ADDRESSES` are returned; a
+    rank that does not fit completely is omitted.
     """
     packed_addresses: list[int] = state.find_addresses(seed.identity, _MAX_ADDRESSES + 1).tolist()
     if len(packed_addresses) > _MAX_ADDRESSES:

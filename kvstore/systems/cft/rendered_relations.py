@@ -65,7 +65,7 @@ class Relations(ReadRequest[RenderedRelations]):
             for names in self.names
         ]
         nodes = list(chain.from_iterable(node_groups))
-        edges = []
+        edges = []  # (child, parent)
         for node in nodes:
             for up in (True, False):  # first the nearest ancestors, then the nearest descendants
                 for relative in islice(forest.walk([node], up=up, depth=self.max_relatives), self.max_relatives):
@@ -91,7 +91,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     vector: Vector
 
     def fetch(self, state: State) -> dict[int, tuple[str, float]]:
-        """Return, for each chunk that states a relation, the first such relation and the chunk's cosine."""
+        """Return, for each chunk that states a relation, the first such relation and its cosine with the question."""
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:
@@ -107,9 +107,9 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 
 
 def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
-    """Return the last chunk of a document that starts at or before a byte offset.
+    """Return the id of the last chunk of a document that starts at or before a byte offset.
 
-    Returns None for a document without chunks: one that only has edges, and no text.
+    Returns None if there is none, as in a document that has only edges and no text.
     """
     chunk_ids = list(record.chunk_ids())
     index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)

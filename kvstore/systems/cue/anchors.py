@@ -88,9 +88,10 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
         [entity for entity, cosine in nearest or () if cosine > 0] for nearest in query.reading.fetch_all(requests)
     ]
     nodes = [make_entity_node(entity) for entities in entity_groups for entity in entities]
-    names = iter(query.reading.fetch(NodeNames(nodes))) if nodes else iter(())  # of all groups, in order
+    # The name of an entity node is (False, its key, 0).
+    keys = iter([key for _, key, _ in query.reading.fetch(NodeNames(nodes))] if nodes else [])  # of all groups
     return {
-        name: [(entity, key) for entity, (_, key, _) in zip(entities, islice(names, len(entities)), strict=True)]
+        name: list(zip(entities, islice(keys, len(entities)), strict=True))
         for name, entities in zip(unknown_names, entity_groups, strict=True)
     }
 

@@ -159,7 +159,8 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
     scores: list[float] = []
     for extension in extensions:
         dot_product = extension.path.dot_product + float(graph.cosines[extension.row])
-        score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)  # 0 for a zero vector
+        # A zero vector has the dot product 0, so any other divisor will do.
+        score = dot_product / math.sqrt(_compute_squared_norm(graph, extension) or 1.0)
         if beam.word_weight:
             word_mask = extension.path.word_mask | graph.get_word_mask(extension.row)
             score += beam.word_weight * graph.compute_rarity_fraction(word_mask)

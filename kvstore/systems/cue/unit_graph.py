@@ -53,7 +53,7 @@ class UnitGraph:
         self._stem: Callable[[str], str] = query.stem
         self.weights = weights
         self._rarities = weights.rarities
-        self._total_rarity = math.fsum(self._rarities.values()) or 1.0  # a divisor
+        self._total_rarity = math.fsum(self._rarities.values()) or 1.0  # not 0, because it divides
         #: Caches: rarity fraction by word mask; row by unit id; rows by entity; chunks whose units were read; entities
         #: by row; key by entity.
         self._rarity_fractions: dict[int, float] = {}
@@ -81,7 +81,8 @@ class UnitGraph:
     def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
         """Return the rows of the units that mention each entity.
 
-        Reads the units of entities that were not requested before, from at most ``max_chunks`` chunks each.
+        Reads the units of entities that were not requested before. They come from the ``max_chunks`` chunks of each
+        entity that are nearest to the question.
         """
         entity_ids = list(dict.fromkeys(entities))
         missing = [entity for entity in entity_ids if entity not in self._rows_by_entity]
@@ -167,7 +168,8 @@ class UnitGraph:
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
-        """Return the dot products of the vectors of units with ``vector``."""
+        """Return the dot products of the vectors of units with ``vector``, which can have any length."""
+        # For vectors of length 1, these are their cosines.
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:

@@ -78,6 +78,7 @@ class _DocumentUnits:
         self._rows = [0] * len(self.chunks) if derived_part is None else derived_part.part
         self.counts = list(map(count_units, self._rows))
         self.vector_locations = [] if derived_part is None else derived_part.vector_locations
+        #: The number of units before each chunk, then the number of all units.
         self.unit_offsets = [0, *accumulate(self.counts)]
         #: The decoded spans of units, by chunk ordinal; a cache.
         self._spans: dict[int, list[UnitSpan]] = {}
@@ -270,7 +271,7 @@ class Units:
             records = self._state.documents.get_many(missing)
             chunks = iter(self._state.chunks.get_many(id for record in records.values() for id in record.chunk_ids()))
             for document, part in zip(missing, self._parts.find_many(missing), strict=True):
-                chunk_records = list(islice(chunks, sum(records[document].groups)))
+                chunk_records = list(islice(chunks, records[document].chunk_count))
                 cache[document] = _DocumentUnits(self._state, records[document], chunk_records, part)
             self._documents = cache
         return cache

@@ -61,9 +61,10 @@ class _WrittenUnits(WrittenListFact):
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for the given passages. A single one has a second prompt for a sentence about each sentence.
+        """Build the prompt for the given passages.
 
-        Weak models do not split a passage into statements, but most can shorten or repeat a sentence.
+        If there is only one, an invalid answer is followed by a second prompt, which asks for a sentence about each of
+        its sentences. Weak models do not split a passage into statements, but most can shorten or repeat a sentence.
         """
         prompt = super().build_prompt(passages)
         if len(passages) > 1:

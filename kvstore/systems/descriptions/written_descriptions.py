@@ -153,7 +153,7 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
     max_texts: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Read the distinct descriptions of each entity."""
+        """Return at most ``max_texts`` distinct descriptions of each entity, in order of document keys."""
         if not has_descriptions(state):
             return [[] for _ in self.entities]
         # Cached, because a document can name several of the entities.

@@ -35,7 +35,10 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[RelationInWords]:
-        """Read the triples of the documents of the chunks, with subject and object as normal forms."""
+        """Return the triples of the documents of the chunks as (subject, relation, object), in the order of the chunks.
+
+        Subject and object are normal forms of names. At most ``_MAX_TRIPLES`` triples of each document are returned.
+        """
         if not HasTriples().fetch(state):
             return []
         triples = Triples(state.lmdb)

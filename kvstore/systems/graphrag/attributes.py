@@ -94,7 +94,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
         max_neighbors = max(1, int(degrees.sum() // np.count_nonzero(degrees)))
     else:
         min_cosine, max_neighbors = _DEFAULT_MIN_COSINE, max(1, int(np.sqrt(count) // 2))
-    edge_codes = edges.first * count + edges.second
+    edge_codes = edges.first * count + edges.second  # one number for each pair of nodes
     new_codes, new_weights = _find_new_edges(edge_codes, vectors, max_neighbors, min_cosine)
     all_codes, all_weights = np.concatenate((edge_codes, new_codes)), np.concatenate((weights, new_weights))
     order = np.argsort(all_codes)

@@ -389,7 +389,8 @@ class Communities(StoredCommunities):
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
-        for community in iter_largest(scores, 4 * count):  # most of the first ones are suitable
+        # Usually, the first 4 * count communities include enough suitable ones, so only these are sorted.
+        for community in iter_largest(scores, 4 * count):
             if len(nearest) == count:
                 break
             if self.is_visible(community) if candidates is None else community in candidates:
@@ -498,7 +499,10 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
-        """The newer chunks of each community, whose home is the community or a descendant, with their shares."""
+        """The newer chunks of each community, whose home is the community or a descendant, with their shares.
+
+        Only the first ``_MAX_ASSIGNED_CHUNKS`` newer chunks are assigned.
+        """
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}
         if chunks:

@@ -53,7 +53,7 @@ class CommunityTree:
 
     @property
     def finest(self) -> IntArray:
-        """The finest community of each node."""
+        """The finest community of each node; NO_COMMUNITY if it is in none."""
         return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
     def group_members(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -131,9 +131,10 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) -> IntArray:
-    """Return the integer weights of names in choosing the home community of their chunk.
+    """Return the weights of names in choosing the home community of their chunk, as fixed-point integers from 1.
 
-    The weight is the strength divided by the square root of the degree, the number of chunks that mention the name.
+    The weight is the strength divided by the square root of the degree, the number of chunks that mention the name. The
+    integer ``FIXED_ONE`` means 1.
     """
     return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
 

@@ -88,9 +88,10 @@ class CommunityIndex(GenerationIndex[Communities]):
         community_ids = range(len(communities))
         newer_count = len(communities.list_newer_chunks())
         hidden_count = sum(not communities.is_visible(community) for community in community_ids)
+        level_noun = "level" if communities.levels == 1 else "levels"
         parts = [
             f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} "
-            f"level{'s' * (communities.levels != 1)}"
+            f"{level_noun}"
         ]
         if newer_count:
             parts.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")

@@ -54,7 +54,7 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
         partitions = partition_by_leiden(count, graph.edges, largest=options.largest, levels=_MAX_LEVELS)
     else:
         partitions = cluster_graph(count, graph.edges, max_cluster_size=options.largest, max_levels=_MAX_LEVELS)
-    # Coarser levels with too few groups are omitted.
+    # ``partitions`` are finest first. Coarser levels with too few groups are omitted.
     coarser = [labels for labels in partitions[1:] if labels.max() + 1 >= options.least]
     return [*reversed(coarser), *partitions[:1]]
 

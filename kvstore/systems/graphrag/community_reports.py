@@ -134,7 +134,10 @@ class _ReportMaterial:
     def inherit(
         self, summary: Sequence[_Candidate], findings: Sequence[tuple[int, tuple[int, int], _Candidate]]
     ) -> None:
-        """Add what the report of a child passes on: its sentences, and its strongest findings."""
+        """Add what the report of a child passes on: its sentences, and its strongest findings.
+
+        ``findings`` are (weight, nodes, sentence), strongest first.
+        """
         selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
         self.sentences += selected.values()
         self.relations += findings[:_MAX_INHERITED_FINDINGS]
@@ -149,7 +152,7 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
     assertions = _find_assertions(state, reader)
     report_chunks = _select_report_chunks(tree)
     materials: dict[int, _ReportMaterial] = {}
-    for community in reversed(range(len(tree))):
+    for community in reversed(range(len(tree))):  # a child has a greater number than its parent
         material = materials.pop(community, _ReportMaterial())  # what its children have passed on
         chunk_indexes = report_chunks.get(community, [])
         own_sentences = [sentence for chunk_index in chunk_indexes for sentence in reader.iter_sentences(chunk_index)]
@@ -327,6 +330,7 @@ class _ChunkReader:
         self._tree = tree
         self._display = load_display_entities(state)
         graph = tree.graph
+        #: The index of the first mention of each chunk, then the number of mentions, which are sorted by chunk.
         self._mention_starts: list[int] = graph.mention_chunks.searchsorted(range(len(graph.chunks) + 1)).tolist()
         self._nodes_by_entity = {entity: node for node, entity in enumerate(graph.entities.tolist())}
         #: The format and the language by which each document is split into sentences; a cache.

@@ -60,7 +60,7 @@ def build_community_rows(
                     int(tree.levels[community]),
                     None if parent == NO_COMMUNITY else parent,
                     children.get(community, []),
-                    len(members[community]) // 2,
+                    len(members[community]) // 2,  # the list alternates entities and weights
                     chunk_counts[community],
                     document_counts[community],
                     ratings[community],

@@ -203,7 +203,7 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
 
 
 def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
-    """Return what DESCRIBE ENTITY adds: the communities of an entity, coarsest first."""
+    """Return what DESCRIBE ENTITY adds: the communities of an entity, coarsest first; nothing without communities."""
     communities = get_communities(state)
     if communities is None:
         return {}

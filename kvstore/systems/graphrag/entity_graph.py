@@ -71,7 +71,7 @@ class EntityGraph:
 def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
     """Return the strength of mentions, whose ``features`` are bit fields of the passage graph.
 
-    It is ln(1 + mentions + half of those inside longer names), plus 3 in a title.
+    It is ln(1 + mentions with a capital + half of the mentions inside longer names), plus 3 in a title.
     """
     bits = features.astype(np.int64)
     inside_counts = (bits & INSIDE) >> INSIDE_SHIFT

@@ -142,7 +142,8 @@ class LocalStrategy:
     def _list_entity_lines(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
         """Return lines about the start entities: for each, what a model wrote about it, and its place in the forest.
 
-        If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them.
+        If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them; the first line that does not
+        fit ends the list.
         """
         remaining_tokens = math.inf if query.within is None else _RELATIONS_SHARE * query.within
         with query.trace.step("relations of the entities") as step:
@@ -151,11 +152,14 @@ class LocalStrategy:
                 HierarchySentences([start.key for start in starts], _MAX_RELATIVES, _MAX_RELATIVES),
                 EntityDescriptions([start.entity for start in starts], _MAX_DESCRIPTIONS),
             )
-            # The descriptions and the relations of the first entity, then those of the second, and so on. The first
-            # line that does not fit makes ``remaining_tokens`` negative, which ends the list.
+            # The descriptions and the relations of the first entity, then those of the second, and so on.
             for line in chain.from_iterable(chain.from_iterable(zip(descriptions, relations, strict=True))):
-                if line not in lines and (remaining_tokens := remaining_tokens - count_text_tokens(line)) >= 0:
-                    lines[line] = None
+                if line in lines:
+                    continue
+                remaining_tokens -= count_text_tokens(line)
+                if remaining_tokens < 0:
+                    break
+                lines[line] = None
             step.count = len(lines)
             if any(descriptions):
                 step.detail = f"{sum(map(len, descriptions))} descriptions that a model wrote"
@@ -185,8 +189,9 @@ def find_near_entities(
     if not candidates:
         return []
     names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
+    # The name of an entity is (False, key, 0).
     keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
-    best_score = max(scores.values()) or 1.0  # a divisor
+    best_score = max(scores.values()) or 1.0  # not 0, because it divides
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
     return [
         StartEntity(entity, keys[entity], weight=_UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
@@ -206,7 +211,7 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
         rows = in_chunks.rows
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
-        max_score = max(score for _, score in ranking) or 1.0  # a divisor
+        max_score = max(score for _, score in ranking) or 1.0  # not 0, because it divides
         # The mentions are grouped by chunk, and ``bounds`` are the borders of the groups.
         for chunk_index, (_, score) in enumerate(ranking):
             for mention in range(rows.bounds[chunk_index], rows.bounds[chunk_index + 1]):

@@ -82,9 +82,17 @@ class StoredCommunities:
     def get(self, community: int) -> Community:
         """Return a community by its id, which must be valid. Raises CorruptionError if its record is missing."""
         row = self._get_record(community)
-        level, parent, children, entity_count, chunk_count, document_count, rating, content = row[:8]
+        level, parent, children, entity_count, chunk_count, document_count, tenfold_rating, content = row[:8]
         return Community(
-            community, level, parent, tuple(children), entity_count, chunk_count, document_count, rating / 10, content
+            community,
+            level,
+            parent,
+            tuple(children),
+            entity_count,
+            chunk_count,
+            document_count,
+            tenfold_rating / 10,
+            content,
         )
 
     @property
@@ -104,7 +112,7 @@ class StoredCommunities:
         return tree
 
     def preload(self, communities: Sequence[int]) -> None:
-        """Read the records of communities into the cache, all together."""
+        """Read the records of communities into the cache, all together. Raises CorruptionError if one is missing."""
         missing = [community for community in communities if community not in self._records]
         for community, row in zip(
             missing, self._rows.get_many(COMMUNITIES, list(map(records.encode_u32, missing))), strict=True
@@ -202,6 +210,7 @@ class StoredCommunities:
 
         A newer entity has :data:`NO_COMMUNITY` and 0.
         """
+        # ``indexes`` are those of the entities that have a row.
         indexes, rows = self._rows.read_numbers(
             ENTITY_COMMUNITIES, list(map(records.encode_u32, entities)), num_columns=2
         )

@@ -121,6 +121,7 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
         tree = communities.tree
         ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
         ids = communities.filter_visible(ids) if self.allowed is None else ids[self.allowed[ids]]
+        # Rounded, so that cosines that differ only by rounding errors tie.
         scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(6)
         if self.rarities:
             nearest = find_best(ids, scores, _NUM_SCORED_REPORTS)
@@ -154,7 +155,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     ``terms`` are those of the text, see :func:`~.report_terms.join_terms`. The score is BM25 without length
     normalization, divided by its upper bound.
     """
-    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # a divisor
+    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # not 0, because it divides
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / max_score
 

@@ -83,9 +83,11 @@ class _WrittenTriples(WrittenListFact):
         return "triples"
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for the given passages. A single one has a second prompt, for triples of its predicates.
+        """Build the prompt for the given passages.
 
-        Weak models copy the triples of the examples, or combine any words, unless the schema lists what they can say.
+        If there is only one, an invalid answer is followed by a second prompt, whose schema lists the subjects and
+        predicates of the passage. Without such a list, weak models copy the triples of the examples, or combine any
+        words.
         """
         from ...models.triple_support import list_triple_parts
 

@@ -193,7 +193,9 @@ def _add_bonuses(
         bonuses = scorer.compute_bonuses(loaded_chunk)
         scores[index] += weights.nearness * bonuses.proximity + weights.headings * bonuses.headings
         scores[index] += weights.entries * bonuses.entries + _NUMBER_WEIGHT * bonuses.numbers
-    scores /= 1 + weights.nearness + weights.headings + weights.entries + _NUMBER_WEIGHT * bool(scorer.numbers)
+    # A question without reference numbers cannot get the bonus for them.
+    max_number_bonus = _NUMBER_WEIGHT if scorer.numbers else 0.0
+    scores /= 1 + weights.nearness + weights.headings + weights.entries + max_number_bonus
     return len(read_chunks)
 
 
@@ -367,7 +369,7 @@ class _BonusScorer:
         """Prepare the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
         self._stem = query.stem
         self._rarities = rarities
-        self._total_rarity = math.fsum(rarities.values()) or 1.0  # a divisor
+        self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it divides
         self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))
@@ -375,7 +377,7 @@ class _BonusScorer:
         self._informative_rarities = {
             term: rarity for term, rarity in rarities.items() if term not in generic_terms
         } or rarities
-        self._total_informative_rarity = math.fsum(self._informative_rarities.values()) or 1.0  # a divisor
+        self._total_informative_rarity = math.fsum(self._informative_rarities.values()) or 1.0  # likewise
         self.numbers = frozenset(find_reference_numbers(query.question))
 
     def compute_bonuses(self, chunk: LoadedChunk) -> _Bonuses:

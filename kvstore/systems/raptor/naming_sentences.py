@@ -58,7 +58,8 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
     Entities with exactly the same sentences share one entry.
     """
-    rows = array("q")  # entity, chunk, start and end of each mention in a sentence
+    # For each entity in each sentence: the indexes of the entity and the chunk, and the byte range of the sentence.
+    rows = array("q")
     for chunk_index in np.flatnonzero(np.diff(mentions.starts)).tolist():
         chunk_mentions = mentions.rows[mentions.starts[chunk_index] : mentions.starts[chunk_index + 1]].tolist()
         for _, start, end, _ in chunks.iter_sentences(chunk_index):

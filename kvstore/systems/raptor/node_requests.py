@@ -137,7 +137,7 @@ class NodeHits(ReadRequest[list[Hit | None]]):
     nodes: Sequence[TreeNode]
 
     def fetch(self, state: State) -> list[Hit | None]:
-        """Read the hits of chunks, abstracts and topics, in the order of the nodes."""
+        """Return the hit of each node, in order; None for a topic that is too broad or has no text left."""
         reader = _NodeReader(state)
         hits = {  # by node id
             **reader.build_chunk_hits([node for node in self.nodes if node.id[0] == "chunk"]),

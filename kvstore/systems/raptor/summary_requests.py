@@ -54,7 +54,7 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
         else:
             chunks = state.chunks.get_many(self.near_chunks)
             records = state.documents.get_many(chunk.document for chunk in chunks).values()
-        with_text = (record for record in records if record.groups)  # a document of pairs has no chunks
+        with_text = (record for record in records if record.groups)  # a document that only has edges has no chunks
         documents = sorted(with_text, key=lambda record: record.key)
         if sum(record.size for record in documents) <= self.max_bytes:
             ids = [chunk for record in documents for chunk in record.chunk_ids()]
@@ -98,7 +98,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     def fetch(self, state: State) -> TopicCandidates | None:
         """Read the sentences of all texts, or of the summaries of topics, and find the topics of their chunks.
 
-        Returns None if the store has no topics. From these sentences, the strategy selects the list it returns.
+        Returns None if the store has no topics. The strategy selects its summary from these sentences.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
@@ -205,9 +205,10 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
     limit: int
 
     def fetch(self, state: State) -> dict[int, str | None]:
-        """Replace large roots by their children while there are at most ``limit`` topics; return the titles by topic.
+        """Return the titles by topic, after replacing the largest topics by their children as far as the limit allows.
 
-        The title is None for a topic without one. The result is empty if the state has no topics.
+        A topic is replaced if there are then at most ``limit`` topics. The title is None for a topic without one. The
+        result is empty if the state has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:

@@ -63,7 +63,8 @@ def build_topic_prompt(
     texts = list(map(replace_quotes, topics.list_prompt_texts(topic_id)))
     if max_tokens is not None:
         total_sizes = accumulate(token_estimate(text) + _FRAME_TOKENS for text in texts)
-        texts = texts[: sum(total_size <= max_tokens for total_size in total_sizes)]
+        num_fitting = sum(total_size <= max_tokens for total_size in total_sizes)  # the sizes ascend
+        texts = texts[:num_fitting]
     if not texts:
         return None
     quotation = Quotation(texts)
@@ -92,7 +93,7 @@ def build_topic_prompt(
 
 
 def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[Mapping[str, Any]]:
-    """Return the prompt for one sentence about each of some texts of a topic."""
+    """Return the prompt for one sentence about each of the texts of a topic that :func:`_select_summarized` selects."""
     selected = _select_summarized(topic, texts)
     selected_texts = [texts[index] for index in selected]
     return build_sentence_prompt(
@@ -120,7 +121,8 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # those of the summary first
     candidates = select_usable_texts(texts, candidates)
     total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
-    return sorted(candidates[: max(1, sum(total_size <= _MAX_SHORT_BYTES for total_size in total_sizes))])
+    num_fitting = sum(total_size <= _MAX_SHORT_BYTES for total_size in total_sizes)  # the sizes ascend
+    return sorted(candidates[: max(1, num_fitting)])
 
 
 def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:

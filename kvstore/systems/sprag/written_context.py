@@ -84,7 +84,7 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
     """Yield (index in the outline, passage) for each section that contains chunks, except short sections."""
     ordinals_by_section: dict[int, list[int]] = {}
     for ordinal, chunk in enumerate(document.chunks):
-        if chunk.section >= 0:
+        if chunk.section >= 0:  # -1: before the first heading
             ordinals_by_section.setdefault(chunk.section, []).append(ordinal)
     for section, ordinals in ordinals_by_section.items():
         start, end = document.chunks[ordinals[0]].start, document.chunks[ordinals[-1]].end
@@ -110,9 +110,9 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     if value is None:
         return [""] * len(document.chunks)
     document_lines: list[str] = []
-    document_entry = value.get_texts(_build_document_passage(document).digest)  # the model and its texts
+    document_entry = value.get_texts(_build_document_passage(document).digest)
     if document_entry is not None:
-        title, sentence = document_entry[1][:2]
+        _, (title, sentence, *_) = document_entry  # the model, and the title and the sentence that it wrote
         document_lines = [sentence] if document.title else [title, sentence]
     section_entries = {
         section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)
@@ -122,8 +122,8 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
         lines = list(document_lines)
         section_entry = section_entries.get(chunk.section)
         if section_entry is not None:
-            _, (_, sentence, *_) = section_entry
-            lines.append(sentence)
+            _, texts = section_entry
+            lines.append(texts[1])  # the sentence; the title is first
         headers.append("\n".join(lines))
     return headers
 
