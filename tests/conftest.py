@@ -54,6 +54,25 @@ def pytest_configure() -> None:
         pytest.exit("kvstore_english is missing: make install, or pip install --no-deps --editable tools/english", 4)
 
 
+def pytest_sessionstart() -> None:
+    """Let the fast tests commit without waiting for the disk.
+
+    A flush guards against a power failure, which no test can cause. The tests with many examples flush, and so does
+    every process that a test starts.
+    """
+    if hypothesis_profile.IS_THOROUGH:
+        return
+    import lmdb
+
+    open_environment = lmdb.open
+
+    def open_without_flushes(*arguments: Any, **options: Any) -> lmdb.Environment:
+        return open_environment(*arguments, **options | {"sync": False})
+
+    lmdb.open = open_without_flushes
+    os.fsync = lambda _: None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Mark tests by group, then let every process begin with its share of the long tests of those that are selected."""

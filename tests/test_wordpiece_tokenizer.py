@@ -27,7 +27,9 @@ LIBRARY_PAIRS = tokenizers.Tokenizer.from_str(json.dumps(PAIR_DESCRIPTION))
 
 CODES = (*range(0xD800), *range(0xE000, 0x110000))
 #: Marks that the library moves behind others without moving their offsets: Hangul tones and stems of musical notes.
-MOVED_MARKS = "".join(chr(code) for code in CODES if unicodedata.combining(chr(code)) and OWN._characters[code])
+MOVED_MARKS = "".join(
+    chr(code) for code in range(0x300, 0x20000) if unicodedata.combining(chr(code)) and OWN._characters[code]
+)
 
 CHARACTERS = st.one_of(
     st.characters(exclude_categories=["Cs"], exclude_characters=MOVED_MARKS),
