@@ -7,7 +7,7 @@ field, as a row of a CSV file. Data of over a million characters is skipped, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from xml.etree.ElementTree import Element
 
 from ..errors import ReaderError
@@ -26,6 +26,8 @@ _MAX_META_CHARACTERS = 200
 _MAX_LIST_DEPTH = 12
 #: The maximum level of headings; deeper elements become lists.
 _MAX_HEADING_LEVEL = 3
+#: A part of an element: a block, or the blocks of a list item.
+_Part = MarkdownBlock | list[MarkdownBlock]
 
 
 def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
@@ -40,7 +42,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     if num_characters > _MAX_DATA_CHARACTERS:
         yield SkippedPart(origin.name, "data of over a million characters")
         return
-    blocks = _build_fields(root, 2)
+    blocks = _join_parts(_list_parts(root, level=2))
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = _find_label(root)
@@ -66,62 +68,59 @@ def _build_record(record: Element, default_key: str) -> RawDocument:
         for name, value in fields.items()
         if value and len(value) <= _MAX_META_CHARACTERS
     }
-    blocks = _build_fields(record, 2)
     other_key = default_key if identifier else None
-    field_lines = [line.removeprefix("- ").partition(": ") for block in blocks for line in block.text.split("\n")]
-    if len(blocks) == 1 and blocks[0].kind == "list" and all(value for _, _, value in field_lines):
-        text, format = format_entry(((name, value) for name, _, value in field_lines), ()), "text"
+    parts = _list_parts(record, level=2)
+    # At this level, every item is one line, in general "name: value".
+    lines = [part[0].text.partition(": ") for part in parts if isinstance(part, list)]
+    if parts and len(lines) == len(parts) and all(value for _, _, value in lines):  # the record has only fields
+        text, format = format_entry(((name, value) for name, _, value in lines), ()), "text"
     else:
-        text = join_blocks([*([make_heading(1, title)] if title else []), *blocks]) + "\n"
+        text = join_blocks([*([make_heading(1, title)] if title else []), *_join_parts(parts)]) + "\n"
         format = "markdown"
     return RawDocument(identifier or default_key, title or None, text, meta, format, other_key=other_key)
 
 
-def _build_fields(element: Element, level: int) -> list[MarkdownBlock]:
-    """Return the blocks of the attributes and children of an element.
+def _list_parts(element: Element, level: int) -> list[_Part]:
+    """Return the text, attributes and children of an element, each as a block or as the blocks of a list item.
 
-    A child without children becomes a list item with its name and value; others become sections, whose headings have
-    the level ``level``, or inner lists.
+    An attribute is an item with its name and value, and so is a child without children or with text between them. Other
+    children become sections, whose headings have the level ``level``, or items with inner lists.
     """
-    blocks: list[MarkdownBlock] = []
-    items: list[tuple[str, list[MarkdownBlock]]] = [
-        ("-", [MarkdownBlock("paragraph", f"{strip_namespace(name)}: {collapse_whitespace(value)}")])
-        for name, value in element.attrib.items()
-        if value.strip() and not name.endswith(("}schemaLocation", "}space"))
-    ]
-
-    def flush_items() -> None:
-        """Add the list of the items collected so far."""
-        if items:
-            blocks.append(make_list(list(items)))
-            items.clear()
-
+    parts: list[_Part] = []
     if (element.text or "").strip():
-        blocks.append(make_paragraph(collapse_whitespace(element.text or "")))
+        parts.append(make_paragraph(collapse_whitespace(element.text or "")))
+    for name, value in element.attrib.items():
+        if value.strip() and not name.endswith(("}schemaLocation", "}space")):
+            parts.append([MarkdownBlock("paragraph", f"{strip_namespace(name)}: {collapse_whitespace(value)}")])
     for child in element:
         name = get_local_name(child)
         is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
         if not len(child) or is_mixed:
             if description := _describe_element(child):
-                items.append(("-", [MarkdownBlock("paragraph", description)]))
-        elif level <= _MAX_HEADING_LEVEL:
-            inner_blocks = _build_fields(child, level + 1)
-            if inner_blocks:
-                flush_items()
-                label = _find_label(child)
-                blocks += [make_heading(level, f"{name} {label}".strip()), *inner_blocks]
-        else:
-            inner_blocks = _build_fields(child, level + 1)
-            if inner_blocks and level < _MAX_HEADING_LEVEL + _MAX_LIST_DEPTH:
-                items.append(("-", [MarkdownBlock("paragraph", f"{name}:"), *inner_blocks]))
-            elif inner_blocks:
-                flush_items()
-                blocks += inner_blocks
+                parts.append([MarkdownBlock("paragraph", description)])
+        elif inner_blocks := _join_parts(_list_parts(child, level + 1)):
+            if level <= _MAX_HEADING_LEVEL:
+                parts += [make_heading(level, f"{name} {_find_label(child)}".strip()), *inner_blocks]
+            elif level < _MAX_HEADING_LEVEL + _MAX_LIST_DEPTH:
+                parts.append([MarkdownBlock("paragraph", f"{name}:"), *inner_blocks])
+            else:
+                parts += inner_blocks
         if (child.tail or "").strip():
-            flush_items()
-            blocks.append(make_paragraph(collapse_whitespace(child.tail or "")))
-    flush_items()
-    return blocks
+            parts.append(make_paragraph(collapse_whitespace(child.tail or "")))
+    return parts
+
+
+def _join_parts(parts: Iterable[_Part]) -> list[MarkdownBlock]:
+    """Return the blocks of some parts, with a list for each run of adjacent items."""
+    blocks: list[MarkdownBlock] = []
+    items: list[tuple[str, list[MarkdownBlock]]] = []
+    for part in parts:
+        if isinstance(part, list):
+            items.append(("-", part))
+            continue
+        blocks += [make_list(items), part] if items else [part]
+        items = []
+    return [*blocks, make_list(items)] if items else blocks
 
 
 def _describe_element(element: Element) -> str:
