@@ -172,7 +172,7 @@ def _get_line_readers() -> dict[str, FormatReader]:
 
 
 def get_reader_version(format: str | None) -> str:
-    """Return the version of the installed package's reader for a format, or an empty string for a built-in one."""
+    """Return the version of the plug-in that reads a format; empty for a built-in format, an unknown one and None."""
     plugin = None if format is None or format in _FORMATS else READERS.get(format)
     return "" if plugin is None else plugin.version
 

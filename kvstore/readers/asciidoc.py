@@ -95,7 +95,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert an AsciiDoc file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _AsciiDocFile()
-    blocks = parser.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], 0)
+    blocks = parser.parse_blocks([line.expandtabs(4).rstrip() for line in text.split("\n")], depth=0)
     # A file with only comments and attributes is kept as text.
     markdown = prepend_paragraphs(
         join_blocks(blocks) or join_blocks([make_paragraph(text.strip())]), parser.descriptions
@@ -115,7 +115,10 @@ class _AsciiDocFile:
         self._open_markers: list[str] = []  # the normalized markers of the open lists, outermost first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of lines; at depth 0, append the footnotes of the file."""
+        """Return the blocks of lines that ``depth`` blocks or lists contain; at depth 0, append the file's footnotes.
+
+        Lines deeper than ``_MAX_DEPTH`` become one paragraph, whose markup is not parsed.
+        """
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
             return [make_paragraph(text)] if text else []
@@ -182,9 +185,10 @@ class _AsciiDocFile:
         if match := _DELIMITER_PATTERN.match(line):
             return self._parse_delimited(lines, start, match, depth, attributes, blocks)
         if match := _BLOCK_MACRO_PATTERN.match(line):
-            text = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
-            if text and "=" not in text:
-                blocks.append(make_paragraph(self._render_inline(text)))
+            # The first attribute of an image, if it has no name, is the text that replaces the image.
+            alternative = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
+            if alternative and "=" not in alternative:
+                blocks.append(make_paragraph(self._render_inline(alternative)))
             return start + 1
         if line in ("'''", "<<<", "---", "***"):  # a rule or a page break
             return start + 1
@@ -217,7 +221,8 @@ class _AsciiDocFile:
             end += 1
         body = list(lines[start:end])
         style = attributes[0] if attributes else ""
-        if style.startswith(("source", "listing", "literal")) or (body[0][0] == " " and not style):
+        is_indented = body[0][0] == " "
+        if style.startswith(("source", "listing", "literal")) or (is_indented and not style):
             margin = get_margin(body)
             blocks.append(
                 make_code_block("\n".join(body_line[margin:] for body_line in body), _get_language(attributes))
@@ -440,7 +445,7 @@ class _AsciiDocFile:
         text = _MACRO_PATTERN.sub(render_macro, text)
         text = _LINK_PATTERN.sub(lambda match: match[2].split(",")[0].strip('"^ ') or match[1].partition("#")[0], text)
         text = _REFERENCE_PATTERN.sub(lambda match: match[2] or match[1], text)
-        emphasis = "" if plain else "*"
+        emphasis = "" if plain else "*"  # for strong text too
         text = _STRONG_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _EMPHASIS_PATTERN.sub(lambda match: f"{emphasis}{match[1] or match[2]}{emphasis}", text)
         text = _HIGHLIGHT_PATTERN.sub(lambda match: match[1], text)

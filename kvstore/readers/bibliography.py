@@ -107,7 +107,10 @@ class _BibEntry:
         return fields
 
     def find_end(self) -> int:
-        """Return the offset after the entry; raises _UnclosedEntryError."""
+        """Return the offset after the entry; raises _UnclosedEntryError.
+
+        If text that is not a field precedes its end, an entry in parentheses ends before this text.
+        """
         if self._match_next(_ENTRY_END_PATTERN) is not None or self._opening[2] == "(":
             return self._offset
         return self._find_closing_brace(self._opening.end())
@@ -186,6 +189,7 @@ def _format_person(source: str) -> str:
     name_parts = [name_part.strip() for name_part in name.split(",")]
     if source.strip().startswith("{") or len(name_parts) == 1:
         return name
+    # First name, last name, suffix: "Hill, Jr., Ann" becomes "Ann Hill Jr."
     return " ".join(filter(None, (name_parts[-1], name_parts[0], *name_parts[1:-1])))
 
 

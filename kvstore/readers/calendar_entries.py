@@ -122,6 +122,7 @@ class _Moment:
     """A day (``day`` is a date) or a time (a datetime); ``zone`` is the name of its time zone, or an empty string."""
 
     def __init__(self, day: date | datetime, zone: str) -> None:
+        """Store a day (a date), or a time (a datetime) with the name of its zone, which is empty if it is unknown."""
         self.day = day
         self.zone = zone
 

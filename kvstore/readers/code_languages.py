@@ -36,10 +36,12 @@ def _make_line_language(name: str, opening: str = "", comment: str = "#") -> Lan
 def _make_language(
     name: str, definitions: str, wrappers: str = "", bodies: str = "", package: str = "", function: str = "language"
 ) -> Language:
-    """Return a language with a tree-sitter grammar; the node types in each string are separated by spaces.
+    """Return a language with a tree-sitter grammar.
 
-    ``package`` is the last part of the name of the grammar's package (default: ``name``), and ``function`` the function
-    in it that returns the grammar.
+    ``definitions``, ``wrappers`` and ``bodies`` are node types, separated by spaces: those of definitions, those that
+    only enclose a definition (a decorator), and those in which nested definitions are searched. ``package`` is the last
+    part of the name of the grammar's package (default: ``name``), and ``function`` the function in it that returns the
+    grammar.
     """
     return Language(
         name,

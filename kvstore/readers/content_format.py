@@ -80,7 +80,7 @@ def has_ambiguous_name(relative_path: str) -> bool:
 
 
 def detect_format(start: bytes) -> str | None:
-    r"""Return the format that the first bytes of a file indicate, or None if no reader takes such a file.
+    r"""Return the format that the first bytes of a file indicate, or None if no reader can read such a file.
 
     ``start`` has the first :data:`MAX_START_BYTES` bytes, or the whole file.
 

@@ -62,7 +62,7 @@ def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
     try:
         text = data.decode(used_encoding)
     except UnicodeError as error:
-        raise _make_decode_error(name, used_encoding, error, 0) from None
+        raise _make_decode_error(name, used_encoding, error, offset=0) from None
     check_nul(text, name)
     return text.removeprefix("\ufeff")
 

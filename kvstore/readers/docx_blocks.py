@@ -62,7 +62,7 @@ class DocxBody:
 
     def __init__(self, document: Any) -> None:
         """Read the styles, footnotes and numberings of a document of python-docx."""
-        self.title: str | None = None
+        self.title: str | None = None  # the text of the first title or level-one heading; set by build_blocks
         self._body = document.element.body
         relations = {relation.reltype.rsplit("/", 1)[-1]: relation for relation in document.part.rels.values()}
         # Style elements by id, footnote elements by id, and the cited footnotes in the order of their numbers.
@@ -99,6 +99,7 @@ class DocxBody:
         ]
         return {
             element: 1 if index == 0 else 2
+            # pairwise omits the last paragraph, which precedes no text.
             for index, (element, (line, next_line)) in enumerate(zip(paragraphs, pairwise(lines), strict=False))
             if line and not next_line
         }
@@ -119,6 +120,7 @@ class DocxBody:
                 builder.add_blocks(*self._build_table(element))
             elif element.tag == _PARAGRAPH_TAG:
                 self._add_paragraph(element, plain, builder)
+                # Boxes in boxes are dropped, and so are fallbacks, which repeat boxes for older programs.
                 for box in element.iter(_BOX_TAG):
                     if not any(ancestor.tag in (_BOX_TAG, _FALLBACK_TAG) for ancestor in box.iterancestors()):
                         builder.add_blocks(*self._build_container_blocks(box))
@@ -159,7 +161,10 @@ class DocxBody:
             builder.add_blocks(*paragraphs)
 
     def _find_property(self, element: Any, path: str) -> Any:
-        """Return a property of a paragraph: its own, else that of its style or a base style (ECMA-376, 17.7.2)."""
+        """Return the element of a paragraph's property at ``path``, or None (ECMA-376, 17.7.2).
+
+        It is the paragraph's own, else that of its style or of a base style.
+        """
         value = element.find(path, nsmap)
         style = element.find("w:pPr/w:pStyle", nsmap)
         identifier = style.get(_VALUE_ATTRIBUTE) if style is not None else None
@@ -205,6 +210,7 @@ class DocxBody:
         format = self._number_formats.get((identifier, level))
         if format is None:
             format = "decimal" if style_match is not None and style_match[1] == "number" else "bullet"
+        # The style can be deeper than the numbering: items of the style "List Bullet 2" are on the second level.
         visible_depth = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
         # An item restarts the numbering of the deeper levels.
         for key in [key for key in self._counters if key[0] == identifier and key[1] > level]:

@@ -71,8 +71,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         f"is damaged: {len(book.missing_pages):,} of its pages are missing or cannot be read, such as {missing_text}; "
         "the other pages were read"
     )
-    for number in range(len(book.missing_pages)):
-        yield SkippedPart(origin.name, "unreadable pages of books", "" if number else detail)
+    for index in range(len(book.missing_pages)):  # each page counts; the first one brings the remark on all
+        yield SkippedPart(origin.name, "unreadable pages of books", "" if index else detail)
 
 
 class _EpubBook:
@@ -159,12 +159,12 @@ class _EpubBook:
             lists = [nav.css_first("ol") for nav in tree.css("nav") if nav.attributes.get("epub:type", "toc") == "toc"]
             folder = posixpath.dirname(self._contents_page)
             for contents_list in lists[:1]:
-                for level, reference, label in _iter_list_entries(contents_list, 1):
+                for level, reference, label in _iter_list_entries(contents_list, level=1):
                     entries.setdefault(_resolve_reference(folder, reference), (level, label))
         elif ncx_path is not None and ncx_path in self._package:
             points = self._package.read_tree(ncx_path).find(f"{_NCX_NAMESPACE}navMap")
             folder = posixpath.dirname(ncx_path)
-            for level, reference, label in _iter_navigation_points(points, 1):
+            for level, reference, label in _iter_navigation_points(points, level=1):
                 entries.setdefault(_resolve_reference(folder, reference), (level, label))
         return entries
 

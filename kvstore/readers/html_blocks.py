@@ -105,7 +105,7 @@ class _PageWalker:
                     leave()
                 node = element.next
                 continue
-            tag = node.tag or ""
+            tag = node.tag or ""  # begins with a letter only for an element; "-text" is a text
             if tag == "-text":
                 self.flow.inline.add_text(node.text_content or "")
             elif tag[:1].isalpha() and not self._skip_element(node, tag):
@@ -273,14 +273,18 @@ class _PageWalker:
         return leave
 
     def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
-        """Add a heading; in an admonition it becomes the label of the next paragraph, in an item a paragraph."""
+        """Add a heading.
+
+        In an admonition it becomes the label of the next paragraph; in an item, a cell or a quotation, a paragraph in
+        emphasis.
+        """
         title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:
             return
         if self._admonition_depth:
-            self.flow.add_blocks()
+            self.flow.add_blocks()  # ends the open paragraph
             self.flow.pending_label = title.rstrip(":") + ": "
-        elif sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1:  # within an item
+        elif sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1:  # in one of these
             self.flow.add_blocks(make_paragraph(title if "*" in title else f"*{title}*"))
         else:
             self.flow.add_blocks(make_heading(level, title))

@@ -40,7 +40,10 @@ _NEIGHBOR_BLOCK_TAGS = HEADING_TAGS | frozenset(
 
 
 def is_table_of_contents(shape: Shape) -> bool:
-    """True if an element is a table of contents: most links name headings of the page, with little other text."""
+    """True if an element is a table of contents.
+
+    It has several links to headings of the page, which are at least three quarters of its links, and little other text.
+    """
     return (
         shape.num_heading_links > 1
         and 4 * shape.num_heading_links >= 3 * shape.num_links
@@ -143,6 +146,7 @@ def is_link_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
         or shape.unlinked_length > _MAX_BAR_SHARE * shape.linked_length
     ):
         return False
+    # Most links must lead to the site; a single link as long as a sentence is text.
     if 2 * shape.num_site_links < shape.num_links or (
         shape.num_links == 1 and shape.text_length >= _MIN_SENTENCE_CHARACTERS
     ):
@@ -155,6 +159,7 @@ def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) 
     if shape.num_elements > MAX_INSPECTED_ELEMENTS or shape.text_length > _MIN_SENTENCE_CHARACTERS * shape.num_links:
         return False
     parent = node.parent
+    # Look at the neighbors of an inline element, then at those of the inline elements around it.
     while parent is not None and tag in INLINE_TAGS:
         if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = find_sibling(node, 1)

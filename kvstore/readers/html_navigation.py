@@ -278,8 +278,10 @@ class NavigationFilter:
     ) -> str | None:
         """Return the reason to leave out an element because of its links, or None.
 
+        ``class_and_id`` are its class and id in lowercase, and ``in_content`` says that it is inside the content.
         ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id, or None.
         """
+        # In the content, "edit" or "source" can also be text, unless brackets or a heading before it mark the action.
         has_only_actions = (
             shape.num_action_links == shape.num_links
             and shape.text_length - shape.linked_length <= _MAX_ACTION_SEPARATORS
@@ -308,7 +310,7 @@ class NavigationFilter:
             return "table of contents"
         if class_match is not None and shape.unlinked_length <= shape.linked_length and not shape.prose_length:
             reason = _find_class_reason(tag, shape, class_and_id, class_match)
-            if reason is not None or tag in ("table", "dl"):
+            if reason is not None or tag in ("table", "dl"):  # links in a table or a glossary are data
                 return reason
         if (
             tag not in ("table", "dl")
@@ -326,9 +328,9 @@ class NavigationFilter:
         return None
 
     def _lists_contents(self, node: LexborNode, tag: str, shape: Shape, *, has_navigation_name: bool) -> bool:
-        """Return whether an element is a table of contents, by its label or by its links to the headings of the page.
+        """True if an element is a table of contents, by its label or by its links to the headings of the page.
 
-        ``has_navigation_name`` says whether its class or id names navigation; then its links may miss most headings.
+        If its class or id names navigation (``has_navigation_name``), its links need not cover half of the headings.
         """
         if shape.num_links <= 1 or not (is_table_of_contents(shape) or shape.is_mostly_links):
             return False
@@ -353,11 +355,12 @@ class NavigationFilter:
         An element with enough prose is recorded as content.
         """
         survey = self.survey
-        if node.parent is not None and node.parent.mem_id in self._mixed_elements:
+        if node.parent is not None and node.parent.mem_id in self._mixed_elements:  # prose, except its lists of links
             if shape.is_mostly_links and shape.num_links > 1:
                 return "links beside the content"
             self._mixed_elements.add(node.mem_id)
             return None
+        # If the page declares where its content is, less suffices to leave out an element outside it.
         if shape.is_mostly_links and (
             survey.is_content_declared
             or class_match is not None

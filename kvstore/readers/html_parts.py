@@ -113,7 +113,7 @@ class HtmlList:
         if not terms and self.items:  # another definition of the same term
             self.items[-1][1].extend(blocks)
             return
-        if not terms or self.in_contents:
+        if not terms or self.in_contents:  # the terms of a table of contents are entries, which get no colon
             self.add_item([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
         label = terms if terms.endswith(":") or not blocks else terms + ":"

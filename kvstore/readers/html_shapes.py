@@ -37,7 +37,7 @@ class Shape:
         num_elements: int,
         is_before_content: bool,
     ) -> None:
-        """Store the counts of an element; those of its links are 0."""
+        """Store the counts of an element without links; the lengths are in characters."""
         self.text_length = text_length
         self.linked_length = linked_length
         self.heading_length = heading_length

@@ -275,9 +275,10 @@ class PageSurvey:
         if target.startswith("#"):
             num_fragment_links = 1
         elif not target.lower().startswith(("mailto:", "tel:", "javascript:")):
-            num_site_links = int("//" not in target[:10] or _parse_site(target) in self._hosts)
+            has_host = "//" in target[:10]  # at its beginning, or after a scheme
+            num_site_links = int(not has_host or _parse_site(target) in self._hosts)
         if length > _MAX_LABEL_CHARACTERS:
-            return LinkCounts(1, num_site_links, num_fragment_links)
+            return LinkCounts(num_links=1, num_site_links=num_site_links, num_fragment_links=num_fragment_links)
         text = link.text(deep=True)
         words = normalize_words(text)
         has_arrows = _ARROWS_PATTERN.search(text) is not None
@@ -289,9 +290,9 @@ class PageSurvey:
             or (attributes.get("accesskey") or "").lower() in _PAGING_ACCESS_KEYS
         )
         return LinkCounts(
-            1,
-            num_site_links,
-            num_fragment_links,
+            num_links=1,
+            num_site_links=num_site_links,
+            num_fragment_links=num_fragment_links,
             num_heading_links=int(
                 bool(num_fragment_links) and normalize_words(strip_numbering(text.strip())) in self._headings
             ),

@@ -74,7 +74,7 @@ def render_line(source: str) -> str:
     Its commands are dropped if its macros are endless.
     """
     try:
-        return LatexSource(source).render_line(source, 0)
+        return LatexSource(source).render_line(source, depth=0)
     except EndlessMacrosError:
         return " ".join(COMMAND_PATTERN.sub(" ", source).split())
 

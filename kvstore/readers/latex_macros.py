@@ -56,7 +56,7 @@ class MacroTable:
         return self._macros.get(name)
 
     def count_expansion(self, expansion: str) -> None:
-        """Count the characters of an expansion; raises EndlessMacrosError above the limit."""
+        """Count the characters of an expansion, and a fixed cost; raises EndlessMacrosError above the limit."""
         self._characters_left -= _EXPANSION_COST + len(expansion)
         if self._characters_left < 0:
             raise EndlessMacrosError

@@ -88,9 +88,9 @@ class LatexSource(MacroTable):
         begin, end = self._text.find("\\begin{document}"), self._text.rfind("\\end{document}")
         body = self._text
         if begin >= 0:
-            self._parse_blocks(self._text[:begin], 0)  # for its definitions and the title
+            self._parse_blocks(self._text[:begin], depth=0)  # for its definitions and the title
             body = self._text[begin + len("\\begin{document}") : end if end > begin else None]
-        blocks = self._parse_blocks(body, 0)
+        blocks = self._parse_blocks(body, depth=0)
         if self.title:
             blocks = [make_heading(1, self.title), *blocks]
         footnotes = enumerate(self._footnotes, 1)
@@ -264,6 +264,7 @@ class _LatexText(LatexCursor):
             if self._text.startswith("{}", self._offset):
                 self._offset += 2
             else:
+                # TeX ignores the spaces after the name of a command.
                 following_text = self._text[self._offset : self._offset + _MAX_SKIPPED_SPACES]
                 self._offset += len(following_text) - len(following_text.lstrip(" \t"))
         elif name in ("SI", "qty", "si", "unit"):
@@ -282,7 +283,7 @@ class _LatexText(LatexCursor):
             self._skip_unknown_command(name)
 
     def _skip_unknown_command(self, name: str) -> None:
-        """Skip an unknown command; its remaining arguments are read as text."""
+        """Skip an unknown command, its options and those of its arguments that are not text; the others remain text."""
         self._read_option()
         for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
             self._read_argument()
@@ -377,7 +378,7 @@ class _LatexText(LatexCursor):
         self._offset = name_match.end()
         if self._depth >= _MAX_DEPTH and name not in VERBATIM_ENVIRONMENTS:
             self._flush_paragraph()
-            return
+            return  # the body is read as text of this level
         body, self._offset = split_environment(self._text, self._offset, name, self._source.unclosed_environments)
         if name in IGNORED_ENVIRONMENTS:
             return
@@ -457,6 +458,7 @@ class _LatexText(LatexCursor):
                     blocks = [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {blocks[0].text}"), *blocks[1:]]
                 else:
                     blocks = [MarkdownBlock("paragraph", f"{term}:"), *blocks]
+            # A shorter option is only a bullet, which the marker of the item replaces.
             elif len(term) > _MAX_BULLET_CHARACTERS and blocks and blocks[0].kind == "paragraph":
                 blocks = [MarkdownBlock("paragraph", f"{term} {blocks[0].text}"), *blocks[1:]]
             if blocks:

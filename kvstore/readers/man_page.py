@@ -126,6 +126,7 @@ class _ManualPage(ManualBlocks):
         if self._reference_parts is not None and tokens[0].startswith("%"):
             self._reference_parts.append(" ".join(tokens[1:]).replace("\0", ""))
             return
+        # In a synopsis, a line begins at the name of the command, and ends after an include, a type or a declaration.
         if tokens[0] == "Nm" and not self._in_name_section and self._in_synopsis:
             self._running_text.break_line()
         if tokens[0] == "In" and self._in_synopsis:
@@ -316,7 +317,7 @@ class _ManualPage(ManualBlocks):
             level.rows.append([self._render_mdoc_line(self._render_tokens(cell)) for cell in _split_cells(args)])
             return
         term = self._render_mdoc_line(self._render_tokens(args))
-        if level.kind in ("tag", "hang", "ohang", "inset", "diag"):
+        if level.kind in ("tag", "hang", "ohang", "inset", "diag"):  # lists of terms
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
                 self._pass_next_line_to(self._extend_term)
@@ -370,7 +371,7 @@ class _ManualPage(ManualBlocks):
                 if index == 0 and line.rstrip().endswith(";"):
                     option = _TABLE_OPTIONS_PATTERN.search(line)
                     separator = option[1] if option else separator
-                elif line.rstrip().endswith("."):
+                elif line.rstrip().endswith("."):  # the last line of the format
                     in_format = False
                 continue
             if line.startswith((".T&", "'T&")):

@@ -94,7 +94,10 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> tuple[int, int] | None:
-        """Begin emphasis and return its start for :meth:`end_emphasis`; None if it is nested, which is not marked."""
+        """Begin emphasis and return its start for :meth:`end_emphasis`; None if it is nested, which is not marked.
+
+        The start is the number of calls of :meth:`take_paragraphs` so far, and the index of the next piece.
+        """
         if self.plain or self._is_emphasized:
             return None
         self._is_emphasized = True
@@ -261,6 +264,7 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
             )
         elif block.kind == "table":
             rows = block.text.split("\n")  # the second one is the rule below the header
+            # [2:-2]: without the bars at both ends.
             block_line = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))
         else:
             block_line = " ".join(block.text.split())

@@ -59,7 +59,10 @@ class RunningText:
         self._is_joined = False  # True if the next piece follows without a space
 
     def add(self, text: str, join_before: bool = False, join_after: bool = False) -> None:
-        """Add a piece; ``join_before`` and ``join_after`` suppress the space before or after it."""
+        """Add a piece; ``join_before`` and ``join_after`` suppress the space before or after it.
+
+        If the text is empty, both suppress the space before the next piece.
+        """
         text = text.removesuffix("\0")  # the mark of an argument that is not a macro
         if text:
             if self._pieces and not join_before and not self._is_joined:
@@ -219,7 +222,9 @@ class MdocInterpreter:
 
     def _add_word(self, token: str, output: RunningText) -> None:
         """Add a word, or a punctuation mark without a space on its inner side."""
-        self._add_piece(token, output, token in _CLOSING_PUNCTUATION, token in _OPENING_PUNCTUATION)
+        self._add_piece(
+            token, output, join_before=token in _CLOSING_PUNCTUATION, join_after=token in _OPENING_PUNCTUATION
+        )
 
     def _add_piece(self, text: str, output: RunningText, join_before: bool = False, join_after: bool = False) -> None:
         """Add a piece of text, with a space on each side unless ``join_before`` or ``join_after``.

@@ -24,7 +24,10 @@ _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 @contextmanager
 def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """Yield the rows of each sheet by the name of the sheet; any failure while reading is a ReaderError."""
+    """Yield one mapping from the name of each sheet to an iterator over its rows, in order.
+
+    Any failure while the rows are read is a ReaderError.
+    """
     with open_opendocument(stream, name, "ODS", "spreadsheet") as opendocument:
         tables = opendocument.body.findall(f"{TABLE}table")
         yield {

@@ -94,7 +94,7 @@ class OpenDocumentText:
             if element.tag in (f"{TEXT}p", f"{TEXT}h"):
                 self._add_paragraph(element, builder, plain)
             elif element.tag == f"{TEXT}list":
-                self._add_list(element, builder, 0, None)
+                self._add_list(element, builder, depth=0, style=None)
             elif element.tag == f"{TABLE}table":
                 builder.add_blocks(*self._build_table(element))
             else:  # sections, frames, groups: walk their content
@@ -184,7 +184,10 @@ class OpenDocumentText:
         return False
 
     def _add_list(self, element: Element, builder: BlockBuilder, depth: int, style: str | None) -> None:
-        """Add the items of a list and of its inner lists; ``style`` is the style of a list without its own."""
+        """Add the items of a list and of its inner lists; ``depth`` is 0 for the outermost list.
+
+        ``style`` is the style of the list around it, which applies if the list has no style.
+        """
         style = element.get(f"{TEXT}style-name") or style
         item_number = 0
         for item in element:

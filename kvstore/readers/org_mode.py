@@ -65,7 +65,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert an Org file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     parser = _OrgFile()
-    blocks = parser.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], 0)
+    blocks = parser.parse_blocks([line.expandtabs(8).rstrip() for line in text.split("\n")], depth=0)
     markdown = prepend_paragraphs(join_blocks(blocks), parser.descriptions)
     if not markdown.strip():
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
@@ -208,7 +208,7 @@ def _get_fixed_width_text(line: str) -> str:
 
 def _find_paragraph_end(lines: Sequence[str], start: int) -> int:
     """Return the index of the line after a paragraph, which ends at a blank line or another block."""
-    if _PLAN_PATTERN.match(lines[start]):
+    if _PLAN_PATTERN.match(lines[start]):  # the dates of a task are a paragraph of one line
         return start + 1
     block_patterns = (
         _HEADING_PATTERN,

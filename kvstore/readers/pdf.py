@@ -126,9 +126,9 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     """
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
     for page_index, lines in enumerate(pages):
-        by_height = sorted(lines, key=lambda line: -line.y)
-        edges = [("head", line) for line in by_height[:_NUM_EDGE_LINES]]
-        edges += [("foot", line) for line in by_height[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
+        lines_from_top = sorted(lines, key=lambda line: -line.y)  # y grows upward
+        edges = [("head", line) for line in lines_from_top[:_NUM_EDGE_LINES]]
+        edges += [("foot", line) for line in lines_from_top[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
         for edge, line in edges:
             normalized = _NUMBER_PATTERN.sub("#", line.text)
             if len(normalized) <= _MAX_RUNNING_CHARACTERS:

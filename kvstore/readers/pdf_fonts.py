@@ -73,7 +73,11 @@ class PenTracker:
         self._page, self._state, self._saved_states = page, _TextState(), []
 
     def track_operator(self, operator: bytes, operands: Sequence[Any]) -> None:
-        """Update the text state for an operator (saves ``q``, restores ``Q``, and ``Tf``, ``Tc``, ``Tw``, ``Tz``)."""
+        """Update the text state for an operator; other operators are ignored.
+
+        ``q`` saves the state and ``Q`` restores it. ``Tf`` selects the font, ``Tc`` and ``Tw`` set the spacing of
+        characters and words, and ``Tz`` sets the horizontal scale in percent.
+        """
         if operator == b"q":
             self._saved_states.append(self._state)
         elif operator == b"Q" and self._saved_states:
@@ -106,7 +110,10 @@ class PenTracker:
         self._state = replace(self._state, font_widths=font_widths, is_single_byte=is_single_byte, size=height)
 
     def measure_advance(self, operands: Sequence[Any]) -> float | None:
-        """Return how far the shown text moves the pen, in text units, or None if the font has no widths."""
+        """Return how far the text that TJ shows moves the pen, in text units, or None if the font has no widths.
+
+        ``operands`` are strings of codes and numbers; a number moves the pen back by thousandths of the font size.
+        """
         state = self._state
         if state.font_widths is None:
             return None

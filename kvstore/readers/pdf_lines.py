@@ -259,7 +259,10 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
-    """Yield the parts of a text, split at wide gaps between the shown texts, with their x positions."""
+    """Yield the parts of a text, split at wide gaps between the shown texts, with their x positions.
+
+    The text can have other letters than the shown texts, for example without ligatures, so letter counts are scaled.
+    """
     texts_on_line = [
         (shown.x, shown.num_characters)
         for shown in shown_texts

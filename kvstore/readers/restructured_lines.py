@@ -141,6 +141,7 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
         start = 0
         for column in range(1, len(border_offsets)):
             offset = border_offsets[column]
+            # A cell ends at the next vertical border that this line has.
             if column == len(border_offsets) - 1 or line[offset : offset + 1] in ("|", "+"):
                 cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
                 start = column

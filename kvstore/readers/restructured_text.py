@@ -120,7 +120,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
     parser = _RestructuredText(_find_substitutions(lines))
-    markdown = join_blocks(parser.parse_blocks(lines, 0)) or join_blocks([make_paragraph(text.strip())])
+    markdown = join_blocks(parser.parse_blocks(lines, depth=0)) or join_blocks([make_paragraph(text.strip())])
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", meta={}, format="markdown")
 
 

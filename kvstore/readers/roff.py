@@ -135,7 +135,7 @@ class RoffInterpreter:
             elif name == "while":
                 self._skip_block(args)
             elif name in ("ds", "as", "ds1", "as1"):
-                self._set_string(name[:2], _strip_comment(args))
+                self._set_string(name[:2], _strip_comment(args))  # ds1 and as1 differ only in compatibility mode
             elif name == "nr":
                 self._set_register(_strip_comment(args))
             elif name in ("als", "rn"):
@@ -339,7 +339,7 @@ def _find_expression_end(args: str) -> int:
     index = 0
     while index < len(args):
         if args.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):  # an escape with a name of two characters
-            index += 5 if args[index + 1] != "(" else 4
+            index += len("\\n(xy") if args[index + 1] != "(" else len("\\(xy")
             continue
         depth += (args[index] == "(") - (args[index] == ")")
         if args[index] in " \t" and depth <= 0:

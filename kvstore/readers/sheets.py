@@ -94,8 +94,8 @@ def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[s
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header of a table: rows of one cell, if a row of several cells follows.
 
-    Returns 0 if they are probably data: if there are more than a title and its notes have, or if nearly all rows below
-    the row of several cells have one cell too, as in a list with a remark beside one of its items.
+    Returns 0 if they are probably data: if there are more than a title and its notes have, or if more than three
+    quarters of the rows below the row of several cells have one cell too, as in a list with a remark beside one item.
     """
     is_wide = [sum(map(bool, cells)) > 1 for cells in rows]
     num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0
@@ -104,7 +104,10 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:
-    """Open a workbook as its sheets; any failure while they are read is a ReaderError."""
+    """Return a context with a mapping from the name of each sheet of a workbook to an iterator over its rows.
+
+    Any failure while the rows are read is a ReaderError.
+    """
     if is_opendocument(stream):
         from . import ods
 

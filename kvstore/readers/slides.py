@@ -63,6 +63,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         property_title = clean_property_title(presentation.core_properties.title)
         left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
         slides = [_build_slide(slide, number, left_out) for number, slide in enumerate(presentation.slides, 1)]
+    # The first block of a slide is its heading.
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
     title = property_title or next((title for title, _ in slides if title), "")
@@ -85,7 +86,7 @@ def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None)
             None if placeholder is None or left_out is None else _RUNNING_PLACEHOLDERS.get(placeholder.get("type", ""))
         )
         if running_kind is None or left_out is None:
-            blocks += _build_shape_blocks(other_shape, 0)
+            blocks += _build_shape_blocks(other_shape, depth=0)
         elif text := _get_text_line(other_shape):
             left_out.append(NavigationPart(f"slide {number}", running_kind, len(text), text[:MAX_EXCERPT_CHARACTERS]))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:

@@ -104,6 +104,7 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
                 yield start, definition, child.end_byte
         elif child.type in language.bodies:
             yield from _iter_definitions(child, language)
+        # JavaScript and TypeScript: const name = () => ...
         elif child.type == "lexical_declaration" and (declarator := _find_assigned_function(child)) is not None:
             yield start, declarator, child.end_byte
 
@@ -167,7 +168,8 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
     for line in text.splitlines(keepends=True):
         match = opening.match(line) if opening is not None else None
         if match:
-            yield offset if comment_start is None else comment_start, (match["name"].strip('"`[] '),)
+            name = match["name"].strip('"`[] ')  # names in SQL can be quoted
+            yield offset if comment_start is None else comment_start, (name,)
         if not line.lstrip().startswith(language.comment):
             comment_start = None
         elif comment_start is None:

@@ -65,7 +65,7 @@ def find_title(text: str) -> str | None:
     ]
     width = max((len(line.rstrip()) for lines in paragraphs for line in lines), default=0)
     for lines, next_lines in zip(paragraphs[:_MAX_PARAGRAPHS], [*paragraphs[1:], [""]], strict=False):
-        if len(lines) > 1 and _UNDERLINE_PATTERN.fullmatch(lines[0]):
+        if len(lines) > 1 and _UNDERLINE_PATTERN.fullmatch(lines[0]):  # an overline
             lines = lines[1:]
         if len(lines) > 1 and _UNDERLINE_PATTERN.fullmatch(lines[1]):
             return _format_title(lines[:1])
@@ -81,6 +81,7 @@ def find_title(text: str) -> str | None:
             len(lines) == 1 and _is_title_like(lines[0]) and not is_first_field
         ):
             return _format_title(lines)
+        # Any other paragraph before the title must have a line in columns, such as the head of a letter.
         if not any(_COLUMNS_PATTERN.search(line.strip()) for line in lines):
             return None
     return None

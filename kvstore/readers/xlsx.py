@@ -26,7 +26,10 @@ _LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
 
 @contextmanager
 def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
-    """Yield the rows of each sheet by the name of the sheet; any failure while reading is a ReaderError."""
+    """Yield one mapping from the name of each sheet to an iterator over its rows, in order.
+
+    Any failure while the rows are read is a ReaderError.
+    """
     openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
     package = Package(stream, name, "XLSX")
     stream.seek(0)

@@ -74,7 +74,10 @@ class _TreeParser:
     """
 
     def __init__(self, encoding: str | None = None, limit: int | None = None) -> None:
-        """Create the parser; ``encoding`` overrides the declared encoding."""
+        """Create the parser; ``encoding`` overrides the declared encoding.
+
+        ``limit`` is the maximum number of characters of the texts and attribute values of the tree (None: any number).
+        """
         self.parser = expat.ParserCreate(encoding, namespace_separator="}")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start_element
