@@ -36,7 +36,7 @@ class DocumentLanguages:
         return self._num_documents >= FIRST_DOCUMENTS
 
     def add(self, document: ValidDocument) -> None:
-        """Count a document of prose, unless enough documents are counted."""
+        """Count a document, unless enough documents are counted or it is a list of pairs (a tree) instead of prose."""
         if not self.is_full and document.format != "pairs":
             self._num_documents += 1
             language = detect_language(document.text[:_FIRST_BYTES].decode(errors="ignore"))

@@ -84,7 +84,7 @@ def read_documents(
     get_stored_digest: GetStoredDigest,
     content: bytes | None = None,
 ) -> Iterator[NewDocument | FileItem]:
-    """Yield the documents of a file, and a failure if its reader reports an error or crashes.
+    """Yield the documents, facts and skipped parts of a file, and a failure if its reader reports an error or crashes.
 
     The file is read as ``format`` unless the source names another format. ``content`` replaces the bytes of the file.
     ``get_stored_digest`` returns the digest of the stored document of a key, so that unchanged documents are not
@@ -125,15 +125,15 @@ def make_failure(place: str, error: Exception | str) -> Failure:
 
 
 def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
-    """Yield the items in batches (portions) that are large enough to extract efficiently."""
+    """Yield the (file number, item) pairs in batches (portions) that are large enough to extract efficiently."""
     portion: list[ReadItem] = []
-    num_characters = 0
+    num_bytes = 0
     for file_number, item in items:
         portion.append((file_number, item))
-        num_characters += len(item.validated.text) if isinstance(item, NewDocument) else 0
-        if len(portion) >= MAX_PORTION_ITEMS or num_characters >= MAX_PORTION_BYTES:
+        num_bytes += len(item.validated.text) if isinstance(item, NewDocument) else 0
+        if len(portion) >= MAX_PORTION_ITEMS or num_bytes >= MAX_PORTION_BYTES:
             yield portion
-            portion, num_characters = [], 0
+            portion, num_bytes = [], 0
     if portion:
         yield portion
 

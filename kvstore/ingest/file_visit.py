@@ -65,7 +65,7 @@ class FileVisit:
         return self.source.root
 
     def matches_record(self, file: IngestedFile | None) -> bool:
-        """True if the file is the one that a record describes."""
+        """True if the file is unchanged since it was recorded as ``file``, and would be read in the same way."""
         own_state = (self._path, self._signature, self._reading)
         return file is not None and (file.path, file.signature, file.reading) == own_state
 

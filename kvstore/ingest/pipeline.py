@@ -180,7 +180,7 @@ class _IngestRun:
             raise
 
     def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
-        """Process the items of all files in order, commit them, and yield the progress after each change."""
+        """Process the items of all files in order, and yield the progress before each file and after each commit."""
         visits = [FileVisit(source, self._reading_digest) for source in sources]
         known_files = [self._find_known_file(visit) for visit in visits]
         self.report.known = len(known_files) - known_files.count(None)
@@ -191,7 +191,7 @@ class _IngestRun:
                 self._num_files_done = num_done
                 yield self._build_progress(num_done, len(sources), visit.source.key)
                 if file is not None:
-                    for key in file.documents:
+                    for key in file.documents:  # unchanged, so their content and digest are not needed
                         unread_document = FileDocument(key, label=visit.source.path, digest=b"", extracted=None)
                         self._process_item(unread_document, visit)
                     continue
@@ -344,11 +344,12 @@ class _IngestRun:
         )
 
     def _is_batch_full(self) -> bool:
-        """True if the batch is large enough to commit."""
+        """True if the batch is large enough to commit. The limits grow with the store."""
         if self._stored_chunks is None:
             with self._destination.open_state() as state:
                 self._stored_chunks = state.counters.chunks
         batch_limit = min(self._stored_chunks // STORE_DIVISOR, MAX_BATCH_SIZE)
+        # A few seconds of waiting for more documents save commits, each of which searches older texts for new names.
         if self._is_batch_embedded and time.monotonic() < self._batch_start + self._get_max_wait():
             batch_limit = MAX_BATCH_SIZE
         return (

@@ -59,7 +59,7 @@ def frame_message(message: object) -> bytes:
 def read_message(stream: BinaryIO) -> Any:
     """Read the next message of a stream. Raises EOFError at its end."""
     head = stream.read(_LENGTH.size)
-    size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0
+    size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0  # 0: the end; no message is empty
     body = stream.read(size)
     if not size or len(body) < size:
         raise EOFError
@@ -102,7 +102,7 @@ def _unpack(data: bytes) -> Any:
 def _encode(value: Any) -> object:
     """Return a value that msgpack can encode in place of one that it cannot."""
     tag = _TAGS.get(type(value))
-    if tag is not None:
+    if tag is not None:  # a named tuple or a dataclass
         values = value if isinstance(value, tuple) else [getattr(value, field.name) for field in fields(value)]
         return msgpack.ExtType(tag, _pack(list(values)))
     if isinstance(value, tuple):

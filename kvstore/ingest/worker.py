@@ -113,7 +113,7 @@ class WorkerContext(Protocol):
         ...
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
-        """Return the derivations that the store keeps."""
+        """Return the derivations (data computed from documents) that the store maintains."""
         ...
 
     def get_content(self, source: Source) -> bytes | None:
@@ -137,7 +137,7 @@ class _LocalContext:
             return None if record is None else record.digest
 
     def list_derivations(self) -> Sequence[StoredDerivation]:
-        """Return the derivations that the store keeps."""
+        """Return the derivations (data computed from documents) that the store maintains."""
         with self._environment.snapshot() as snapshot:
             return list_maintained_derivations(snapshot)
 
@@ -251,7 +251,11 @@ class Worker:
         self._is_loaded = False  # True if the models are loaded
 
     def run_task(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> None:
-        """Process the files of a task and send the results."""
+        """Process the files of a task and send the results.
+
+        ``task`` has the number of each file, the number of its items that the ingesting process already has, and the
+        source.
+        """
         settings = self._job.settings
         delivery: Future[None] | None = None
         derivations = context.list_derivations()

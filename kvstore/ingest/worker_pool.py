@@ -160,7 +160,7 @@ class WorkerPool:
                 worker.last_heard = now
                 self._handle_messages(worker, data)
             elif data is not None:
-                self._remove_worker(worker, self._explain_worker_exit(handle.stop()), None)
+                self._remove_worker(worker, self._explain_worker_exit(handle.stop()), culprit=None)
         for worker in polled.values():
             if (
                 worker in self._workers
@@ -171,7 +171,7 @@ class WorkerPool:
                 self._remove_worker(
                     worker,
                     f"took longer than {self._limits.seconds:g} seconds; raise the time limit to read it",
-                    worker.current_file,
+                    culprit=worker.current_file,
                 )
 
     def _handle_messages(self, worker: _WatchedWorker, output: bytes) -> None:
@@ -215,7 +215,7 @@ class WorkerPool:
 
     def _fail_file(self, source: Source, file_number: int, reason: str) -> None:
         """Add a failure as the last item of a file."""
-        self._add_item(file_number, Failure(source.path, reason), 0)
+        self._add_item(file_number, Failure(source.path, reason), message_bytes=0)
         self._is_done[file_number] = True
 
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:

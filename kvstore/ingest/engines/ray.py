@@ -131,6 +131,7 @@ class RayEngine:
         """
         workers_by_fetch = {cast(RayWorker, worker).start_fetch(): worker for worker in workers}
         try:
+            # All that are ready now, or else the first that gets ready.
             ready, _ = (
                 self._ray.wait(list(workers_by_fetch), num_returns=len(workers_by_fetch), timeout=0)
                 if workers_by_fetch
@@ -159,7 +160,10 @@ class RayEngine:
             socket.create_connection((host.strip("[]"), int(port)), _HEAD_CHECK_SECONDS).close()
 
     def send_content(self, source: Source) -> str | None:
-        """Send files along from now on. If the file is remote or too large, return that reason instead."""
+        """Send the content of files with tasks from now on.
+
+        If the file ``source`` is remote or too large, return the reason why its content is not sent instead.
+        """
         if source.is_remote or source.size > MAX_SENT_BYTES:
             return (
                 f"the worker cannot see it, and files of more than {MAX_SENT_BYTES >> 20} MB are not sent; put it "
@@ -331,7 +335,11 @@ class _SentContext:
         signatures: Mapping[str, tuple[int, int]],
         contents: Mapping[str, bytes],
     ) -> None:
-        """Store the data that was sent with a task, each by document key, name or path."""
+        """Store the data that was sent with a task.
+
+        ``digests`` are those of stored documents by key, and ``derivations`` are (name, options). ``signatures`` and
+        ``contents`` are those of files by path; a file without a signature is remote, or could not be accessed.
+        """
         self._digests = digests
         self._derivations = [StoredDerivation(get_derivation(name), options) for name, options in derivations]
         self._signatures = signatures
