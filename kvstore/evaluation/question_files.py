@@ -113,7 +113,11 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def _parse_line(line: str, location: str) -> Question:
-    """Return the question in a line, a JSON object; raises InputError with the line's location if it is invalid."""
+    """Return the question in a line, a JSON object; raises InputError with the line's location if it is invalid.
+
+    ``answer`` and ``document`` are short for ``answers`` and ``gold`` with one text. If ``answer`` is null and there is
+    no ``kind``, the question is a near miss.
+    """
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:

@@ -242,7 +242,8 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
 def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_english: bool) -> Iterator[_AskableFact]:
     """Yield the facts that lines ``Name: value`` of a block state.
 
-    ``subject`` is the subject of the document, which may be empty.
+    ``subject`` is the subject of the document, which may be empty. Lines with a long value, or a name that says nothing
+    about its value, such as ``Note``, are skipped.
     """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
         match = _FIELD_PATTERN.match(line[0].strip())

@@ -178,7 +178,7 @@ def register(system: System) -> Callable[[], None]:
         (
             "kind of thing to DESCRIBE",
             {description.name for description in system.descriptions},
-            {"document", "entity", "strategy"}
+            {"document", "entity", "strategy"}  # those that need no system
             | {description.name for registered in SYSTEMS.values() for description in registered.descriptions},
         ),
     ):

@@ -45,10 +45,10 @@ _ROWS_PER_BATCH = 1024
 def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, budget: int) -> list[int]:
     """Return the indexes of the passages to read, ascending.
 
-    Their weights sum to at most ``budget``, and their total value is close to the maximum. Takes passages by value per
-    weight while they fit, then makes the best single exchange of a selected passage for another. Equal passages are
-    taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would have passages x tokens entries;
-    the loss is less than the value of one passage.
+    Their weights (numbers of tokens) sum to at most ``budget``, and their total value is close to the maximum. Takes
+    passages by value per weight if they fit, then makes the best single exchange of a selected passage for another.
+    Equal passages are taken in order. This approximates the 0-1 knapsack of Algorithm 2, whose table would have
+    passages × tokens entries; the loss is less than the value of one passage.
 
     >>> select_passages([50, 40, 60], [1.0, 0.9, 1.5], 100)
     [1, 2]

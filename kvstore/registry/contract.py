@@ -217,7 +217,10 @@ class MaintainedIndex(Index):
         self.derivation = derivation
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record of a new index: no document that exists now has a part (derived data) yet."""
+        """Return the record of a new index: no document that exists now has a part (derived data) yet.
+
+        Raises InputError if an earlier index of this name is still being dropped.
+        """
         if record.state.get("dropping"):
             raise InputError(f"index {self.name} is being dropped; run DROP INDEX {self.name} to finish")
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})

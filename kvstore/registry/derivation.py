@@ -87,7 +87,7 @@ def get_derivation(name: str) -> Derivation:
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations stored in a store: those of all systems and of its indexes, even of dropped ones."""
+    """Return the derivations stored in a store: those of all systems and of its indexes, also of dropped ones."""
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():
@@ -179,7 +179,11 @@ def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> lis
 
 
 def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
-    """Return the context of each chunk: the text to embed between its headings and its own text, or an empty text."""
+    """Return the context of each chunk: the text to embed between its headings and its own text.
+
+    It is what the document's facts say about the chunk, or else the first sentence of the document. It is empty if the
+    store has no context of chunks.
+    """
     if not settings.chunk_context or not document.chunks:
         return [""] * len(document.chunks)
     first_sentence = get_first_sentence(

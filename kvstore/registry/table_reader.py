@@ -70,7 +70,10 @@ class TableReader:
         self._num_entity_counts = 0  # calls of :meth:`count_mentions`, each for a single entity
 
     def iter_ids(self, table: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
-        """Yield the numbers under which ``table`` stores its rows, without decoding the rows."""
+        """Yield the numbers under which ``table`` stores its rows, ascending, without decoding the rows.
+
+        They are at least ``start`` and less than ``stop`` (None: no limit).
+        """
         for key, _ in self.state.lmdb.scan(table, encode_u64(start), None if stop is None else encode_u64(stop)):
             yield U64.unpack(key)[0]
 

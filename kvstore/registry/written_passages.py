@@ -77,7 +77,7 @@ class WrittenPassages:
         return bool(self.passages or self.unassigned)
 
     def list_texts(self) -> list[str]:
-        """Return all texts, in the order of the digests of their passages."""
+        """Return all texts, in the order of the digests of their passages, then those not assigned to a passage yet."""
         assigned_texts = (text for _, (_, texts) in sorted(self.passages.items()) for text in texts)
         return [*assigned_texts, *(text for _, text in self.unassigned)]
 
@@ -296,7 +296,7 @@ class WrittenListFact(WrittenFact):
     chars_per_item: int
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON schema of a list whose maximum length grows with the passage's length."""
+        """Return the JSON schema of a list of at most four items and one for every ``chars_per_item`` characters."""
         from ..models.json_schema import build_array_schema
 
         return build_array_schema(self.item_schema, 4 + max_chars // self.chars_per_item)
@@ -365,6 +365,7 @@ def _assign_texts(
     """
     if not unassigned or not passages:
         return {}
+    # ``str`` as the stemming function leaves words unchanged.
     passage_words = [set(list_content_terms(passage.text, str)) for passage in passages]
     assigned: dict[bytes, tuple[str, tuple[str, ...]]] = {}
     for model, text in unassigned:

@@ -23,6 +23,10 @@ _RAIL_X = 34
 #: The font sizes of the question, of names and of details, and the heights of their lines.
 _QUESTION_SIZE, _NAME_SIZE, _DETAIL_SIZE = 18, 14, 12.5
 _QUESTION_LINE, _DETAIL_LINE = 25, 17
+#: The height of a step without its details, and of a hit.
+_STEP_HEIGHT, _HIT_HEIGHT = 34.0, 42
+#: The height of the summary below the question, and the distance from the heading to the steps.
+_SUMMARY_LINE, _HEADING_GAP = 22, 12
 #: The maximum number of lines of the question or a step's detail, and of shown hits.
 _MAX_LINES, _MAX_HITS = 3, 10
 
@@ -72,8 +76,8 @@ def _draw_heading(question: str, summary: str) -> tuple[list[str], float]:
         y += _QUESTION_LINE
     if summary:
         elements.append(svg.render_text(_RIGHT_MARGIN, y, summary, "quiet", size=_DETAIL_SIZE))
-        y += 22
-    return elements, y + 12
+        y += _SUMMARY_LINE
+    return elements, y + _HEADING_GAP
 
 
 def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float) -> tuple[list[str], float]:
@@ -86,7 +90,7 @@ def _draw_steps(steps: Sequence[DrawnStep], top: float, max_milliseconds: float)
         lines = svg.wrap_text(step.detail, _DETAIL_SIZE, _TEXT_WIDTH, _MAX_LINES)
         dots.append(f'<circle class="kv-accent" cx="{_RAIL_X}" cy="{svg.format_number(y - 5)}" r="5"/>')
         elements += _draw_step(step, lines, y, max_milliseconds)
-        y += 34.0 + _DETAIL_LINE * len(lines)
+        y += _STEP_HEIGHT + _DETAIL_LINE * len(lines)
     endpoints = f'y1="{svg.format_number(top - 5)}" y2="{svg.format_number(last_y - 5)}"'
     rail = f'<line class="kv-line" x1="{_RAIL_X}" x2="{_RAIL_X}" {endpoints} stroke-width="2"/>'
     return [rail, *dots, *elements], y  # the dots cover the line
@@ -99,10 +103,10 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
     y = top + 8
     elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, weight=600)]
     y += 26
-    max_score = max(abs(hit.score) for hit in hits) or 1.0  # a divisor
+    max_score = max(abs(hit.score) for hit in hits) or 1.0  # not 0, because it divides
     for rank, hit in enumerate(hits[:_MAX_HITS], 1):
         elements += _draw_hit(rank, hit, y, max_score)
-        y += 42
+        y += _HIT_HEIGHT
     if len(hits) > _MAX_HITS:
         remaining = f"and {len(hits) - _MAX_HITS:,} more"
         elements.append(svg.render_text(_LEFT_MARGIN, y, remaining, "quiet", size=_DETAIL_SIZE))

@@ -65,6 +65,7 @@ def draw_network(
         elements.append(_draw_box(x, y, name))
     bottom = content_height + _HEADER_HEIGHT + 2 * _MARGIN + 8
     legend = "by a link, or named in the same passage" + (f"; {remark}" if remark else "")
+    # The legend in one row: each sample line, followed by its text.
     elements += [
         _draw_legend_line("kv-tree", _MARGIN, bottom, 'stroke-width="2"'),
         svg.render_text(_MARGIN + 32, bottom, "in a tree", "quiet", size=12),
@@ -136,7 +137,10 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
 
 
 def _find_rim_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
-    """Return the point at which the line from the center of a box to another point leaves the box."""
+    """Return the point at which the line from the center of a box to another point leaves the box.
+
+    If the other point is inside the box, it is returned itself. ``width`` is that of the box.
+    """
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:
         return x, y
