@@ -278,7 +278,10 @@ class Changes:
         self._postings.flush()
 
     def _update_structures(self, linker: Linker) -> None:
-        """Write what ``linker`` collected: addresses of names, the delta for all maintainers, and mentions of names."""
+        """Write what ``linker`` collected: the addresses of names (where each occurs), and their mentions.
+
+        Each maintainer updates its derived structure from the delta of the collected changes.
+        """
         linker.flush()
         delta = linker.build_delta()
         for maintainer in self._maintainers:
@@ -303,7 +306,10 @@ class Changes:
     def _remove_documents(
         self, documents: Sequence[DocumentRecord], context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Remove documents, with everything that belongs to them, from all structures; withdraw their introductions."""
+        """Remove documents, with everything that belongs to them, from all structures.
+
+        Their introductions, the statements that make names known, are withdrawn.
+        """
         ids = [record.id for record in documents]
         for record in documents:
             for maintainer in self._maintainers:
@@ -351,7 +357,10 @@ class Changes:
     def _withdraw_fact(
         self, fact: StatedFact[Any, Any], key: object, value: object, context: _LinkingContext, names: NameChanges
     ) -> None:
-        """Remove the value stated under a key, unless it is None, and withdraw the introductions of its names."""
+        """Remove the value stated under a key, if any, and withdraw the introductions of its names.
+
+        An introduction is a statement that makes a name known.
+        """
         if value is None:
             return
         introduced_names = list(fact.list_introductions(value))

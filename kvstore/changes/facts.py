@@ -249,7 +249,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
     def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
         """Return the nodes (child, parent) of an edge key, even if no edge joins them; None if one is missing."""
         tree, child, parent = key
-        child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))
+        child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))  # 0: an unknown name
         return (
             state.forest.find_edge_nodes(tree, child_entity, parent_entity) if child_entity and parent_entity else None
         )
@@ -264,13 +264,19 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
-        """Withdraw the user's statement of an edge; the edge remains if documents also state it."""
+        """Withdraw the user's statement of an edge; the edge remains if documents also state it.
+
+        Tree nodes that no edge needs any more are unlinked from their entities.
+        """
         nodes = self.find_nodes(context.state, key)
         assert nodes is not None  # it is stored
         context.linker.unlink_nodes(context.forest.remove_user_edge(*nodes))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: EdgeKey, value: StatedEdge) -> None:
-        """Store an edge as stated by the user; ``ids`` has the entities of its names, by key (normal form)."""
+        """Store an edge as stated by the user, and link its new tree nodes to their entities.
+
+        ``ids`` has the entities of its names, by key (normal form).
+        """
         tree, child, parent = key
         context.linker.link_nodes(
             context.forest.add_user_edge(tree, ids[child], ids[parent], (value.child, value.parent))

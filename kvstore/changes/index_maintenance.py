@@ -94,7 +94,7 @@ class MaintainedIndexBuilder(IndexFiller):
         self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
 
     def _derive_batch(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
-        """Derive the parts of the next documents that the index has not reached, up to a batch."""
+        """Return the derived parts of the next documents that the index has not reached, at most a batch of them."""
         stored_derivation = _find_stored_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
         num_texts = 0

@@ -96,7 +96,7 @@ class NameChanges:
         """Look up and remember the entities of introduced names; return the keys of unknown names, sorted."""
         unresolved = [key for key in self._introductions if key not in self._ids]
         for key, entity in zip(unresolved, self._filter.find_many(unresolved), strict=True):
-            if entity:
+            if entity:  # 0: an unknown name
                 self._ids[key] = int(entity)
         return sorted(key for key in unresolved if key not in self._ids)
 

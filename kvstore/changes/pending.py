@@ -296,6 +296,7 @@ def complete_pending(
     for document in derive_documents(underived_documents, state.settings):
         pending.documents[document.document.key] = document
     derivations = list_maintained_derivations(state.lmdb)
+    # The kinds of changed facts on which derived parts or the embedding texts of chunks depend.
     relevant_facts = {
         name for stored_derivation in derivations for name in stored_derivation.derivation.facts
     } & pending.facts.keys()
@@ -369,6 +370,7 @@ def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[st
         record = state.documents.find_by_key(key)
         if record is not None:
             chunk_vectors = {} if record.own_vectors else _read_chunk_vectors(state, record, texts)
+            # The vectors of chunks are those of the embedder, so they also serve the same texts of derived parts.
             embeddings.update({(ANY_SPACE, text): vector for text, vector in chunk_vectors.items()})
             embeddings.update(read_derived_vectors(state, record, texts))
     return embeddings
@@ -392,6 +394,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
         part_texts = stored_derivation.derivation.list_texts(
             part, read_chunked_text(state, record, stored_derivation.derivation.facts)
         )
+        # In a store without an embedder, the texts have no vectors.
         part_vectors = _gather_vectors(parts.vectors, dict(zip(part_texts, vector_locations, strict=False)), texts)
         vectors.update({(stored_derivation.label, text): vector for text, vector in part_vectors.items()})
     return vectors

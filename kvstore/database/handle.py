@@ -320,7 +320,7 @@ class Handle(Queryable):
         if name == "reranker" and value is not None:
             from ..retrieval.reranking import make_reranker
 
-            make_reranker(str(value))
+            make_reranker(str(value))  # raises RerankerError for an invalid name
         if name == "base_url" and value:
             from ..models.endpoint import check_address
 

@@ -41,7 +41,7 @@ class RefreshedKinds(list[str]):
     """The kinds of index that a refresh changed; ``written`` reports, for each kind, what a model wrote."""
 
     def __init__(self, kinds: Iterable[str], written: Sequence[WritingReport] = ()) -> None:
-        """Store the names of the changed kinds as a list, and the reports as ``written``."""
+        """Store the names of the changed kinds as a list; ``written`` are the reports on texts written by a model."""
         super().__init__(kinds)
         self.written = list(written)
 
@@ -66,7 +66,7 @@ class IndexManager:
 
     @cached_property
     def _generations(self) -> GenerationBuilder:
-        """The builder of generations, imported on first use because most commits build none."""
+        """The builder of generations (the results of builds of indexes such as ``topics``), imported on first use."""
         from ..structures.indexes.generation_building import GenerationBuilder
 
         return GenerationBuilder(self._open_indexes, self._settings, self._embed)
@@ -120,6 +120,7 @@ class IndexManager:
             existing_indexes = [index for index in self._select_kinds(kind) if Indexes(snapshot).get(index) is not None]
         changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
+            # A crash may have left rows of indexes that do not exist.
             for missing_index in (index for index in list_generation_kinds() if index not in existing_indexes):
                 self._generations.remove_unused(missing_index)
         reports: list[WritingReport] = []

@@ -284,7 +284,10 @@ class ModelExtraction:
     def _group_by_document(
         self, texts: Mapping[bytes, tuple[str, ...]], document_keys: Mapping[bytes, Sequence[str]], model: str
     ) -> dict[str, WrittenPassages]:
-        """Return the texts that a model wrote for passages, by the documents that contain them."""
+        """Return the texts that a model wrote for passages, by the key of each document that contains the passage.
+
+        ``texts`` and ``document_keys`` are by the digest of a passage.
+        """
         passages_by_document: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         for digest, passage_texts in texts.items():
             for key in document_keys[digest]:
@@ -309,7 +312,7 @@ class ModelExtraction:
             return [passage for passage in passages if passage is not None]
 
     def _read_passages(self, state: State, key: str) -> Mapping[bytes, SourcePassage]:
-        """Return the passages of a document by digest; empty if it was deleted."""
+        """Return the passages of a document by digest; empty if it was deleted or is a list of pairs."""
         record = state.documents.find_by_key(key)
         if record is None or record.format == PAIRS_FORMAT:
             return {}
@@ -317,7 +320,7 @@ class ModelExtraction:
             passages = self._fact.list_passages(load_chunked_text(state, record, {}))
             self._cached_passages[record.id] = {passage.digest: passage for passage in passages}
             if len(self._cached_passages) > _MAX_CACHED_DOCUMENTS:
-                del self._cached_passages[next(iter(self._cached_passages))]
+                del self._cached_passages[next(iter(self._cached_passages))]  # of the document cached first
         return self._cached_passages[record.id]
 
     def _build_plan(self) -> _Plan:

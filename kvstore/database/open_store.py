@@ -253,12 +253,16 @@ class OpenStore:
                 raise
 
     def _close(self) -> None:
-        """Write temperatures, merge the change buffer and compact the file if possible, and close the environment."""
+        """Write counted lookups, merge the change buffer and compact the file, if possible; close the environment."""
         if "indexing" in vars(self):
             self.indexing.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
-        last_steps: list[Callable[[], None]] = [partial(self.flush, 0), self._merge_buffer]
-        for run_step in () if self.environment.readonly else (*last_steps, self.growth.compact_if_grown):
+        last_steps: list[Callable[[], None]] = [
+            partial(self.flush, 0),
+            self._merge_buffer,
+            self.growth.compact_if_grown,
+        ]
+        for run_step in () if self.environment.readonly else last_steps:
             try:
                 run_step()
             except LockTimeoutError as error:
@@ -308,7 +312,7 @@ class OpenStore:
 
         entries = list(self.spending)
         self.environment.write_with_growth(lambda view: add_spending(view, entries), timeout)
-        for _ in entries:
+        for _ in entries:  # those that other threads have added meanwhile stay
             self.spending.popleft()
 
     def fix_settings(self, names: Iterable[str] | None = None) -> None:

@@ -90,7 +90,7 @@ class BatchedChanges:
         return True
 
     def set_origin(self, key: str, origin: str | None) -> bool:
-        """Set the origin of the document with this key, if it exists; return True if the origin changed."""
+        """Set the origin (the folder) of the document with this key, if it exists; return True if it changed."""
         if key in self.pending.documents:
             pending = self.pending.documents[key]
             if pending is None or pending.origin == origin:
@@ -106,7 +106,10 @@ class BatchedChanges:
     def _select_valid_facts(
         self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
-        """Return the facts about ``existing`` that remain valid if ``document`` replaces it, as (kind, value)."""
+        """Return the facts about ``existing`` that remain valid if ``document`` replaces it, as (kind, value).
+
+        The values are adapted to the text of ``document``.
+        """
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []  # a document of pairs has no text to state facts about
@@ -152,6 +155,7 @@ class BatchedChanges:
         pending_values: dict[Key, Value | None] = self.pending.facts[fact.name]
         if key in pending_values:
             return pending_values[key]
+        # The facts about a pending document are pending, too.
         is_replaced = isinstance(fact, DocumentFact) and key in self.pending.documents
         return None if is_replaced else fact.find(self.state, key)
 
@@ -177,10 +181,13 @@ class BatchedChanges:
         return True
 
     def _reembed_document(self, key: str) -> None:
-        """Re-embed a stored document whose embedding texts changed."""
+        """Make a stored document pending again, with its facts, because its embedding texts changed.
+
+        Does nothing for a document with vectors of the user, or one that is pending already.
+        """
         record = None if key in self.pending.documents else self.state.documents.find_by_key(key)
         if record is None or record.own_vectors:
-            return  # a pending document is embedded later, with all its facts
+            return  # a pending document is embedded when it is applied, with all its facts
         text = self.state.documents.read_text(record.id).decode()
         document = make_pending(validate_stored(record, text), self._settings)
         stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.list_document_fact_kinds()]

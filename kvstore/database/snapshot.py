@@ -57,6 +57,6 @@ class Snapshot(Queryable):
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        """Keep the snapshot open while the context lasts, and return its state."""
+        """Yield the state of the snapshot, which stays open while the context lasts."""
         with self._snapshot.hold_open():
             yield self._state

@@ -117,7 +117,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _parse_meta(context: StatementContext, text: str | None) -> dict[str, Any] | None:
-    """Parse the text of META. Raises StatementError unless it is a JSON object."""
+    """Return the mapping that META states, or None without META. Raises StatementError for an invalid text."""
     if text is None:
         return None
     try:

@@ -123,7 +123,10 @@ MENTIONS = SqlTable(
 
 
 def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | None:
-    """Return the key of the document that states a tree's edges, or None if several documents or the user do."""
+    """Return the key of the document that states a tree's edges, or None if several documents or the user do.
+
+    ``row`` is the id of the tree.
+    """
     document_ids: set[int] = set()
     for node, _ in reader.state.forest.iter_nodes(row):
         for parent in reader.state.forest.iter_stated_parents(node):
@@ -181,7 +184,7 @@ NODES = SqlTable(
 
 
 def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
-    """Yield an edge once for each of its assertions."""
+    """Yield an edge once for each of its assertions, which are the statements of it by documents and the user."""
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 

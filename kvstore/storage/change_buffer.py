@@ -138,7 +138,7 @@ class TableBuffer:
         return bool(self.newer or self.older)
 
     def get_chain(self, key: bytes) -> Chain:
-        """Return the version chain of a record; :data:`UNCHANGED` if it has none."""
+        """Return the version chain of a record: None if it is removed, :data:`UNCHANGED` if it has no changes."""
         if key in self.newer:
             return self.newer[key]
         return self.older.get(key, UNCHANGED)
@@ -240,7 +240,7 @@ class ChangeBuffer:
 
     @property
     def tables(self) -> list[str]:
-        """The tables with changes, in order."""
+        """The names of the tables with changes, sorted."""
         return sorted(self._tables)
 
     def count_added(self, table: str, is_stored: Callable[[bytes], bool]) -> int:
@@ -381,6 +381,7 @@ class BufferedTableCache(dict[str, bool]):
     """
 
     def __init__(self, names: Set[str]) -> None:
+        """Start without tables; ``names`` are those of the buffered tables."""
         super().__init__()
         self.names = names
 
@@ -394,6 +395,7 @@ class ChangeBufferReader:
 
     def __init__(self, buffered_tables: Set[str]) -> None:
         self.buffered_tables = BufferedTableCache(buffered_tables)
+        #: The combined changes of the segments that were read or committed last.
         self._buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:

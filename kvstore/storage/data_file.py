@@ -207,7 +207,7 @@ class DataFile:
         except PageError as error:
             self._verify_not_overtaken(change)
             raise translate_error(error, str(self.path)) from error
-        if self.environment.info()["last_txnid"] != change:
+        if self.environment.info()["last_txnid"] != change:  # later commits may have written the page that was read
             self._verify_not_overtaken(change)
         return pages
 

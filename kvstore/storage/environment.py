@@ -202,7 +202,7 @@ class Environment(OpenFile):
         Raises ClosedError after the environment was closed, and in the child of a fork.
         """
         while True:
-            if self.unusable_reason is not None:
+            if self.unusable_reason is not None:  # saves a call in the common case
                 self.require_open()
             shared_lock = None
             if not self.data.registers_readers:  # LMDB does not know of this reader, so keep writers out
@@ -364,10 +364,10 @@ class Environment(OpenFile):
         one, complete.
 
         Waits at most ``timeout`` seconds (default: the lock timeout) for another writer, and as long for the snapshots
-        and transactions of this process to end. Raises TransactionError if
-        another process has the store open, or if snapshots or transactions of this one stay open; ReadOnlyError,
-        LockTimeoutError (another process writes), StoreFullError (no room for the copy), CorruptionError, InputError
-        (``data.mdb`` is a symbolic link). The store is then unchanged.
+        and transactions of this process to end. Raises TransactionError if another process has the store open, or if
+        snapshots or transactions of this one stay open; ReadOnlyError, LockTimeoutError (another process writes),
+        StoreFullError (no room for the copy), CorruptionError, InputError (``data.mdb`` is a symbolic link). The store
+        is then unchanged.
         """
         self._acquire_writer_lock(timeout)
         try:
@@ -409,7 +409,7 @@ class Environment(OpenFile):
         old file or the new one, complete. Raises the errors of :meth:`compact` and of ``function``; the store is then
         unchanged.
         """
-        results: list[Result] = []
+        results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY
         open_successor = partial(Environment.open, directory, lock_timeout=self.lock_timeout, buffered=self._buffered)
 

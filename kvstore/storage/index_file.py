@@ -292,7 +292,7 @@ class Draft:
         """Rename the file into place, replacing the old one, and remove the parts that the new file does not name."""
         # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
         os.replace(self._partial, self.path)
-        self._written_paths.clear()
+        self._written_paths.clear()  # so that :meth:`discard` keeps them
         _remove_parts(self.path, self._part_names)
 
     def discard(self) -> None:

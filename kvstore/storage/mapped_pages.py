@@ -122,7 +122,10 @@ class VerifiedTransaction:
         handles: Mapping[str, Handle],
         change: int,
     ) -> None:
-        """Wrap a transaction; ``pages`` are those of the last commit (None: it has no table)."""
+        """Wrap a transaction; ``pages`` are those of the last commit (None: it has no table).
+
+        ``handles`` are LMDB's handles of its tables, by name.
+        """
         #: The LMDB transaction, for calls that read no page.
         self.lmdb = transaction
         self._pages = pages
@@ -298,7 +301,7 @@ class VerifiedCursor:
 
     def _iterate(self, records: Iterator[tuple[memoryview, memoryview]], *, forward: bool) -> Iterator[Record]:
         """Yield the records of a cursor, and verify the pages ahead of it in its direction, before LMDB reads them."""
-        limit: bytes | None = None
+        limit: bytes | None = None  # the last key from which the cursor cannot reach an unverified page
         is_all_verified = self._tree is None
         for key_view, value in records:
             key = bytes(key_view)

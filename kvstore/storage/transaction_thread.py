@@ -29,10 +29,10 @@ class _Task:
     def __init__(self, function: Callable[[], Any]) -> None:
         """Create the task; :meth:`run` calls ``function``."""
         self._function = function
-        # A plain lock, because a finalizer may wait for it anywhere.
+        # Held until the function has ended. A plain lock, because a finalizer may wait for it anywhere.
         self._done_lock = threading.Lock()
         self._done_lock.acquire()
-        self._start_lock = threading.Lock()
+        self._start_lock = threading.Lock()  # acquired by the first :meth:`run`, and never released
         #: True once the function has ended.
         self.is_done = False
         self.result: Any = None
@@ -61,6 +61,7 @@ class TransactionThread:
 
     def __init__(self) -> None:
         self._start_lock = threading.Lock()
+        #: The queue of the thread, which None in it ends; None before the thread is started and after :meth:`stop`.
         self._tasks: SimpleQueue[_Task | None] | None = None
         self._thread: int | None = None  # its identifier
 
@@ -135,9 +136,9 @@ def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
 
 
 def _run_remaining_tasks(tasks: SimpleQueue[_Task | None]) -> None:
-    """Run, as the last task of the thread, those that arrive after its owner was finalized, then end the thread.
+    """Run the tasks that arrive after the :class:`TransactionThread` was finalized, then end the thread.
 
-    It ends once no task has arrived for :data:`_GRACE_SECONDS`.
+    This is itself the last task of the thread, which ends once no task has arrived for :data:`_GRACE_SECONDS`.
     """
     with suppress(Empty):
         while (task := tasks.get(timeout=_GRACE_SECONDS)) is not None:

@@ -238,7 +238,7 @@ class LmdbView:
         return self._cached_buffer
 
     def _read_stored(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
-        """Return the value in the table itself, or None if ``chain`` does not depend on it."""
+        """Return the value in the table itself; None if it is missing there, or if ``chain`` does not depend on it."""
         handle = self._find_table(table)
         if handle is None or not needs_stored_value(chain):
             return None
