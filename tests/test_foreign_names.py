@@ -11,7 +11,7 @@ import pytest
 
 import kvstore
 from kvstore.text.capital_names import CapitalNames, load_name_words
-from kvstore.text.normalize import fold_case
+from kvstore.text.normalize import fold_text
 from kvstore.text.question_words import FOLDER
 
 #: Texts of a document each, after a line with ``#``. Brackets mark the names.
@@ -37,9 +37,9 @@ def iter_judged(language: str) -> Iterator[tuple[str, bool]]:
     """Yield each name found, and True if all its words belong to one label of its sentence."""
     for sentences in read_texts(language):
         for sentence, names in zip(sentences, find_names(sentences, language), strict=True):
-            labels = [set(_WORD_PATTERN.findall(fold_case(label))) for label in re.findall(r"\[(.*?)\]", sentence)]
+            labels = [set(_WORD_PATTERN.findall(fold_text(label))) for label in re.findall(r"\[(.*?)\]", sentence)]
             for name in names:
-                yield name, any(set(_WORD_PATTERN.findall(fold_case(name))) <= label for label in labels)
+                yield name, any(set(_WORD_PATTERN.findall(fold_text(name))) <= label for label in labels)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kvstore.errors import InputError
 from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_parts
 from kvstore.text.languages import detect_english
 from kvstore.text.names import SentenceNames, extract_title_names, find_identifiers, is_name_key, is_term
-from kvstore.text.normalize import fold, fold_case, to_entity_key
+from kvstore.text.normalize import fold, fold_text, to_entity_key
 from kvstore.text.sentences import split_sentences
 from kvstore.text.words import UNSPACED_RANGES, get_stemmer, segment_words, split_words, split_written_words
 from kvstore_cext.words import WordSet
@@ -70,14 +70,14 @@ def test_the_normal_form_is_a_fixed_point(text: str) -> None:
 @given(st.text("aé ß\u0301\u00a0\u1100\u1161ﬁがİ\n.", max_size=40) | st.text(max_size=60))
 def test_a_text_is_folded_piece_by_piece_as_it_is_as_a_whole(text: str) -> None:
     half = "\ud800"  # what no UTF-8 has: the text is folded at once
-    assert fold_case(text) + half == fold_case(text + half)
+    assert fold_text(text) + half == fold_text(text + half)
 
 
 @given(st.text("abcZé_1²٣ 中文カx-'.", max_size=60) | st.text(max_size=60))
 def test_words_are_those_of_the_regular_expression(text: str) -> None:
     segment = re.compile(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]+")
     assert split_written_words(text) == segment.findall(text)
-    assert segment_words(text) == segment.findall(fold_case(text))
+    assert segment_words(text) == segment.findall(fold_text(text))
 
 
 @given(st.text("abcZé_1²٣ 中x-'", max_size=60), st.sets(st.text("abcZé中", min_size=1, max_size=3), max_size=20))

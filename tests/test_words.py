@@ -16,7 +16,7 @@ from hypothesis_profile import num_examples
 
 from kvstore.extraction.chunking import TOKEN_PATTERN
 from kvstore.text.names import _RULES, OPENING_MARKS, SentenceNames, replace_titles
-from kvstore.text.normalize import fold_case
+from kvstore.text.normalize import fold_text
 from kvstore.text.words import (
     FUNCTION_WORDS,
     UNSPACED_RANGES,
@@ -60,7 +60,7 @@ def test_tokens_are_counted(text: str) -> None:
 
 def words_and_pairs(text: str) -> list[str]:
     """Return the words of a text, each with the pair of characters that begins where it does, if there is one."""
-    folded = fold_case(text)
+    folded = fold_text(text)
     words = []
     for segment in SEGMENT.finditer(folded):
         words.append(segment.group())
@@ -133,7 +133,7 @@ def test_writing_without_spaces_is_cut_into_characters() -> None:
 
 @given(TEXTS)
 def test_questions_are_looked_up_by_words_and_pairs_of_characters(text: str) -> None:
-    folded = fold_case(text)
+    folded = fold_text(text)
     expected = []
     for word in SEGMENT.finditer(folded):
         pair = PAIR.match(folded, word.start())

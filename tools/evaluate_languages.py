@@ -31,7 +31,7 @@ from evaluation.question_sets import read_json_lines
 from measured_on import ROOT
 
 import kvstore
-from kvstore.text.normalize import fold_case
+from kvstore.text.normalize import fold_text
 
 Record = Mapping[str, Any]
 
@@ -96,11 +96,11 @@ def ask_questions(store: kvstore.Store, questions: list[Record]) -> list[dict[st
     rows = []
     for question in questions:
         answer = store.ask(question["question"])
-        text = fold_case(" ".join(answer.text.split()))
+        text = fold_text(" ".join(answer.text.split()))
         rows.append({
             "question": question["question"], "facts": [fact for _, fact in question["answers"]], "text": answer.text,
             "refused": answer.abstained, "confidence": asdict(answer.weighed),
-            "held": not answer.abstained and any(fold_case(fact) in text for _, fact in question["answers"]),
+            "held": not answer.abstained and any(fold_text(fact) in text for _, fact in question["answers"]),
         })  # fmt: skip
     return rows
 

@@ -282,7 +282,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     async def close(self) -> None:
         """Roll back what BEGIN opened and close the store; waits for calls that run. Closing twice is allowed."""
         await self._statements.finish(self._target.close)
-        self._statements.close()
+        self._statements.close()  # other sessions can still use the threads of calls
 
     def snapshot(self) -> Opening[AsyncSnapshot]:
         """Open a snapshot: one state of the store, for several reads."""
@@ -296,7 +296,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Begin the store's only write transaction; see :meth:`kvstore.Store.transaction`."""
 
         async def begin() -> AsyncTransaction:
-            threads = CallThreads(1, "transaction")
+            threads = CallThreads(1, "transaction")  # a transaction belongs to the thread that begins it
             beginning = threads.submit(self._target.transaction, timeout=timeout, models=models)
             try:
                 return AsyncTransaction(await asyncio.wrap_future(beginning), threads)

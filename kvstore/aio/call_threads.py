@@ -94,15 +94,15 @@ class Opening(Coroutine[Any, Any, Closing]):
         return self._opening.__await__()
 
     def send(self, value: Any, /) -> Any:
-        """Resume the coroutine, for a task."""
+        """Resume the coroutine; called by the task that runs it."""
         return self._opening.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Raise an error in the coroutine, for a task."""
+        """Raise an error in the coroutine; called by the task that runs it."""
         return self._opening.throw(*error)
 
     def close(self) -> None:
-        """End the coroutine, for a task."""
+        """End the coroutine; called by the task that runs it."""
         self._opening.close()
 
     async def __aiter__(self) -> AsyncIterator[Any]:

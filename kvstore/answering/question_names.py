@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..text.everyday_words import is_everyday
 from ..text.languages import capitalizes_nouns
 from ..text.names import find_marked_titles
-from ..text.normalize import fold_case
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.words import (
     FUNCTION_WORDS,
@@ -260,7 +260,7 @@ class _NameBuilder:
 
         It is dropped if all of its words are function words, or if :func:`_build_name` returns None.
         """
-        if any(fold_case(word) not in self._function_words for word in self._words):
+        if any(fold_text(word) not in self._function_words for word in self._words):
             name = _build_name(self._words, opens_sentence=self._opens_sentence, has_other_nouns=self._has_other_nouns)
             if name is not None:
                 self.names.append(name)
@@ -333,15 +333,15 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
     is_noun = [
         piece[0].isupper()
         and not (marked or _TOKEN_PATTERN.fullmatch(piece))
-        and fold_case(piece) not in function_words
+        and fold_text(piece) not in function_words
         for piece, marked in zip(pieces, named, strict=True)
     ]
     for index, (piece, following) in enumerate(pairwise(pieces)):
-        word = fold_case(piece)
+        word = fold_text(piece)
         if not is_noun[index] or not is_noun[index + 1] or word in _GERMAN_MEASURES:
             continue
         named[index] |= word not in _GERMAN_TITLES
-        named[index + 1] |= fold_case(following) not in _GERMAN_TITLES
+        named[index + 1] |= fold_text(following) not in _GERMAN_TITLES
     return named
 
 
@@ -359,7 +359,7 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
 
     The capitals then do not mark names.
     """
-    content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_case(piece) not in function_words]
+    content_pieces = [piece for piece in pieces if piece[0].isalpha() and fold_text(piece) not in function_words]
     if len(content_pieces) < _MIN_TITLE_WORDS or not all(piece[0].isupper() for piece in content_pieces):
         return False
     return 2 * sum(map(is_everyday, content_pieces)) > len(content_pieces)

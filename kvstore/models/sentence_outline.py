@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from functools import lru_cache
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.normalize import fold_case
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.words import get_function_words, get_stemmer, list_content_words, segment_words, split_written_words
 from .english_words import ARTICLES, PREPOSITIONS, has_predicate
@@ -129,7 +129,7 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
     def build_part(part: str, is_joined: bool = False) -> _SentencePart:
         """Return the outline of a part; ``is_joined`` is true if a conjunction precedes it."""
         written_words = split_written_words(part)
-        words = list(map(fold_case, written_words))
+        words = list(map(fold_text, written_words))
         content_words = list_content_words(part, neutral_words)
         terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
         return _SentencePart(
@@ -149,7 +149,7 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
     words: list[str] = []
     ends: list[int] = []
     for part in texts:
-        words += map(fold_case, split_written_words(part))
+        words += map(fold_text, split_written_words(part))
         ends.append(len(words))
     return SentenceOutline(
         [build_part(part, connective.strip().isalpha()) for part, connective in zip(texts, connectives, strict=True)],
@@ -258,7 +258,7 @@ def is_incomplete(sentence: str) -> bool:
 @lru_cache(maxsize=32)
 def _parse_words(words: str) -> frozenset[str]:
     """Return the words of a list in normal form."""
-    return frozenset(map(fold_case, words.split()))
+    return frozenset(map(fold_text, words.split()))
 
 
 def _is_cut(words: Sequence[str], sentence: SentenceOutline) -> bool:

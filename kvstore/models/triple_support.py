@@ -18,7 +18,7 @@ from operator import itemgetter
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
 from ..text.languages import detect_language
-from ..text.normalize import fold_case
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS, detect_word_language, is_unspaced, segment_words, split_written_words
@@ -344,7 +344,7 @@ def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
 
     "of" between two names belongs to both, with an article after it.
     """
-    are_names = [word == "May" or (fold_case(word) not in _GAP_WORDS and not _is_verb(word)) for word in words]
+    are_names = [word == "May" or (fold_text(word) not in _GAP_WORDS and not _is_verb(word)) for word in words]
     for position, word in enumerate(words[:-1]):
         follower = position + 1 + (words[position + 1].lower() in ARTICLES)
         if word == "of" and position and are_names[position - 1] and follower < len(words) and are_names[follower]:
@@ -414,7 +414,7 @@ def _parse_text(text: str) -> _OrderedText:
             ends.add(len(written_words) - 1)
         if not written_words:
             continue
-        folded_words = list(map(fold_case, written_words))
+        folded_words = list(map(fold_text, written_words))
         sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
     return _OrderedText(has_spaces, is_english, nouns, _list_kinds(sentences[0]) if sentences else set(), sentences)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..structures.state import State
-from ..text.normalize import fold_case
+from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 
 _NOUN_PATTERN = compile_lazily(r"(?<![\w-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w-])")
@@ -27,7 +27,7 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
     ``stem`` is the stemming function for the question. A noun without a replacement is omitted.
     """
     nouns = list(dict.fromkeys(_NOUN_PATTERN.findall(question)))
-    terms = {noun: stem(fold_case(noun)) for noun in nouns}
+    terms = {noun: stem(fold_text(noun)) for noun in nouns}
     counts = state.postings.count_chunks_by_term(list(terms.values()))
     unknown_nouns = [noun for noun in nouns if not counts[terms[noun]]]
     replacements: dict[str, str] = {}
@@ -46,7 +46,7 @@ def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[s
     chunk contains any.
     """
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
-    terms = [stem(fold_case(compound)) for compound in compounds]
+    terms = [stem(fold_text(compound)) for compound in compounds]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
     best_index = max(range(len(terms)), key=lambda index: counts[terms[index]], default=None)  # None without others
     return None if best_index is None or not counts[terms[best_index]] else compounds[best_index]
@@ -60,9 +60,9 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
     """
     divisions = [(noun[:end], noun[end:]) for end in range(_MIN_PART, len(noun) - _MIN_PART + 1)]
     modifier_terms = {
-        modifier: [stem(fold_case(form)) for form in _iter_modifier_forms(modifier)] for modifier, _ in divisions
+        modifier: [stem(fold_text(form)) for form in _iter_modifier_forms(modifier)] for modifier, _ in divisions
     }
-    head_terms = {head: stem(fold_case(head)) for _, head in divisions}
+    head_terms = {head: stem(fold_text(head)) for _, head in divisions}
     terms = [*head_terms.values(), *(term for forms in modifier_terms.values() for term in forms)]
     counts = state.postings.count_chunks_by_term(list(dict.fromkeys(terms)))
     known_divisions: list[tuple[bool, int, str]] = []  # the best one is the greatest

@@ -64,7 +64,7 @@ def open_store(
     If this process already has the store open, the result is another handle on it, with a separate session
     (:meth:`Store.session`). The store is closed with its last handle. A handle can be ``readonly`` on a writable store,
     but not the reverse. ``durability`` and ``max_bytes`` must match the open store. Each handle has its own
-    ``lock_timeout``; changes of indexes and copies of pages wait as long as the first handle's.
+    ``lock_timeout``, but changes of indexes and copies of pages use that of the first handle.
 
     ``embedder`` is the embedder of a new store or its name (default ``all-MiniLM-L6-v2``); ``settings`` are further
     creation settings. For an existing store both must match. Without the extra ``english``, a new store gets the
@@ -145,18 +145,22 @@ def _open_handle(
     durability: str,
     max_bytes: int | None,
 ) -> Store:
-    """Return another handle on an open store. Raises SettingsMismatchError or InputError if its options differ."""
+    """Return another handle on an open store. ``embedder`` is the object that the caller passed, or None.
+
+    Raises SettingsMismatchError or InputError if the arguments differ from those that the store was opened with.
+    """
     environment = store.environment
     check_lock_timeout(lock_timeout)
     store.settings.require_equal_settings(creation_settings, environment.path)
     store.fix_settings(creation_settings)
-    if environment.readonly and not readonly and environment.readonly_reason is None:
+    is_readonly_by_request = environment.readonly and environment.readonly_reason is None
+    if is_readonly_by_request and not readonly:
         raise InputError(
             f"{environment.path} is open read-only in this process; close it there, or open it for writing first"
         )
     for name, current, requested in (
         ("durability", environment.data.durability, durability),
-        ("max_bytes", environment.max_bytes, max_bytes or environment.max_bytes),
+        ("max_bytes", environment.max_bytes, max_bytes or environment.max_bytes),  # None matches any limit
     ):
         if current != requested and not readonly:
             raise SettingsMismatchError(
@@ -206,7 +210,7 @@ def _load_store(
     undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
     if "language" in undecided:
         _warn_without_english(fixed)
-    if not creation_settings.keys().isdisjoint(("dimension", "weights")):
+    if not creation_settings.keys().isdisjoint(("dimension", "weights")):  # chosen for the default embedder
         undecided -= {"embedder"}
     return OpenStore(environment, fixed, own_embedder, undecided)
 
@@ -226,9 +230,10 @@ def _warn_without_english(fixed: FixedSettings) -> None:
 
 
 def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | None) -> FixedSettings:
-    """Return the settings of a new store: those given, and for the others their defaults.
+    """Return the settings of a new store: ``creation_settings``, and for the others their defaults.
 
-    Raises InputError, EmbedderError, LanguageError or SettingsMismatchError if one is invalid.
+    ``embedder`` is the object that the caller passed, or None if the settings name the embedder. Raises InputError,
+    EmbedderError, LanguageError or SettingsMismatchError if a setting is invalid.
     """
     from ..models.embedder import get_weights, open_embedder
     from ..models.language import ENGLISH, RULES, is_english_installed, open_language, require_installed
@@ -262,8 +267,8 @@ def _load_or_create_settings(
 ) -> tuple[FixedSettings, bool]:
     """Return the settings of the store, and True if this call created them in a new store.
 
-    If it may not create them, it waits until the lock timeout for another process that is creating the store. It gives
-    up earlier if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
+    Without ``create``, it waits until the lock timeout for another process that is creating the store. It gives up
+    earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
     """
     deadline = time.monotonic() + environment.lock_timeout
     last_held = time.monotonic()
@@ -450,7 +455,7 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
         if stored_format == kvstore_migrations.CURRENT_FORMAT and not is_pending and not is_outdated:
             return Migrated([])
         if stored_format > kvstore_migrations.CURRENT_FORMAT:
-            kvstore_migrations.check_format(stored_format)
+            kvstore_migrations.check_format(stored_format)  # raises StoreFormatError
         backup_path = _find_free_path(environment.path, stored_format) if backup and not is_pending else None
         if backup_path is not None:
             environment.copy_to(backup_path)

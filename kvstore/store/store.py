@@ -105,6 +105,7 @@ class Store(Database):
 
     @cached_property
     def _bounded_queries(self) -> BoundedQueries:
+        """The running calls of :meth:`query` in this session, which :meth:`interrupt` stops."""
         from ..language.bounded_query import BoundedQueries
 
         return BoundedQueries()

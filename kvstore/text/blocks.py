@@ -134,7 +134,7 @@ def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
     """
     if format == "markdown":
         parts = _MarkdownSplitter(text).split()
-    else:
+    else:  # headings are prose here, and plain text has no terms
         parts = [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     return [
         replace(part, introduces_next=_introduces_next(text, part, next_part))
@@ -197,7 +197,7 @@ class _MarkdownSplitter:
         can_close = fence is not None and not fence["language"].strip()
         is_indented = line.startswith(_CODE_INDENTS)
         if self._fence:
-            self._end = max(self._end, end)
+            self._end = end
             if fence is not None and can_close and fence[1].startswith(self._fence):
                 self._close_part()
                 self._fence = ""
@@ -221,6 +221,7 @@ class _MarkdownSplitter:
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         is_indented = line.startswith(_CODE_INDENTS)
         if not self._kind and is_indented and self._is_unindented and not (self._depth or fence or item or row):
+            # Unfenced code after a block that is not indented; inside a list, indentation continues an item.
             self._kind, self._start, self._end, self._level, self._continues = "code", start, end, 0, False
             return
         underline = _UNDERLINE_PATTERN.match(line) if self._kind == "prose" else None
@@ -236,6 +237,7 @@ class _MarkdownSplitter:
             if fence is not None:
                 self._kind, self._fence = "code", fence[1]
             elif row is not None:
+                # Without the rule below its first row, the table begins in an earlier chunk.
                 self._kind, self._continues = "table", _TABLE_RULE_PATTERN.match(next_line) is None
             elif title is not None:
                 self._kind, self._level, self._depth = "heading", len(title[1]), 0
@@ -449,7 +451,9 @@ def split_mail_fields(text: str, start: int, end: int) -> Iterator[tuple[int, in
 
 
 def split_field_lines(text: str) -> list[str]:
-    r"""Return the parts of a text that begin with the label of a field on a line of its own; else the text.
+    r"""Split a text before each line, except the first, that begins with the label of a field.
+
+    The result is the whole text if there is no such line.
 
     >>> split_field_lines("Name: Ada\nBorn in: Paris\nor Rome")
     ['Name: Ada\n', 'Born in: Paris\nor Rome']

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
 from .languages import capitalizes_nouns
-from .normalize import fold_case
+from .normalize import fold_text
 from .patterns import compile_lazily
 
 _TOKEN_PATTERN = compile_lazily(r"['’]t\b|[^\W_]+(?:[-‐][^\W_]+)*\.?|\S")
@@ -72,9 +72,9 @@ def load_name_words(language: str | None) -> NameWords | None:
     data = None if language is None else read_language_file(language)
     if language is None or data is None or not any(data["names"].values()):
         return None
-    words = {name: [fold_case(word) for word in split_phrases(text)] for name, text in data["names"].items()}
+    words = {name: [fold_text(word) for word in split_phrases(text)] for name, text in data["names"].items()}
     months_and_units = {
-        fold_case(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
+        fold_text(word) for name in ("months", "days", "currencies") for word in split_phrases(data["answers"][name])
     }
     # Words that can be the end of another word are tuples, as str.endswith requires.
     values: dict[str, Any] = {
@@ -133,11 +133,11 @@ class CapitalNames:
         self._long_titles = tuple(title for title in words.titles if len(title) >= _MIN_TITLE_LETTERS)
         #: Words that the document also writes in lower case, or with a determiner in German.
         self._common: set[str] = set()
-        #: Capitalized words inside sentences, and the words of names.
+        #: Capitalized words inside sentences, in normal form; in German, the last word of each name instead.
         self._proper: set[str] = set()
         self._runs = [list(self._iter_runs(tokens)) for tokens in self._tokens]
         for tokens in self._tokens:
-            self._common.update(fold_case(token) for token in tokens if token[0].islower())
+            self._common.update(fold_text(token) for token in tokens if token[0].islower())
         for run in (run for runs in self._runs for run in runs):
             if self._has_capital_nouns and not _begins_with_adjective(run) and self._has_determiner(run):
                 self._common.add(run.keys[0])
@@ -168,7 +168,7 @@ class CapitalNames:
                 forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
                 while len(forms) > 1 and self._is_next_line(forms[-1]):
                     forms.pop()
-                run = _CapitalizedRun(forms, [fold_case(form.rstrip(".")) for form in forms], tokens[:start])
+                run = _CapitalizedRun(forms, [fold_text(form.rstrip(".")) for form in forms], tokens[:start])
                 while run.written_words and (
                     run.keys[0] in self._words.function_words or run.keys[0] in self._words.determiners
                 ):
@@ -191,11 +191,11 @@ class CapitalNames:
             if (
                 tokens[end - 1].endswith(".")
                 and len(tokens[end - 1]) > _MAX_INITIAL_LENGTH
-                and fold_case(tokens[end - 1][:-1]) not in self._words.titles
+                and fold_text(tokens[end - 1][:-1]) not in self._words.titles
             ):
                 break
             next_end = end
-            while next_end < len(tokens) and fold_case(tokens[next_end]) in self._words.particles:
+            while next_end < len(tokens) and fold_text(tokens[next_end]) in self._words.particles:
                 next_end += 1
             if end < next_end < len(tokens) and tokens[next_end][0].isupper():
                 end = next_end
@@ -207,7 +207,7 @@ class CapitalNames:
 
     def _is_capitalized_function_word(self, token: str) -> bool:
         """True if a capitalized word in a German sentence is a function word, such as the pronoun *Sie*."""
-        return self._has_capital_nouns and fold_case(token) in self._words.function_words
+        return self._has_capital_nouns and fold_text(token) in self._words.function_words
 
     def _is_title(self, key: str) -> bool:
         """True if a word in normal form is a title or, in German, ends in one (*Oberbürgermeister*)."""
@@ -222,7 +222,7 @@ class CapitalNames:
     def _has_determiner(self, run: _CapitalizedRun) -> bool:
         """True if a determiner precedes a run, directly or before adjectives."""
         for token in reversed(run.before):
-            if fold_case(token) in self._words.determiners:
+            if fold_text(token) in self._words.determiners:
                 return True
             if not (token[0].islower() and token.endswith(("e", "en", "er", "es", "em"))):  # not an adjective
                 return False
@@ -232,7 +232,8 @@ class CapitalNames:
         """Return the name in a run of a language that capitalizes only names, or None.
 
         Titles before a name are dropped. At the beginning of a sentence, the first word is dropped if it is a common
-        word, or if it is the only word and is part of no name elsewhere in the document.
+        word, or if it is the only word and is part of no name elsewhere in the document. Returns None if no word is
+        left, all are common words, none has three characters, or a single word has the ending of a common noun.
         """
         while run.written_words and self._is_title(run.keys[0]):
             run = run.drop_first()
@@ -283,13 +284,13 @@ class CapitalNames:
             return run
         if self._is_plural(key) or self._is_common(key) or self._has_determiner(run):
             return None
-        has_preposition = bool(run.before) and fold_case(run.before[-1]) in words.prepositions
+        has_preposition = bool(run.before) and fold_text(run.before[-1]) in words.prepositions
         return run if has_preposition or key in self._proper else None
 
     def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
         """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form."""
         words = self._words
-        if run.keys[0].endswith(words.first_nouns):
+        if run.keys[0].endswith(words.first_nouns):  # "Hotel Adler"
             return True
         if nouns[-1].endswith(words.common_endings) or self._is_plural(nouns[-1]):
             return False

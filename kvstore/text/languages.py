@@ -98,7 +98,7 @@ def detect_english(texts: Sequence[str], document_language: str | None = None) -
     num_foreign = sum(foreign_counts)
     if not num_foreign:
         return [True] * len(texts)
-    english_counts = [_ENGLISH_WORD_SET.count(text)[0] for text in texts]
+    english_counts = [_ENGLISH_WORD_SET.count(text)[0] for text in texts]  # [0]: the words that are in the set
     is_document_english = document_language == "english" or (
         document_language is None and (sum(english_counts) >= num_foreign or num_foreign < _MIN_FUNCTION_WORDS)
     )
@@ -269,6 +269,7 @@ def _detect_excerpt_language(excerpt: bytes) -> str | None:
     The result is cached, because every answer needs it for its passages.
     """
     text = excerpt.decode(errors="ignore")
+    # A short text needs fewer function words than a long one, in proportion to its length.
     min_words = int(_MIN_FUNCTION_WORD_SHARE * len(text.split(None, _MIN_LONG_TEXT_WORDS)))
     language = detect_language(text, min(_MIN_FUNCTION_WORDS, max(_MIN_SHORT_TEXT_WORDS, min_words)))
     return None if language is None else _CODES.get(language)

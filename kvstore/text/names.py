@@ -203,7 +203,8 @@ def is_term(form: str) -> bool:
     """True if a phrase can be a term by its form alone.
 
     It then consists of words, with balanced parentheses, and neither begins nor ends with a function word.
-    Contractions, decades, numbered parts (*section 3*) and phrases broken by a hyphen are not terms.
+    Contractions, decades, numbered parts (*section 3*), units, titles of persons and phrases broken by a hyphen are not
+    terms.
     """
     if (
         not _TERM_PATTERN.fullmatch(form)
@@ -296,7 +297,7 @@ class SentenceNames:
         """Parse the sentences of a document. Collect its words in lower case, and its words capitalized inside them."""
         common: set[str] = set()
         capitalized: set[str] = set()
-        self._titles: dict[int, list[str]] = {}
+        self._titles: dict[int, list[str]] = {}  # quoted titles of works, by sentence index
         pieces: list[list[str]] = []
         for sentence in sentences:
             salutation = _SALUTATION_PATTERN.match(sentence)
@@ -319,7 +320,7 @@ class SentenceNames:
                 # An everyday word is an identifier only at the start of a sentence: `name`: the name of the user.
                 if index == 0 or not code.islower() or not code.isalpha() or not is_everyday(code):
                     yield from _extract_code_names(code)
-            else:
+            else:  # an emphasized phrase
                 term = to_plain_text(candidate)
                 if _is_emphasized_term(term):
                     yield Name(term, "term")
@@ -347,8 +348,8 @@ def find_marked_titles(text: str) -> list[str]:
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
     """Yield the names in a block of English text that punctuation marks as names.
 
-    These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and the term before the colon
-    of a list item. ``kind`` is that of the block: ``item`` for a list item.
+    These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and a term of two or three
+    words before the colon of a list item. ``kind`` is that of the block: ``item`` for a list item.
     """
     for title in find_marked_titles(text):
         yield Name(title, "name")
@@ -368,7 +369,7 @@ def find_marked_names(text: str, kind: str) -> Iterator[Name]:
 
 
 def is_address_field(text: str) -> bool:
-    """True if a text is an address field of a mail alone, such as the author, with an address in angle brackets.
+    """True if a text is exactly one address field of a mail header, such as ``From``, with an address in ``<>``.
 
     >>> is_address_field("From: Juno Ferreira <juno@example.org>"), is_address_field("From: Juno")
     (True, False)

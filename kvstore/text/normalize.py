@@ -95,10 +95,10 @@ def to_entity_key(name: str) -> str:
     >>> to_entity_key("  Ludwig\\u00a0van  BEETHOVEN ")
     'ludwig van beethoven'
     """
-    return " ".join(fold_case(name).split())
+    return " ".join(fold_text(name).split())
 
 
-def fold_case(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text in normal form, with its white space unchanged.
 
     Uses the cache of :func:`fold`, so that repeated words are folded once.

@@ -72,12 +72,12 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     >>> [(heading.level, heading.title) for heading in find_plain_headings(text, [(0, 38), (40, 71)]) if heading]
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
-    numbered = {**_find_articles(text, paragraphs), **_find_numbered(text, paragraphs)}
+    numbered_headings = {**_find_articles(text, paragraphs), **_find_numbered(text, paragraphs)}
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
         yield (
-            numbered.get(start)
+            numbered_headings.get(start)
             or _match_underlined(text, start, end, levels)
             or _match_question(text, start, end, next_start)
         )
@@ -89,7 +89,8 @@ def _match_underlined(text: str, start: int, end: int, levels: dict[tuple[str, b
     Each underline style (character, with or without overline) is a level. ``levels`` maps the known styles to their
     levels; a new style is added to it.
     """
-    match = _UNDERLINED_PATTERN.match(text, text.rfind("\n", 0, start) + 1, end)
+    line_start = text.rfind("\n", 0, start) + 1  # the indentation of the title counts
+    match = _UNDERLINED_PATTERN.match(text, line_start, end)
     if match is None or (match["over"] or match["under"])[0] != match["under"][0]:
         return None  # an overline must have the same character
     title_line, underline, title = match["text"].expandtabs(), match["line"].expandtabs(), match["title"]
@@ -134,8 +135,8 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
     """Return the headings of articles of a text by start offset; they are below all other sections.
 
-    The result is empty if the text has too few articles, if their numbers are not consecutive, or if an article has
-    text on its first line.
+    The result is empty if the text has too few articles, if their numbers are not 1, 2, 3 ..., or if the first line of
+    an article has text that is not a title: it is too long, ends as a clause does, or continues in lower case.
     """
     headings: dict[int, PlainHeading] = {}
     for start, end in paragraphs:
@@ -165,6 +166,7 @@ def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHe
         match = _ANSWERED_QUESTION_PATTERN.match(text, start, end)
         if match is None:
             return None
+        # The answer follows in this paragraph or begins the next.
         answer_start = match.end() if match.end() < end else next_start
         if _ANSWER_MARKER_PATTERN.match(text, answer_start) is None:
             return None

@@ -104,11 +104,11 @@ def load_question_words(language: str | None) -> QuestionVocabulary | None:
     has_spaces = bool(data["spaced"])
     kinds = {phrase: kind for kinds in (asks, nouns) for kind, phrases in kinds.items() for phrase in phrases}
     return QuestionVocabulary(
-        compile_lazily(_build_alternation(_flatten(asks), has_spaces)),
-        compile_lazily(_build_alternation(_flatten(nouns), has_spaces)),
-        kinds,
-        _build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
-        FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
+        asking=compile_lazily(_build_alternation(_flatten(asks), has_spaces)),
+        noun=compile_lazily(_build_alternation(_flatten(nouns), has_spaces)),
+        kinds=kinds,
+        forms=_build_answer_patterns(answers, has_spaces, bool(data["capitalizes_names"])),
+        function_words=FUNCTION_WORDS_BY_LANGUAGE.get(language, frozenset()),
     )
 
 
@@ -150,7 +150,7 @@ def _build_answer_patterns(
         _build_alternation(answers["currencies"], has_spaces),
     )
     gap = r"[ -]" if has_spaces else " ?"
-    middle = r"(?:[ -][^\W\d]+\.?)?" if has_spaces else ""
+    middle = r"(?:[ -][^\W\d]+\.?)?" if has_spaces else ""  # a word between the number and the unit
     amount = rf"{number}{middle}{gap}"
     expressions = {
         "time": (
@@ -160,7 +160,7 @@ def _build_answer_patterns(
         "duration": rf"{amount}(?:{units})",
         "number": number,
         "money": (
-            rf"{number}{middle}{gap.rstrip()}?{_CURRENCY_LINK}(?:{currencies})"
+            rf"{number}{middle}{gap}?{_CURRENCY_LINK}(?:{currencies})"
             rf"|{number} ?{_CURRENCIES}|{_CURRENCIES} ?\d"
         ),
         "reason": _build_alternation(answers["reasons"], has_spaces),

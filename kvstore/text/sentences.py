@@ -89,6 +89,7 @@ def _load_rules(language: str) -> _SentenceRules:
         abbreviations=_TITLES | abbreviations,
         before_numbers=frozenset(words["before_numbers"]),
         after_numbers=frozenset(words["after_numbers"]),
+        # Other words after an ordinal have the same effect as a month.
         months=frozenset((*split_phrases(data["answers"]["months"]), *words["after_ordinals"])),
         before_ordinals=frozenset(words["before_ordinals"]),
     )

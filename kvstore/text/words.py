@@ -23,7 +23,7 @@ from kvstore_cext.words import count_terms, count_tokens, find_term_words, find_
 
 from ..errors import InputError
 from .function_words import FUNCTION_WORDS_BY_LANGUAGE
-from .normalize import fold_case
+from .normalize import fold_text
 from .patterns import compile_lazily
 from .segmenters import SEGMENTERS, Segmenter, open_segmenter
 
@@ -117,7 +117,7 @@ def split_words(text: str) -> list[str]:
 
     :func:`segment_words` also divides such runs.
     """
-    return _WORD_PATTERN.findall(fold_case(text))
+    return _WORD_PATTERN.findall(fold_text(text))
 
 
 def count_text_tokens(text: str) -> int:
@@ -143,7 +143,7 @@ def get_stemmer(language: str) -> Callable[[str], str]:
     :func:`get_document_stemmer`. Raises InputError for an unknown name, or MissingExtraError.
     """
     if language in ("none", MULTILINGUAL):
-        return str
+        return str  # returns the word itself
     if language in SEGMENTERS:
         return open_segmenter(language)
     if language.lower() == "english":
@@ -193,7 +193,7 @@ class QuestionStemmer:
 
     def __init__(self, languages: Iterable[str]) -> None:
         """Open the stemmers of the languages of the documents, the most important language first."""
-        self._stems = [get_document_stemmer(MULTILINGUAL, language) for language in languages] or [str]
+        self._stems = [get_document_stemmer(MULTILINGUAL, language) for language in languages] or [get_stemmer("none")]
 
     def __call__(self, word: str) -> str:
         """Return the stem of a word by the first language."""
@@ -217,7 +217,7 @@ def segment_words(text: str) -> list[str]:
 
     In a script without spaces between words, each character is a word.
     """
-    return find_words(fold_case(text))
+    return find_words(fold_text(text))
 
 
 def is_unspaced(text: str) -> bool:
@@ -266,7 +266,7 @@ def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
     >>> list_term_words("東京タワー 333m 港")
     ['東京', '京タ', 'タワ', 'ワー', '333m', '港']
     """
-    return _list_folded_term_words(fold_case(text), stem)
+    return _list_folded_term_words(fold_text(text), stem)
 
 
 def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
@@ -296,7 +296,7 @@ def list_content_words(
     >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
     """
-    folded = fold_case(text)
+    folded = fold_text(text)
     if is_unspaced(folded):
         folded = _UNSPACED_FUNCTION_WORD_PATTERN.sub(" ", folded)
     return [word for word in _list_folded_term_words(folded, stem) if word not in function_words]
@@ -334,7 +334,7 @@ def find_technical_tokens(text: str) -> list[str]:
     >>> find_technical_tokens("Use --no-owner, see initdb(1) and /etc/hosts.")
     ['--no-owner', 'initdb(1)', '/etc/hosts']
     """
-    folded = fold_case(text)
+    folded = fold_text(text)
     if _MARK_PATTERN.search(folded) is None:  # most questions
         return []
     return [
@@ -352,7 +352,7 @@ def find_reference_numbers(text: str) -> list[str]:
     >>> find_reference_numbers("Who paid INV-2024/017 of 2025-03-04, 3.5 percent of the 32-foot cutter, in 2.1.0?")
     ['inv-2024/017', '2025-03-04', '2.1.0']
     """
-    return [match.group() for match in _REFERENCE_NUMBER_PATTERN.finditer(fold_case(text))]
+    return [match.group() for match in _REFERENCE_NUMBER_PATTERN.finditer(fold_text(text))]
 
 
 def split_underscores(word: str) -> list[str]:
@@ -451,7 +451,7 @@ def count_text_terms(
     If ``technical``, technical tokens and the parts of words with underscores count as well. If ``stem`` is a
     Segmenter, its words come last and replace the bigrams of characters.
     """
-    folded = fold_case(text)
+    folded = fold_text(text)
     counts = count_terms(folded, stem, excluded, technical)
     if isinstance(stem, Segmenter) and is_unspaced(folded):
         counts = {term: count for term, count in counts.items() if not is_bigram(term)}

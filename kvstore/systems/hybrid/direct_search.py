@@ -50,7 +50,7 @@ from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best, scale_to_best
 from ...structures.read_requests import Ids
 from ...text.blocks import find_entry_terms
-from ...text.normalize import fold_case
+from ...text.normalize import fold_text
 from ...text.words import (
     count_chunk_terms,
     count_heading_terms,
@@ -455,7 +455,7 @@ class _WordPairs:
             return 0.0
         pair_scores: dict[tuple[str, str], float] = {}
         ends: dict[str, int] = {}  # of the last occurrence of each term
-        for match in self._word_pattern.finditer(fold_case(text)):
+        for match in self._word_pattern.finditer(fold_text(text)):
             group = match.lastindex or 0  # the pattern of overlapping bigrams has a group
             term = self._stem(match.group(group))
             for pair in self._pairs_by_term.get(term, ()):
