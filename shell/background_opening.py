@@ -24,6 +24,7 @@ class BackgroundOpening:
     """The opening of one store by ``open_store``, which runs in a thread after :meth:`start`."""
 
     def __init__(self, path: Path, open_store: Callable[[], kvstore.Store]) -> None:
+        """Prepare to open the store at ``path`` with ``open_store``; :meth:`start` begins."""
         self.path = path
         self._open_store = open_store
         self._thread: threading.Thread | None = None
@@ -58,16 +59,16 @@ class BackgroundOpening:
         return self._future.result()
 
     def close(self) -> None:
-        """Close the store, if it is open or being opened."""
+        """Close the store if it is open; if it is being opened, wait until it is, and close it."""
         if self._thread is not None and self._future.exception() is None:
             self._future.result().close()
 
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector inside the context, for imports.
+    """Disable the garbage collector inside the context, and enable it afterwards.
 
-    Imported objects stay alive, and scanning them takes a tenth of the time.
+    For imports: imported objects stay alive, and scanning them for garbage takes a tenth of the import's time.
     """
     gc.disable()
     try:

@@ -226,15 +226,18 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
     if file_format not in FORMATS:
         raise click.BadParameter(f"the name of {file} must end in .{', .'.join(FORMATS)}", param_hint="--to")
     with open_store_at(store, readonly=True) as opened_store:
+        # For --limit 0, a limit that no network reaches: every name is that of an entity.
         max_names = limit or int(opened_store.statistics()["entities"]) + 1
         if name is None:
             network = build_whole_network(opened_store, tree=tree, limit=max_names)
         else:
             network = build_network_around(opened_store, name, depth=depth, tree=tree, limit=max_names)
-    center = name if name is None or not network.names else network.names[0].name
-    title = (
-        f"Around {center}" if center is not None else f"The tree {tree}" if tree is not None else store.resolve().name
-    )
+    if name is not None:
+        title = f"Around {network.names[0].name if network.names else name}"  # the first name is the stored spelling
+    elif tree is not None:
+        title = f"The tree {tree}"
+    else:
+        title = store.resolve().name
     text = format_network(file_format, network, title)
     with report_write_errors(file):
         file.write_text(text, encoding="utf-8")
@@ -248,7 +251,7 @@ def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: in
 def main() -> NoReturn:
     """Run the console command and exit."""
     _open_missing_streams()
-    process.runs_only_kvstore = True
+    process.runs_only_kvstore = True  # so spaCy is imported without modules that kvstore does not need
     warnings.showwarning = lambda message, *_: report_message(f"warning: {message}")
     status = run(sys.argv[1:])
     gc.freeze()  # the interpreter need not search all objects for cycles before it exits

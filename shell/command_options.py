@@ -129,11 +129,11 @@ def _list_formats() -> list[str]:
 
 
 def _validate_format(_: click.Context, __: click.Parameter, format_name: str | None) -> str | None:
-    """Return the format unchanged, or None. Raises BadParameter for an unknown format."""
+    """Return the format unchanged, None without one. Raises BadParameter for an unknown format."""
     if format_name is not None and format_name not in kvstore.FORMATS:
         from kvstore import language
 
-        # A broken reader reports its error when it is used.
+        # A broken reader is accepted here, because it reports its own error when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
         if format_name not in (formats := language.list_formats()) and format_name not in broken_readers:
             raise click.BadParameter(f"{format_name!r} is not a format; formats are {', '.join(formats)}")
@@ -142,7 +142,10 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
 
 @contextmanager
 def report_write_errors(path: Path) -> Iterator[None]:
-    """Raise ValueError if the block cannot write the file at ``path``; a full disk does not name the file."""
+    """Replace an OSError of the block, which writes the file at ``path``, by a ValueError that names the file.
+
+    The error of a full disk does not name it.
+    """
     try:
         yield
     except OSError as error:
@@ -160,7 +163,7 @@ class _FormatOption(click.Option):
     """The option ``--as``. Its help lists the formats; the readers, which are large, are imported to show it."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the names of the option and its help text, for click."""
+        """Make the help text, which lists the formats, and return the option's names and this text, for click."""
         self.help = f"Format of the files: {', '.join(kvstore.FORMATS)}, or units (default: detected for each file)."
         return super().get_help_record(ctx)
 
@@ -199,7 +202,10 @@ def split_assignment(text: str, option: str) -> tuple[str, str]:
 
 
 def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE arguments to the parameters of statements; values that look like numbers become numbers."""
+    """Parse arguments NAME=VALUE or :NAME=VALUE, and return the values by name, without the colon.
+
+    Values that look like numbers become numbers.
+    """
     from .console import parse_parameter_value
 
     assignments = dict(split_assignment(parameter, "-p") for parameter in parameters)
@@ -207,7 +213,10 @@ def parse_parameters(parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def parse_settings(settings: tuple[str, ...], language: str | None, stemmer: str | None) -> dict[str, Any]:
-    """Return the settings of a new store from the options; values of integer settings become int."""
+    """Return the settings of a new store: ``settings`` (texts NAME=VALUE), and the language and stemmer, if any.
+
+    Values of integer settings become int.
+    """
     new_settings: dict[str, Any] = dict(split_assignment(setting, "--setting") for setting in settings)
     new_settings |= {name: value for name, value in (("language", language), ("stemmer", stemmer)) if value is not None}
     integer_settings = {field.name for field in fields(FixedSettings) if isinstance(field.default, int)}
@@ -228,7 +237,8 @@ def open_store_at(
 ) -> kvstore.Store:
     """Open the store of a command; the arguments are those of ``kvstore.open``.
 
-    The error for a missing store says which commands create one.
+    The error for a missing store says which commands create one. An error that the embedder or the settings can cause
+    is raised as an OptionError if they come from options.
     """
     has_options = embedder is not None or settings
     option_errors = (EmbedderError, LanguageError, SettingsMismatchError)

@@ -34,7 +34,7 @@ class Catalog(StatementCatalog, Protocol):
 
 
 def complete(text_before: str, catalog: Catalog) -> list[Completion]:
-    """Complete the dot command or statement before the cursor; the likeliest kinds of completions come first."""
+    """Return completions of the dot command or statement before the cursor, the likeliest kinds first."""
     line_start = text_before.rfind("\n") + 1
     if text_before[:line_start].strip() == "" and text_before[line_start:].startswith("."):
         return list(_complete_command(text_before, line_start, catalog))
@@ -42,23 +42,26 @@ def complete(text_before: str, catalog: Catalog) -> list[Completion]:
 
 
 def _complete_command(text_before: str, start: int, catalog: Catalog) -> Iterator[Completion]:
-    """Complete a dot command: its name, or its argument."""
+    """Yield the completions of the dot command at offset ``start``: of its name, or of its argument after a space."""
     command, space, argument = text_before[start + 1 :].partition(" ")
     commands = catalog.list_commands()
     if not space:
         yield from (Completion(f".{name}", start, "command") for name in commands if name.startswith(command))
         return
     argument_start = len(text_before) - len(argument)
-    candidates: Mapping[str, Sequence[str]] = {
-        "command": list(commands),
-        "table": list(catalog.list_tables()),
-        "mode": catalog.list_modes(),
-        "switch": ("on", "off"),
-        "keys": ("emacs", "vi"),
-    }
-    # Saved statements are in a file, which is only read for their names.
-    if commands.get(command) == "saved":
-        candidates = {"saved": catalog.list_saved_queries()}
     argument_kind = commands.get(command, "")
-    options = catalog.list_paths(argument) if argument_kind == "path" else candidates.get(argument_kind, ())
-    yield from (Completion(text, argument_start, argument_kind) for text in options if text.startswith(argument))
+    candidates: Sequence[str]
+    if argument_kind == "path":
+        candidates = catalog.list_paths(argument)
+    elif argument_kind == "saved":
+        candidates = catalog.list_saved_queries()
+    else:
+        candidates_by_kind: Mapping[str, Sequence[str]] = {
+            "command": list(commands),
+            "table": list(catalog.list_tables()),
+            "mode": catalog.list_modes(),
+            "switch": ("on", "off"),
+            "keys": ("emacs", "vi"),
+        }
+        candidates = candidates_by_kind.get(argument_kind, ())
+    yield from (Completion(text, argument_start, argument_kind) for text in candidates if text.startswith(argument))

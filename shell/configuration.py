@@ -50,7 +50,7 @@ def set_mode(console: Console, value: str) -> None:
 
 
 def _set_timer(console: Console, value: str) -> None:
-    """Turn the time of each statement on or off. Raises ValueError for another value."""
+    """Set if the time of each statement is printed (``on`` or ``off``). Raises ValueError for another value."""
     console.timer = parse_switch(value)
 
 
@@ -60,7 +60,10 @@ def _set_prompt(console: Console, value: str) -> None:
 
 
 def _set_warn(console: Console, value: str) -> None:
-    """Turn off the question before statements that delete by condition if ``value`` is ``off``. Raises ValueError."""
+    """Disable the confirmation of statements that delete by condition if ``value`` is ``off``; ``on`` changes nothing.
+
+    Raises ValueError for another value.
+    """
     if not parse_switch(value):
         console.confirm = None
 
@@ -95,12 +98,15 @@ def parse_switch(word: str) -> bool:
 
 
 def get_config_path() -> Path:
-    """Return the path of the settings file: ``kvstore/config`` under XDG_CONFIG_HOME."""
+    """Return the path of the settings file: ``kvstore/config`` under XDG_CONFIG_HOME (default: ~/.config)."""
     return get_config_folder() / "config"
 
 
 def configure(console: Console) -> None:
-    """Configure a console from the file; write the file if it is missing and writable."""
+    """Configure a console from the settings file, which is created with the defaults if it is missing.
+
+    A file that cannot be created or read is ignored; invalid contents are reported to the user.
+    """
     path = get_config_path()
     parser = configparser.ConfigParser(interpolation=None)
     try:

@@ -186,7 +186,7 @@ class Console:
             self.notify("the statement was not run")
             return
         start_time = time.perf_counter()
-        # Pad the text to its position in the script, so that an error names that position.
+        # Pad the text to its position in the script, so that the position in an error is that in the script.
         text = "\n" * (item.line - 1) + " " * (item.column - 1) + item.text
         self.last_statement = item.text
         if isinstance(self._store, BackgroundOpening) and not self._store.is_started:
@@ -311,7 +311,10 @@ class Console:
         self.close_output()
 
     def _close_store(self) -> None:
-        """Close the store; an open transaction is rolled back with a message."""
+        """Close the store, after rolling back an open transaction with a message.
+
+        If ``deletes_unused_store`` is set and anything failed, a store without content is deleted.
+        """
         if not isinstance(self._store, BackgroundOpening) and self._store.in_transaction:
             self._store.execute("ROLLBACK")
             self.notify("the open transaction was rolled back")
@@ -326,7 +329,7 @@ class Console:
         write_message(text)
 
     def fail(self, message: str | None = None) -> None:
-        """Report a failure and record it; raises Bail if ``bail`` is set."""
+        """Record a failure, and report ``message``, or nothing if None; raises Bail if ``bail`` is set."""
         self.failed = True
         if message is not None:
             self.notify(f"error: {message}")
@@ -378,6 +381,9 @@ def parse_parameter_value(text: str) -> str | int | float:
 
 
 def get_state_folder() -> Path:
-    """Return the folder of the history: ``kvstore`` under XDG_STATE_HOME."""
+    """Return the folder of the history: ``kvstore`` under XDG_STATE_HOME, by default ~/.local/state.
+
+    The XDG specification says that a relative path is ignored.
+    """
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".local" / "state") / "kvstore"

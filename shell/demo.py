@@ -36,7 +36,8 @@ class _Tour:
     def __init__(self, path: Path, embedder: str | None) -> None:
         self._path = path
         self._embedder = embedder
-        self._width = shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns if sys.stdout.isatty() else _DEFAULT_WIDTH
+        size = shutil.get_terminal_size(fallback=(_DEFAULT_WIDTH, 24))
+        self._width = size.columns if sys.stdout.isatty() else _DEFAULT_WIDTH
 
     def run(self, *, keep_store: bool) -> int:
         """Create the store, run the tour, and return the exit status."""
@@ -66,7 +67,7 @@ class _Tour:
         self._show(query)
         name, _ = self._store.execute(query).fetchall()[0]
         self._show(f"LOOKUP {format_literal(name)} LIMIT 4")
-        self._show("EXPAND DEPTH 2 LIMIT 20")
+        self._show("EXPAND DEPTH 2 LIMIT 20")  # of the name that LOOKUP has looked up
 
     def _show_queries(self) -> None:
         """Show questions, an explanation, and a query in SQL."""

@@ -104,7 +104,7 @@ def _quit(console: Console, arguments: list[str]) -> None:
 
 
 def _run_saved_statement(console: Console, arguments: list[str]) -> None:
-    """Run a saved statement, or list all."""
+    """Run the saved statement with this name, or list all without an argument. Raises ValueError."""
     queries = load_queries()
     if not arguments:
         console.write("SAVED", ("name", "statement"), list(queries.items()))
@@ -118,7 +118,7 @@ def _run_saved_statement(console: Console, arguments: list[str]) -> None:
 
 
 def _save_statement(console: Console, arguments: list[str]) -> None:
-    """Save the given statement, or the last one, under a name."""
+    """Save a statement under the name ``arguments[0]``: ``arguments[1]``, or the last statement that was run."""
     statement = arguments[1] if len(arguments) > 1 else console.last_statement
     if not statement:
         raise ValueError("there is no statement to save yet; run one, or add it after the name")
@@ -147,7 +147,7 @@ def _print_schema(console: Console, arguments: list[str]) -> None:
 
 
 def _describe_tables(console: Console, arguments: list[str]) -> None:
-    """Write the tables, or the columns of one table, as a result in the current mode."""
+    """Write a result in the current mode: the tables and their descriptions, or the columns of one table."""
     if arguments:
         table = console.store.describe_table(arguments[0])
         console.write("DESCRIBE", ("column", "type"), [(column.name, column.type) for column in table.columns])
@@ -191,7 +191,7 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Turn the time of each statement on or off; without an argument, toggle it."""
+    """Set if the time of each statement is printed (``on`` or ``off``); without an argument, toggle it."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 
@@ -208,7 +208,7 @@ def _set_prompt(console: Console, arguments: list[str]) -> None:
 
 
 def _set_pager(console: Console, arguments: list[str]) -> None:
-    """Set the command that shows long results, or print it."""
+    """Set the command that shows long results, and print it. ``off`` disables it, ``on`` restores the default."""
     if arguments:
         pager_command = " ".join(arguments)
         console.pager = {"off": None, "on": get_default_pager()}.get(pager_command.lower(), pager_command)
@@ -240,7 +240,7 @@ def _set_or_show_keys(console: Console, arguments: list[str]) -> None:
 
 
 def _set_parameter(console: Console, arguments: list[str]) -> None:
-    """Set the value of a parameter, or print the values of one or all."""
+    """Set the parameter NAME to VALUE, or print the value of one parameter or of all."""
     if len(arguments) == 2:
         console.parameters[arguments[0].removeprefix(":")] = parse_parameter_value(arguments[1])
         return
@@ -250,7 +250,7 @@ def _set_parameter(console: Console, arguments: list[str]) -> None:
 
 
 def _repeat_statement(console: Console, arguments: list[str]) -> None:
-    """Repeat the last statement at an interval, until Ctrl-C or a failure."""
+    """Repeat the last statement every ``SECONDS``, until it has run ``TIMES`` times, a failure or Ctrl-C."""
     try:
         pause = float(arguments[0]) if arguments else _WATCH_SECONDS
         max_runs = int(arguments[1]) if len(arguments) > 1 else None
@@ -270,7 +270,7 @@ def _repeat_statement(console: Console, arguments: list[str]) -> None:
 def _ingest_path(console: Console, arguments: list[str]) -> None:
     """Ingest a file or folder, as sqlite3's ``.import`` would."""
     path, *options = arguments
-    # Users of sqlite3 name a table here; documents is the only one that can be filled.
+    # The option is a format. Users of sqlite3 name a table here, and documents is the only one that can be filled.
     format_clause = f" AS {format_identifier(options[0])}" if options and options[0].lower() != "documents" else ""
     console.run(ScriptItem(f"INGEST {format_literal(path)}{format_clause}"))
 
@@ -285,7 +285,7 @@ def _print_dump(console: Console, arguments: list[str]) -> None:
 
 
 def _open_store(console: Console, arguments: list[str]) -> None:
-    """Open another store in place of the current one."""
+    """Open another store, and close the current one."""
     readonly = "--readonly" in arguments
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:

@@ -143,7 +143,7 @@ def evaluate(
             progress=progress.show_questions,
         )
     progress.close()
-    # The report comes first: it is the result of a long command, and a file can be impossible to write.
+    # The report is printed before files are written, because writing can fail after a long evaluation.
     if as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
@@ -158,7 +158,7 @@ def evaluate(
 
 
 def _write_report(report: EvaluationReport, mode: str | None) -> None:
-    """Print the rows as a table; the counts and the advice go to standard error."""
+    """Print a row for each compared setting; counts of questions, warnings and advice go to standard error."""
     from shutil import get_terminal_size
 
     from kvstore.arguments import format_count

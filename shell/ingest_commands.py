@@ -100,7 +100,7 @@ def ingest(
     """Ingest files, folders and glob patterns into STORE.
 
     The command creates STORE if STORE does not exist."""
-    from kvstore.language import check_engine, delete_unused_store, format_count, list_ingest_patterns
+    from kvstore.language import check_engine, delete_unused_store, list_ingest_patterns
 
     from .interrupts import DeferredInterrupts
     from .progress import ProgressLine
@@ -149,16 +149,7 @@ def ingest(
                 delete_unused_store(opened_store)
             raise
         progress_line.close()
-        if as_json:
-            print(_format_report(report))
-        for problem in report.problems:
-            report_message(problem)
-        if not quiet:
-            if report.known:
-                report_message(f"{format_count(report.known, 'unchanged file')} skipped")
-            report_message(_format_counts(report))
-            for remark in report.remarks:
-                report_message(remark)
+        _write_report(report, as_json=as_json, quiet=quiet)
         if is_new and report.failures and delete_unused_store(opened_store):
             report_message(f"nothing was stored, so no store was created at {store}")
         return FAILED if report.failures else 0
@@ -175,7 +166,7 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
 
 
 def _describe_path_problems(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
-    """Return a message for each path if none of them can be ingested; None if one can."""
+    """Return an error message for each path if none of them can be ingested; None if at least one can."""
     from kvstore.errors import ReaderError
     from kvstore.language import check_source
 
@@ -188,6 +179,26 @@ def _describe_path_problems(paths: tuple[str, ...], format_name: str | None) -> 
         else:
             return None
     return problems
+
+
+def _write_report(report: kvstore.IngestReport, *, as_json: bool, quiet: bool) -> None:
+    """Print a report as JSON if ``as_json``, and its problems, counts and remarks as messages.
+
+    If ``quiet``, only the problems are messages.
+    """
+    from kvstore.language import format_count
+
+    if as_json:
+        print(_format_report(report))
+    for problem in report.problems:
+        report_message(problem)
+    if quiet:
+        return
+    if report.known:
+        report_message(f"{format_count(report.known, 'unchanged file')} skipped")
+    report_message(_format_counts(report))
+    for remark in report.remarks:
+        report_message(remark)
 
 
 def _format_report(report: kvstore.IngestReport) -> str:
@@ -267,10 +278,10 @@ def watch(
             raise click.BadParameter(f"{folder} is not a folder; name an existing one", param_hint="FOLDER")
     reader_options = _parse_reader_options(options)
     new_settings = parse_settings(settings, language, stemmer)
-    reported_failures: set[str] = set()
+    reported_failures: set[str] = set()  # those of the previous ingest
 
     def report_ingest(report: kvstore.IngestReport) -> None:
-        """Print the counts of an ingest if it changed the store, and failures that were not printed yet."""
+        """Print failures that the previous ingest did not have, and the counts of an ingest that changed the store."""
         failures = {f"{failure.place}: {failure.reason}" for failure in report.failures}
         for text in sorted(failures - reported_failures):
             report_message(text)

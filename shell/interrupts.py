@@ -34,7 +34,10 @@ class DeferredInterrupts:
             self._raise_pending()
 
     def wrap_callback(self, callback: Callable[[Step], object]) -> Callable[[Step], None]:
-        """Return a function that calls ``callback``, or raises KeyboardInterrupt instead if an interrupt is pending."""
+        """Return a function that calls ``callback`` with a step, such as a report of progress.
+
+        If an interrupt is pending, it raises KeyboardInterrupt instead.
+        """
 
         def run_step(step: Step) -> None:
             """Raise a pending interrupt, or call the callback."""
@@ -50,7 +53,7 @@ class DeferredInterrupts:
             raise KeyboardInterrupt
 
     def _defer(self, unraisable: sys.UnraisableHookArgs) -> None:
-        """Record an interrupt that Python cannot raise; pass any other error to the previous hook."""
+        """Handle an error that Python cannot raise: record an interrupt, pass any other error to the previous hook."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._is_pending = True
         else:

@@ -30,7 +30,7 @@ PrintedRow = Sequence[Any]
 
 
 def _measure_character(character: str) -> int:
-    """Return the number of terminal cells of a character."""
+    """Return the number of terminal cells of a character: 0 to 2."""
     if " " <= character <= "~":
         return 1
     from wcwidth import wcwidth  # large, and most texts do not need it
@@ -51,10 +51,13 @@ def to_printable(text: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for people: on one line, with NULL for None and at most four decimal places."""
+    """Format a value for people: on one line, with NULL for None, and a number with at most four decimal places.
+
+    A very small or large number has at most six significant digits, and an exponent if needed.
+    """
     if value is None:
         return "NULL"
-    if isinstance(value, float):  # very small and large numbers have an exponent
+    if isinstance(value, float):
         return f"{value:.4f}".rstrip("0").rstrip(".") if 1e-3 <= abs(value) < 1e12 else f"{value:g}"
     return to_printable(format_plain(value))
 
@@ -73,7 +76,7 @@ def truncate(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Yield lines of at most ``width`` cells, broken at spaces if possible."""
+    """Yield the text as lines of at most ``width`` cells, broken at spaces, or inside a word that exceeds a line."""
     line, used_width = "", 0
     for word in text.split(" "):
         size = measure_width(word)
@@ -90,7 +93,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def wrap_message(text: str, width: int | None) -> str:
-    """Break the lines of a message at spaces if ``width`` limits them.
+    """Return a message with its lines broken at spaces to fit ``width`` cells (None: unchanged).
 
     Indented lines show statements and stay unbroken.
     """
@@ -101,14 +104,17 @@ def wrap_message(text: str, width: int | None) -> str:
 
 
 def format_definitions(pairs: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
-    """Format terms and their descriptions in two columns; descriptions are broken at spaces to fit ``width``."""
+    """Yield the lines of terms and their descriptions in two columns; descriptions are wrapped to fit ``width``."""
     widest = max((measure_width(term) for term, _ in pairs), default=0)
     for term, text in pairs:
         yield from _wrap_after(f"{term}{' ' * (widest - measure_width(term))}  ", text, width)
 
 
 def _wrap_after(label: str, text: str, width: int | None) -> Iterator[str]:
-    """Yield the lines of a text, broken at spaces to fit ``width``: the first after a label, the others indented."""
+    """Yield the lines of a text, broken at spaces to fit ``width`` cells: the first after a label, the others indented.
+
+    Without a ``width``, the text stays one line.
+    """
     indent = measure_width(label)
     lines = [text] if width is None else list(wrap(text, max(width - indent, _MIN_COLUMN_WIDTH)))
     yield label + lines[0]
@@ -148,6 +154,7 @@ def fit_widths(natural_widths: Sequence[int], is_fixed: Sequence[bool], availabl
     """
     if sum(natural_widths) <= available:
         return list(natural_widths)
+    # From the narrowest column on, each gets its natural width or an equal share of what is left.
     shrinkable = sorted((width, index) for index, width in enumerate(natural_widths) if not is_fixed[index])
     widths = list(natural_widths)
     available -= sum(width for index, width in enumerate(natural_widths) if is_fixed[index])
@@ -163,6 +170,7 @@ class Grid:
     """The drawing style of a table: the characters between, around and under its columns."""
 
     def __init__(self, left: str, separator: str, right: str, rules: Sequence[tuple[str, str, str, str]]) -> None:
+        """Set the texts before, between and after the cells of a row, and the three horizontal rules."""
         self.left, self.separator, self.right = left, separator, right
         #: The left end, line, crossing and right end of the rules above, below the header, and at the foot; empty: no
         #: rule.
@@ -173,7 +181,7 @@ class Grid:
         return len(self.left) + len(self.right) + len(self.separator) * (num_columns - 1)
 
     def render_rule(self, rule: tuple[str, str, str, str], widths: Sequence[int]) -> Iterator[str]:
-        """Yield a horizontal rule, or nothing if the style has none there."""
+        """Yield one line, a horizontal rule for columns of these widths, or nothing if ``rule`` is empty."""
         left, line, crossing, right = rule
         if line:
             yield left + crossing.join(line * (width + 2) for width in widths) + right  # a space on both sides
@@ -181,7 +189,7 @@ class Grid:
     def render_row(
         self, cells: Sequence[Sequence[str]], widths: Sequence[int], right_aligned: Sequence[bool]
     ) -> Iterator[str]:
-        """Yield the lines of a row. Each cell is the list of its wrapped lines."""
+        """Yield the lines of a row. Each cell is the list of its wrapped lines, each at most its column's width."""
         for index in range(max(map(len, cells))):
             pieces = []
             for lines, width, is_right_aligned in zip(cells, widths, right_aligned, strict=True):
@@ -197,9 +205,10 @@ BOX = Grid("│ ", " │ ", " │", (("┌", "─", "┬", "┐"), ("├", "─"
 
 
 def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None, grid: Grid) -> Iterator[str]:
-    """Yield a table that fits ``width`` cells.
+    """Yield the lines of a table that fits ``width`` cells (None: no limit).
 
-    If its columns cannot fit, each row is printed as lines of ``name = value``.
+    The first ``_MAX_MEASURED_ROWS`` rows decide the widths, so later rows can be streamed. If the columns cannot fit,
+    each row is printed as lines of ``name = value``.
     """
     remaining_rows = iter(rows)
     measured_rows = list(islice(remaining_rows, _MAX_MEASURED_ROWS))
@@ -239,7 +248,7 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
 
 
 def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Yield each row as lines of ``name = value``, with an empty line between rows."""
+    """Yield each row as lines of ``name = value``, with an empty line between rows; values are wrapped to ``width``."""
     names = [to_printable(name) for name in columns]
     widest = max(map(measure_width, names), default=0)
     for index, row in enumerate(rows):
@@ -286,7 +295,10 @@ _OPEN, _CLOSE = "\u2060", "\u2061"
 
 
 def _insert_hidden_marks(text: str, name: str) -> str:
-    """Put zero-width marks around every occurrence of a name in a text, in any case."""
+    """Put zero-width marks around every occurrence of a name in a text, in upper or lower case.
+
+    Wrapping ignores them, so lines are broken as they are without marks.
+    """
     text = text.replace(_OPEN, "").replace(_CLOSE, "")
     pattern = r"\s+".join(map(re.escape, name.split()))
     return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
@@ -320,7 +332,7 @@ class _ExpandRow(NamedTuple):
 
 
 def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Format EXPAND's rows as one tree for each entity and tree."""
+    """Yield the lines of EXPAND's rows: for each entity and tree, the names above and below the entity as branches."""
     groups: dict[tuple[str, str], list[_ExpandRow]] = {}
     for row in map(_ExpandRow._make, rows):
         groups.setdefault((row.entity, row.tree), []).append(row)
@@ -342,9 +354,12 @@ def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[
 
 
 def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
-    """Format EXPAND's rows of an index (level, title, count, detail) as indented trees."""
+    """Yield the lines of EXPAND's rows of an index (level, title, count, detail) as indented trees.
+
+    A row is below the last row before it that has a smaller level; roots have level 0.
+    """
     row_list = list(rows)
-    #: For each row, True if another row of its level follows before one of a level above.
+    # For each row, from the last to the first: True if another child of its parent follows.
     has_following: list[bool] = []
     open_levels: set[int] = set()
     for level, *_ in reversed(row_list):
@@ -362,10 +377,10 @@ def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str
 def _render_branch(
     rows: Sequence[_ExpandRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
 ) -> Iterator[str]:
-    """Yield the lines of the names ``distance`` edges away that were reached through ``via`` (None: any).
+    """Yield the lines of the names ``distance`` edges from the entity that were reached through ``via`` (None: any).
 
-    Below each name follow the lines of the names reached through it, unless it is in ``drawn_names``, because several
-    paths lead to it.
+    ``indent`` is the text before each line. Below each name follow the lines of the names reached through it, unless it
+    is in ``drawn_names``, because several paths lead to it.
     """
     branch_rows = [row for row in rows if abs(row.level) == distance and (via is None or row.via == via)]
     for index, row in enumerate(branch_rows):
@@ -406,7 +421,7 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
     """Yield the lines of ASK's answer with its citations.
 
-    If ``is_shown``, its text was printed while the model wrote it.
+    If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated.
     """
     text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
     if verdict is not None:
@@ -436,7 +451,8 @@ def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False)
 def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the wrapped lines of a text with spans of it in bold.
 
-    Wrapping changes only white space, so positions are counted in other characters.
+    The ``start`` and ``end`` of a span are offsets in ``text``. Wrapping changes only white space, so an offset becomes
+    the number of characters before it that are not white space.
     """
     bold_offsets: set[int] = set()
     for span in spans:
@@ -461,7 +477,7 @@ def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]
 def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
     """Yield the lines of a citation, indented below its number.
 
-    A document whose key is not derived from its file's name, such as the id of a message, is shown with its file.
+    If the document's key does not contain its file's name, such as the id of a message, the file is shown too.
     """
     document, source, spans = citation["document"], citation.get("source"), citation["spans"]
     file = f" ({to_printable(_shorten_path(source))})" if source and PurePath(source).stem not in document else ""
@@ -477,7 +493,7 @@ def _shorten_path(path: str) -> str:
 
 
 def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
-    """Return ``chunk N`` or ``chunks N to M`` for the spans in the document of the first span."""
+    """Return ``chunk N`` or ``chunks N to M``: the ordinals of the spans in the document of the first span."""
     ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
     first, last = ordinals[0], max(ordinals)
     return f"chunk {first}" if first == last else f"chunks {first} to {last}"

@@ -64,7 +64,10 @@ class MaskedStream:
 
 @contextmanager
 def mask_output() -> Iterator[None]:
-    """Mask messages, and results that go to a terminal, inside the context; a pipe or a file gets results unchanged."""
+    """Mask standard error, and standard output if it is a terminal, inside the context.
+
+    A pipe or a file gets results unchanged.
+    """
     out, error = sys.stdout, sys.stderr
     if out.isatty():
         sys.stdout = cast(TextIO, MaskedStream(out))

@@ -17,7 +17,10 @@ from .masking import mask_lines
 
 
 def get_default_pager() -> str | None:
-    """Return the command in ``$PAGER``, else ``less`` if it is installed; None if there is no pager."""
+    """Return the command in ``$PAGER``, else ``less`` if it is installed, else None.
+
+    The options of ``less``: long lines are not wrapped, colors are shown, and a short text is printed without paging.
+    """
     return os.environ.get("PAGER") or ("less -SRXF" if shutil.which("less") else None)
 
 
@@ -57,7 +60,7 @@ class PagedStream:
             stream.flush()
 
     def close(self) -> None:
-        """Show the remaining text, and wait until the user leaves the pager."""
+        """Show the text that is held; if a pager runs, wait until the user leaves it."""
         if self._pager is None:
             self._flush_pending()
             return

@@ -33,13 +33,16 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name. Raises UsageError, with a suggestion if there is one."""
+        """Return the name and the command that ``args`` begin with, and the remaining arguments, for click.
+
+        Raises UsageError for an unknown command, with a suggestion if there is one.
+        """
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             suggestion = _suggest_command(args[0])
             if not suggestion and (remedy := _COMMANDS_BY_MEANING.get(args[0].lower())):
-                # Replaces click's guess, which is the command with the most similar spelling.
+                # Without click's own guess, which is the command with the most similar spelling.
                 raise click.UsageError(f"No such command {args[0]!r}. {remedy}", ctx) from None
             if not suggestion:
                 raise

@@ -48,7 +48,10 @@ class ProgressLine:
         self._show(lambda bar: f"{_format_bar(done, total) if bar else ''}{label}: {done:,} of {total:,} questions")
 
     def _show(self, format_line: Callable[[bool], str]) -> None:
-        """Write the line if it is due; ``format_line`` takes True if the line has a bar, on a terminal."""
+        """Write the line if it is due, cut to the width of a terminal.
+
+        ``format_line`` returns it, with a progress bar if its argument is True, which is the case on a terminal.
+        """
         if self._silent or time.monotonic() < self._next_time:
             return
         self._next_time = time.monotonic() + (_REDRAW_SECONDS if self._is_terminal else _REPEAT_SECONDS)
@@ -67,7 +70,7 @@ class ProgressLine:
 
     @property
     def is_resumable(self) -> bool:
-        """True if the same statement can resume from the last reported progress."""
+        """True if the same statement continues from the last reported progress (of an ingest or EXTRACT)."""
         if self._last_progress is None:
             return False
         from kvstore import ExtractionProgress, IngestProgress
@@ -76,7 +79,7 @@ class ProgressLine:
 
     @property
     def resumable_index(self) -> str | None:
-        """The name of the index in the last report if its finished work is kept, else None."""
+        """The name of the index in the last reported progress if its finished work is kept, else None."""
         if self._last_progress is None:
             return None
         from kvstore import IndexProgress
@@ -88,7 +91,7 @@ class ProgressLine:
         )
 
     def describe_saved_progress(self) -> str:
-        """Return a clause on the work of an interrupted ingest, index or EXTRACT that is kept."""
+        """Return a clause that says how much work of an interrupted ingest, index or EXTRACT is kept."""
         from kvstore import ExtractionProgress, IndexProgress
         from kvstore.language import format_count
 
@@ -107,13 +110,13 @@ class ProgressLine:
         return f"{documents:,} {noun_phrase} committed and kept ({format_count(chunks, 'chunk')})"
 
     def _draw(self, text: str) -> None:
-        """Replace the drawn line, and overwrite its rest with spaces, which works on every terminal."""
+        """Replace the drawn line by ``text``; spaces overwrite a longer line, which works on every terminal."""
         self._stream.write(f"\r{text}{' ' * (self._drawn_width - measure_width(text))}\r{text}")
         self._drawn_width = measure_width(text)
 
 
 def _format_progress(progress: IngestProgress | IndexProgress | ExtractionProgress, *, bar: bool) -> str:
-    """Format the progress as a line, with a bar if it goes to a terminal."""
+    """Return the progress as one line, with a progress bar in front if ``bar``."""
     from kvstore import ExtractionProgress, IndexProgress, IngestProgress
     from kvstore.language import format_count
 

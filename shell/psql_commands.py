@@ -59,6 +59,7 @@ def find_equivalent(line: str) -> str | None:
     ('.describe chunks', '.expanded', None)
     """
     word, _, argument = line.removeprefix("\\").rstrip("; ").partition(" ")
+    # None: the shell has no equivalent for this use.
     without_argument, with_argument = _EQUIVALENTS.get(word.rstrip("+S"), (None, None))  # + and S are modifiers
     argument = argument.strip()
     if not argument:

@@ -63,8 +63,8 @@ _STYLE = Style.from_dict(
 def run_repl(console: Console, opening: BackgroundOpening, *, warn: bool = True) -> int:
     """Read statements at a prompt and run them until the user leaves; return the exit status.
 
-    The store is opened once the first prompt is drawn. Raises the error that opening raises. ``warn`` is False to
-    disable confirmations.
+    Pressing Ctrl-C twice at an empty prompt leaves, too. The store is opened once the first prompt is drawn. Raises the
+    error that opening raises. If ``warn`` is False, no statement needs a confirmation.
     """
     console.confirm = _confirm_deletion
     console.pager = get_default_pager()
@@ -129,6 +129,7 @@ class _PromptWarmup:
     """A callback that starts background work after the first prompt is drawn, so that no key press waits for it."""
 
     def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
+        """Create a callback that starts ``opening``, whose store ``console`` and ``toolbar`` use."""
         self._console = console
         self._opening = opening
         self._toolbar = toolbar
@@ -181,7 +182,7 @@ def _expand_shortcuts(text: str) -> str:
 
 
 def _confirm_deletion(statement: str) -> bool:
-    """Ask before a statement that deletes by condition; return True for yes."""
+    """Ask the user before a statement that deletes by condition; return True if the user agrees."""
     try:
         reply = input("this deletes every document that satisfies the condition; continue? [y/N] ")
     except (EOFError, KeyboardInterrupt):
@@ -238,7 +239,7 @@ class StatementLexer(Lexer):
     """A lexer that colors the language's own tokens, and masks control characters."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        """Return a function that returns the styled text of a line by its index."""
+        """Return a function that takes the index of a line and returns its pieces, each with its style."""
         lines: list[StyleAndTextTuples] = [[]]
         if document.text.startswith(COMMAND_PREFIXES):
             lines = [[("class:command", mask_lines(line))] for line in document.lines]
@@ -289,7 +290,10 @@ class LiveCatalog(StoreCatalog):
         super().__init__(lambda: console.store)  # .open replaces the store of the console
 
     def list_paths(self, prefix: str) -> Sequence[str]:
-        """Return the files and folders whose path begins with a prefix."""
+        """Return the paths of files and folders that begin with a prefix, by name; folders end with a slash.
+
+        Names that begin with a dot are returned only if the prefix has the dot.
+        """
         folder, slash, start = prefix.rpartition("/")
         try:
             entries = sorted(os.scandir(os.path.expanduser(folder + slash) or "."), key=lambda entry: entry.name)

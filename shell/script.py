@@ -37,7 +37,10 @@ class ScriptItem:
 
 
 def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
-    """Yield the statements and dot commands of a stream as they are completed. Raises ScriptError."""
+    """Yield the statements and dot commands of a stream, each as soon as its last line is read.
+
+    Raises ScriptError for bytes that are not UTF-8, and for a statement that is too long.
+    """
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = getattr(stream, "read1", stream.read)  # read1 does not wait for a whole block
     buffer = ""
@@ -77,7 +80,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
 
     ``line`` is the number of the first line of ``text``. If ``at_end``, a last statement without ``;`` is complete.
     """
-    counted_end = 0
+    counted_end = 0  # the line ends before this offset are counted in ``line``
     while (start := _find_start(text, position)) is not None:
         line += text.count("\n", counted_end, start)
         counted_end = start
@@ -91,7 +94,7 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
         line_end = text.find("\n", start)
         line_end = len(text) if line_end < 0 else line_end
         if find_unquoted_question(text[start:line_end]) is not None:
-            # It cannot become valid. It ends with its line, so that its error affects no other statement.
+            # A question without ASK is invalid. It ends with its line, so that its error affects no other statement.
             semicolon = text.find(";", start, line_end)
             position = line_end if semicolon < 0 else semicolon + 1
             yield ScriptItem(text[start:position], line, column), position

@@ -132,7 +132,7 @@ def shell(
     with pause_garbage_collection():
         from .console import Bail, Console, ShellExit
 
-    # Options for a new store ask for one; without them, a missing store is created when a statement stores something.
+    # Options for a new store create it at once; without them, it is created when a statement stores something.
     opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
     is_new = not (store / "data.mdb").exists()
     opens_lazily = is_new and not opens_at_once
@@ -177,7 +177,7 @@ def _run_interactively(
         from .repl import run_repl
     opening = BackgroundOpening(store, open_store)
     if not (store / "data.mdb").exists():
-        # The store is created or the command fails here, before the prompt.
+        # Create the missing store now, so that a failure ends the command before the prompt.
         opening.start()
         opening.wait_for_store()
     console = Console(opening, mode=mode, bail=bail, parameters=parameters, run_command=run_command)
@@ -267,7 +267,7 @@ def ask(
         "WORDS": _LONG_ANSWER_WORDS if is_long else words,
     }
     with open_store_at(store, readonly=True) as opened_store:
-        # The errors of count show the condition as the user typed it.
+        # Check the strategies and the condition alone, so that an error shows the text that the user typed.
         with blame_options(StatementError):
             if using is not None:
                 for strategy in using.split(","):
@@ -279,7 +279,7 @@ def ask(
         statement = "ASK :_QUESTION" + "".join(
             f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in set_clauses
         )
-        # Parentheses ensure that the text is one condition.
+        # Parentheses ensure that the text is one condition; the line end closes a comment in it.
         statement += "" if where is None else f" WHERE ({where}\n)"
         clause_values = {f"_{name}": value for name, value in {"QUESTION": question_text, **set_clauses}.items()}
         console = Console(opened_store, mode=mode, parameters=parameter_values | clause_values)

@@ -49,14 +49,17 @@ class SystemWatcher:
         self._start()
 
     def wait_for_change(self) -> bool:
-        """Wait about a second; return True if anything has changed and is quiet, or if a folder was replaced."""
+        """Wait for changes, about a second if nothing changes; return True if anything has changed and is quiet now.
+
+        Also returns True if a folder was removed, created or replaced.
+        """
         if self._list_identities() != self._known_identities:
             self._start()  # a watched folder was removed or replaced by another
             return True
         return bool(next(self._change_sets))
 
     def _start(self) -> None:
-        """Start watching the folders that exist now."""
+        """Start watching the folders that exist now, with the library watchfiles."""
         from watchfiles import watch
 
         self._known_identities = self._list_identities()
@@ -92,7 +95,10 @@ class PollingWatcher:
         self._last_states = self._scan_folders()
 
     def wait_for_change(self) -> bool:
-        """Wait for the interval; if anything has changed, wait until it is quiet, and return True."""
+        """Wait for the interval; if anything has changed, wait until nothing changes for a moment, and return True.
+
+        The second wait has a limit, ``_MAX_QUIET_WAIT``.
+        """
         time.sleep(self._interval)
         states = self._scan_folders()
         if states == self._last_states:
@@ -106,7 +112,7 @@ class PollingWatcher:
         return True
 
     def _scan_folders(self) -> FileStates:
-        """Return the modification time and size of every file."""
+        """Return the modification time (ns) and size (bytes) of every file in the folders, by path."""
         states: FileStates = {}
         for top in self._folders:
             for folder, inner_names, names in os.walk(top):
@@ -172,7 +178,7 @@ def _identify_folder(folder: Path) -> tuple[int, int] | None:
 
 
 def _yield_nothing() -> Iterator[set[Any]]:
-    """Yield an empty set of changes at intervals, as the library does without a change."""
+    """Yield an empty set of changes every ``_WAKE_SECONDS``, as watchfiles does while nothing changes."""
     while True:
         time.sleep(_WAKE_SECONDS)
         yield set()

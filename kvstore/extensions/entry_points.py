@@ -72,7 +72,10 @@ class PluginGroup(Generic[Converted]):
         self._loaded: dict[str, tuple[Plugin, Converted | None]] = {}  # by name; None: the plugin has a problem
 
     def get(self, name: str) -> Converted | None:
-        """Return the plugin with this name, or None. Raises PluginError if it is broken."""
+        """Return the object of the plugin with this name; None if no package has one, or if the name is kvstore's own.
+
+        Raises PluginError if the plugin is broken.
+        """
         if name in self._get_reserved_names() or name not in _get_entry_points()[self._kind]:
             return None
         plugin, value = self._load(name)
@@ -81,12 +84,12 @@ class PluginGroup(Generic[Converted]):
         return value
 
     def load_usable(self) -> dict[str, Converted]:
-        """Return all working plugins by name."""
+        """Return the converted objects of all working plugins, by name."""
         loaded = ((name, self._load(name)) for name in _get_entry_points()[self._kind])
         return {name: value for name, (_, value) in loaded if value is not None}
 
     def list_plugins(self) -> list[Plugin]:
-        """Return all plugins, broken ones with their problems."""
+        """Return all plugins, by name; those that are broken or ambiguous have a ``problem``."""
         return [
             Plugin(self._kind, name, *_get_package(point), self._load(name)[0].problem)
             for name, points in _get_entry_points()[self._kind].items()
@@ -94,7 +97,10 @@ class PluginGroup(Generic[Converted]):
         ]
 
     def _load(self, name: str) -> tuple[Plugin, Converted | None]:
-        """Return a plugin and its object, which is None if the plugin has a problem. A plugin is loaded once."""
+        """Return a plugin and its converted object, or None for the object if the plugin has a problem.
+
+        A plugin is loaded once. ``name`` must be the name of an entry point.
+        """
         if name not in self._loaded:
             points = _get_entry_points()[self._kind][name]
             plugin, value = Plugin(self._kind, name, *_get_package(points[0])), None
@@ -143,7 +149,10 @@ def _get_entry_points() -> dict[str, dict[str, list[EntryPoint]]]:
 
 @cache
 def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugin]]:
-    """Return the entry points of each kind by name, and the packages and groups that cannot be used."""
+    """Return the entry points by kind and name, and a Plugin with its problem for what cannot be used.
+
+    Each list of entry points is in the order of package names. The order of installed packages decides nothing.
+    """
     from importlib.metadata import distributions
 
     kind_by_group = {group: kind for kind, group in GROUPS.items()}
@@ -151,7 +160,7 @@ def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugi
     problem_plugins: list[Plugin] = []
     seen_packages: set[str] = set()
     for distribution in distributions():
-        # Names and versions are slow to read, so only those of packages that mention kvstore are.
+        # Reading a name and a version is slow, so packages that do not mention kvstore are skipped first.
         if not _mentions_kvstore(distribution):
             continue
         package, version = _read_package(distribution)

@@ -62,7 +62,7 @@ def import_without_collection(name: str) -> ModuleType:
 def promote_objects() -> None:
     """Move all existing objects to the oldest generation without scanning them.
 
-    Does nothing if the program has frozen objects, which stay frozen.
+    Does nothing if the program itself has frozen objects (``gc.freeze``), because they must stay frozen.
     """
     if gc.get_freeze_count() < _MIN_FROZEN:
         gc.freeze()

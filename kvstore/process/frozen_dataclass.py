@@ -25,6 +25,7 @@ def frozen_dataclass(cls: type[Class]) -> type[Class]:
     created.__dataclass_params__.frozen = True
     fields = dataclasses.fields(created)
     created._get_compared = _make_getter([field.name for field in fields if field.compare])
+    # Methods that all these classes share, except the constructor. A class keeps a method that it defines itself.
     methods = {
         "__init__": _compile_init(created, fields),
         "__repr__": _format,
@@ -42,14 +43,14 @@ def frozen_dataclass(cls: type[Class]) -> type[Class]:
 
 
 def _make_getter(names: list[str]) -> Any:
-    """Return a function that returns the values of some attributes of an object as a tuple."""
+    """Return a static method that takes an object and returns the values of its attributes ``names`` as a tuple."""
     if len(names) > 1:  # attrgetter returns a tuple for several names only
         return staticmethod(attrgetter(*names))
     return staticmethod(lambda instance: tuple(getattr(instance, name) for name in names))
 
 
 def _compile_init(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
-    """Return the constructor of a frozen class with these fields, compiled from its source text.
+    """Compile and return the constructor of a frozen class with these fields.
 
     It sets fields with ``object.__setattr__``, because the class itself refuses assignments.
     """
@@ -112,11 +113,11 @@ def _refuse_deletion(self: object, name: str) -> NoReturn:
 
 
 def _get_state(self: Any) -> list[Any]:
-    """Return the values of the fields, for pickle."""
+    """Return the values of the fields in the order of the class, for pickle."""
     return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    """Set the fields of an unpickled object."""
+    """Set the fields of an unpickled object from the values that :func:`_get_state` returned."""
     for field, value in zip(dataclasses.fields(self), state, strict=True):
         object.__setattr__(self, field.name, value)

@@ -28,13 +28,13 @@ class _NumpyFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of numpy, whose loader sets the variable ``_VARIABLE`` of OpenBLAS.
+        """Return the specification of numpy, with a loader that limits how long OpenBLAS' threads spin.
 
-        Returns None for every other module.
+        Returns None for every other module. If the environment already has ``_VARIABLE``, the loader is unchanged.
         """
         if fullname != "numpy":
             return None
-        if self in sys.meta_path:
+        if self in sys.meta_path:  # numpy is imported once, so the finder has done its work
             sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None or _VARIABLE in os.environ:
