@@ -123,7 +123,7 @@ cdef inline int32_t get_stack_token(const State &state, size_t depth) noexcept n
 cdef inline int32_t get_buffer_token(const State &state, size_t offset) noexcept nogil:
     """Return the token at an offset in the buffer, 0 for its first one; -1 if the buffer is shorter.
 
-    Returned tokens come before those that were never on the stack.
+    Tokens that returned from the stack come first, the last returned one at 0; then those that were never on the stack.
     """
     if offset < state.returned.size():
         return state.returned[state.returned.size() - 1 - offset]
@@ -134,7 +134,10 @@ cdef inline int32_t get_buffer_token(const State &state, size_t offset) noexcept
 cdef inline int32_t get_child(
     const vector[int32_t] &last_child, const vector[int32_t] &previous_sibling, int32_t head, bint before_last
 ) noexcept nogil:
-    """Return the latest child of a token on one side, or the one before it if ``before_last``; -1 if it is missing."""
+    """Return the latest child of ``head`` on one side, or the one before it if ``before_last``; -1 if it is missing.
+
+    ``last_child`` is :attr:`State.last_left` or :attr:`State.last_right`. A missing head (-1) has no children.
+    """
     if head < 0 or last_child[head] < 0:
         return -1
     return previous_sibling[last_child[head]] if before_last else last_child[head]
@@ -166,6 +169,7 @@ cdef void find_possible_moves(const State &state, bint *possible) noexcept nogil
     cdef size_t num_left = state.length - state.following + state.returned.size()
     cdef int32_t first = get_buffer_token(state, 0), second = get_buffer_token(state, 1)
     cdef bint is_inside_sentence = num_left > 0 and not state.begins[first]
+    # While the stack has tokens, a token that returned from it is not shifted again before it gets a child.
     possible[SHIFT] = state.stack.empty() or (num_left >= 2 and is_inside_sentence and not state.returned_once[first])
     possible[REDUCE] = not state.stack.empty()
     possible[LEFT] = possible[RIGHT] = not state.stack.empty() and is_inside_sentence
@@ -206,7 +210,7 @@ cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32
         heads[first], labels[first] = top, move
         state.previous_sibling[first], state.last_right[top] = state.last_right[top], first
         shift_token(state)
-    else:
+    else:  # BREAK
         state.begins[get_buffer_token(state, 1)] = True
 
 
@@ -214,7 +218,11 @@ cdef void parse_document(
     Network &net, int32_t length, const uint8_t *kinds, Py_ssize_t num_moves, float *sums, float *scores,
     int32_t *heads, int32_t *labels,
 ) noexcept nogil:
-    """Parse one document: make the possible move with the highest score until the buffer and the stack are empty."""
+    """Parse one document: make the possible move with the highest score until the buffer and the stack are empty.
+
+    ``length`` is its number of tokens, ``kinds`` has the kind of each move, ``sums`` and ``scores`` are working memory.
+    ``heads`` and ``labels`` have -1 for each token, and get its head and the move that assigned it.
+    """
     cdef State state
     cdef int32_t[13] tokens
     cdef bint[5] possible
@@ -242,9 +250,10 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
           int32_t[::1] heads not None, int32_t[::1] labels not None) -> None:
     """Parse consecutive documents.
 
-    ``rows``: first the row for "no token", then one row per token: the outputs of the network's first layer for each
-    position, one after the other. With ``bias`` added, they are the inputs of the hidden units. The pieces of a unit,
-    of which the largest counts, are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
+    ``rows``, shape (1 + tokens, 13 positions * units * pieces): first the row for "no token", then one row per token:
+    the outputs of the network's first layer for each position, one after the other. The rows of a state are added for
+    its positions, and ``bias``, shape (units * pieces). The output of a hidden unit is the largest of its pieces
+    (maxout), which are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
     32), and ``upper_bias``: the weights of the moves. ``kinds``: for each move the index of its kind in
     :data:`MOVE_LETTERS`; SHIFT and REDUCE must occur. ``lengths``: the number of tokens of each document. Writes to
     ``heads`` and ``labels`` the head of each token within its document and the move that assigned it, -1 for none.

@@ -28,7 +28,7 @@ cdef class RunRules:
     cdef object get_kind, match_digest, match_contraction
 
     def __init__(self, words, endings, Py_ssize_t max_words, get_kind, match_digest, match_contraction):
-        """Store the rules: ``words`` and ``endings`` by purpose, and the maximum number of words of a name.
+        """Store the rules: ``words`` (frozensets) and ``endings`` (tuples) by purpose, and the most words of a name.
 
         ``get_kind`` returns the kind of a common word (``noun``), or None for another word. ``match_digest`` and
         ``match_contraction`` match the form of a word, and return None if it does not match.
@@ -53,7 +53,7 @@ cdef class RunRules:
         return self._is_demonym(word)
 
     def starts_with_page_heading(self, list run not None) -> bool:
-        """True if a run begins with the page heading of a manual, before a text: ``SUPPORT Limited``, ``NOTES The``."""
+        """True if a run of two or more words begins with a page heading: ``SUPPORT Limited``, ``NOTES The``."""
         if not all(isinstance(word, str) for word in run[:2]):
             raise TypeError("a run must be a list of words")
         return self._has_page_heading(run)
@@ -90,12 +90,12 @@ cdef class RunRules:
         return _has_ending(lower, "an") and self.get_kind(word) == "adjective"
 
     cdef bint _is_date_word(self, str word, bint allows_abbreviation) except -1:
-        """True if a word is a month or a day of the week; ``allows_abbreviation`` also accepts ``Mar.``."""
+        """True if a word is a month or a day of the week; ``allows_abbreviation`` also accepts ``Mar`` and ``Mar.``."""
         cdef str lower = word.lower()
         return lower in self.calendar or (allows_abbreviation and lower.rstrip(".") in self.calendar_abbreviations)
 
     cdef bint _keeps_dot(self, str word) except -1:
-        """True if the dot at the end of a word belongs to it, because it is an initial or an abbreviation."""
+        """True if the final dot of a word belongs to it: an initial (``J.``) or an abbreviation (``U.S.``, ``St.``)."""
         return len(word) == 2 or word.find(".", 0, len(word) - 1) >= 0 or word in self.dotted_words
 
     cdef bint _is_contracted(self, str word) except -1:
@@ -107,11 +107,12 @@ cdef class RunRules:
     cdef list _find_runs(self, list pieces):
         """Return the runs of capitalized words of a sentence, and its pieces of code and emphasis, in order.
 
-        A run is a pair: its words, and True if it opens the sentence. ``pending`` are words in lower case that belong
-        to the run if a capitalized word follows.
+        A run is a pair: its words, and True if it opens the sentence. Code and emphasis are strings. ``pending`` are
+        words in lower case that belong to the run if a capitalized word follows.
         """
         cdef list runs = [], run = [], pending = []
-        cdef bint at_sentence_start = True, at_start = True, ended
+        cdef bint at_sentence_start = True, at_start = True  # True if the next piece, or the run, opens the sentence
+        cdef bint ended  # True if the piece ends the run
         cdef bint after_slash = False  # a slash directly precedes the run
         cdef Py_ssize_t index
         cdef str piece, word, previous
@@ -191,7 +192,7 @@ cdef class RunRules:
             and _get_last_word(run).lower() not in self.organization_words
         ):
             return False  # "Slovenia for Ljubljana"
-        if lower not in self.particles or lower == "the":
+        if lower not in self.particles or lower == "the":  # only as the second word of a pair, such as ``of the``
             return len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.particle_pairs
         return not pending or (len(pending) == 1 and ((<str> pending[0]).lower(), lower) in self.particle_pairs)
 
@@ -264,6 +265,7 @@ cdef class RunRules:
             end -= 1
         for position in range(end, len(run)):
             has_date_word = has_date_word or self._is_date_word(<str> run[position], allows_abbreviation)
+        # A date after a particle is a part of the name.
         return run[:end] if has_date_word and (end == 0 or run[end - 1] not in self.particles) else run
 
     cdef list _remove_reference(self, list run):
@@ -300,6 +302,7 @@ cdef class RunRules:
         position = _find_last(run, "of")
         if run[position + 1] != "the":
             return False
+        # A group in capitals also follows names with common words.
         return self._can_be_person(run[:position]) or (
             position > 1 and len(run) == position + 3 and _get_last_word(run).isupper()
         )
@@ -320,7 +323,7 @@ cdef class CapitalRuns:
     def __init__(
         self, RunRules rules not None, list pieces not None, set common not None, set capitalized not None
     ):
-        """Find the runs of each sentence; ``pieces`` has the pieces of each. The class describes the sets of words."""
+        """Find the runs of each sentence; ``pieces`` has a list of pieces for each. The class describes the sets."""
         cdef list run
         self.rules, self.common, self.capitalized = rules, common, capitalized
         self.runs = []
@@ -331,8 +334,8 @@ cdef class CapitalRuns:
         # The number of times that each run occurs alone in the document. Single words at the start of a sentence do not
         # count.
         self.standalone_counts, self.names_of_runs = {}, {}
-        for sentence_pieces in self.runs:
-            for item in <list> sentence_pieces:
+        for sentence_runs in self.runs:
+            for item in <list> sentence_runs:
                 if type(item) is tuple:
                     run = <list> (<tuple> item)[0]
                     if len(run) > 1 or not (<tuple> item)[1]:
@@ -340,7 +343,7 @@ cdef class CapitalRuns:
                         self.standalone_counts[key] = self.standalone_counts.get(key, 0) + 1
 
     def list_names(self, Py_ssize_t sentence) -> list:
-        """Return for each run of capitalized words of a sentence the names that it forms, in order.
+        """Return for each run of the sentence with this index a list of the names that it forms, in order.
 
         Pieces of code and emphasis are returned unchanged, as strings among the lists.
         """
@@ -361,10 +364,11 @@ cdef class CapitalRuns:
         return results
 
     cdef int _add_names(self, list run, bint at_start, list names) except -1:
-        """Append the names that a run forms to ``names``: the whole run, and names inside it."""
+        """Append the names that a run forms: the run without words that belong to no name, and its parts."""
         cdef RunRules rules = self.rules
         cdef Py_ssize_t full_length = len(run), index
-        cdef bint opens, is_separate_name
+        cdef bint opens  # True if the first word may owe its capital to its position
+        cdef bint is_separate_name
         cdef str word, bare
         cdef list after
         if full_length == 1:  # most runs
@@ -519,7 +523,7 @@ cdef inline str _get_last_word(list run):
 
 cdef inline bint _has_ending(str word, str end) except -1:
     """True if a word ends in ``end``."""
-    return PyUnicode_Tailmatch(word, end, 0, len(word), 1)
+    return PyUnicode_Tailmatch(word, end, 0, len(word), 1)  # 1: at the end of the word
 
 
 cdef inline bint _is_possessive(str word) except -1:
@@ -569,7 +573,7 @@ cdef list _split_at_word(list run, str connecting):
     cdef Py_ssize_t start = 0, position
     for position in range(len(run)):
         if run[position] == connecting:
-            parts.append(run[start:position])
+            parts.append(run[start:position])  # another word follows, because a run ends in a capitalized word
             start = position + 1 + (run[position + 1] == "the")
     parts.append(run[start:])
     return parts

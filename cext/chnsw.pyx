@@ -100,7 +100,7 @@ cdef cppclass Walk:
 
 
 cdef void set_query(Walk* walk, const float* values, Py_ssize_t dimension) noexcept nogil:
-    """Set the query vector of a walk, padded with zeros."""
+    """Set the query vector of a walk, padded with zeros to a multiple of ``NUM_PARTIAL_SUMS``, as dots.pxi reads it."""
     walk.query.assign((dimension + NUM_PARTIAL_SUMS - 1) // NUM_PARTIAL_SUMS * NUM_PARTIAL_SUMS, 0)
     if dimension:
         memcpy(walk.query.data(), values, dimension * sizeof(float))
@@ -115,7 +115,10 @@ cdef void clear_marks(Walk* walk, size_t nodes) noexcept nogil:
 
 
 cdef bint compute_new_cosines(Walk* walk, const Layered& graph) noexcept nogil:
-    """Set ``walk.cosines`` to those of ``walk.new_nodes`` with the query; False if a node fails its checksum."""
+    """Set ``walk.cosines`` to the cosines of ``walk.new_nodes`` with the query.
+
+    Returns False and sets ``walk.damaged`` if a node fails its checksum, which is verified at the first visit.
+    """
     cdef size_t i
     cdef uint32_t node
     walk.rows.resize(walk.new_nodes.size())
@@ -134,9 +137,9 @@ cdef bint compute_new_cosines(Walk* walk, const Layered& graph) noexcept nogil:
 
 
 cdef bint scan_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t limit) noexcept nogil:
-    """Set ``walk.results`` to the ``limit`` nearest nodes of a layer by comparing all.
+    """Compare the query with all nodes of a layer, and set ``walk.results`` to the ``limit`` nearest, best first.
 
-    Returns False if one fails its checksum.
+    Returns False if a node fails its checksum.
     """
     cdef uint32_t node
     cdef size_t i
@@ -156,8 +159,8 @@ cdef bint scan_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t 
 cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_t ef) noexcept nogil:
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
-    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. ``unfollowed`` are nodes whose
-    links have not been followed yet, ``best`` the best so far.
+    Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``, best first. ``unfollowed`` are
+    nodes whose links have not been followed yet, ``best`` the best so far.
     """
     cdef priority_queue[Near] unfollowed, best
     cdef Near nearest
@@ -181,7 +184,8 @@ cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_
                 cosine, node = walk.cosines[i], walk.new_nodes[i]
                 if not cosine == cosine:  # NaN
                     continue
-                # best.top() is the worst: negated cosine, and the larger number among equals.
+                # best.top() is the worst: negated cosine, and the larger number among equals. unfollowed.top() is the
+                # best: that is why the number is negated, not the cosine.
                 if best.size() < ef or Near(-cosine, <int64_t> node) < best.top():
                     unfollowed.push(Near(cosine, -<int64_t> node))
                     best.push(Near(-cosine, <int64_t> node))
@@ -214,7 +218,7 @@ cdef class PooledWalk:
 
 
 def compute_checksums(const uint32_t[::1] layers not None, const float[:, ::1] vectors not None) -> np.ndarray:
-    """Return the checksum of each node of a :class:`LayeredGraph` without links.
+    """Return the checksum (u32) of each node of a :class:`LayeredGraph` whose rows have no room for links.
 
     Raises ValueError if the layers do not match the vectors.
     """
@@ -303,7 +307,7 @@ cdef class LayeredGraph:
         if query.shape[0] != self._graph.dimension or counts.shape[0] != num_layers or ef < 1:
             raise ValueError(f"a query of {query.shape[0]} numbers with {counts.shape[0]} counts and ef {ef} does not "
                              f"match a graph of dimension {self._graph.dimension} and {num_layers} layers")
-        if not (self._graph.bottom_width and self._graph.upper_width):
+        if not (self._graph.bottom_width and self._graph.upper_width):  # without links, all nodes are compared
             max_compared_nodes = self._vectors.shape[0]
         cdef PooledWalk pooled
         try:
@@ -339,7 +343,7 @@ cdef class LayeredGraph:
 
 
 cdef int check_layers(const uint32_t[::1] layers, Py_ssize_t nodes) except -1:
-    """Raise ValueError unless ``layers``, the first node of each layer and ``nodes``, ascend from 0."""
+    """Raise ValueError unless ``layers``, the first node of each layer and then ``nodes``, ascends from 0."""
     cdef Py_ssize_t layer
     if layers.shape[0] < 2 or layers[0] != 0 or layers[layers.shape[0] - 1] != nodes or nodes >= _NO_NODE:
         raise ValueError(f"layers that begin at {list(layers)} do not match {nodes} nodes")
@@ -486,7 +490,10 @@ cdef class LayeredGraphBuilder:
         return self._layers[self._layer + 1] - self._inserted if self._layer >= 0 else 0
 
     def build_arrays(self):
-        """Return the built arrays (links0, links, down, entry, checks). Raises ValueError while nodes are left."""
+        """Return the built arrays (links0, links, down, entry, checks), u32, with the shapes of :class:`LayeredGraph`.
+
+        A row of ``links0`` has 2 m links, one of ``links`` m. Raises ValueError while nodes are left.
+        """
         if self._layer >= 0:
             raise ValueError("nodes are left to insert")
         cdef Py_ssize_t nodes = self._vectors.shape[0], num_upper = nodes - self._layers[1], node
@@ -511,7 +518,7 @@ cdef class LayeredGraphBuilder:
                 total[index] += numbers[index]
         for index in range(d):
             mean.push_back(<float> total[index])
-        set_query(&self._walk, mean.data(), d)
+        set_query(&self._walk, mean.data(), d)  # the sum, because its length does not change which cosine is largest
         scan_layer(&self._walk, self._graph, self._layer, 1)
         if not self._walk.results.empty():
             best = <uint32_t> self._walk.results[0].second
@@ -526,9 +533,9 @@ cdef class LayeredGraphBuilder:
         self._order[index] = best
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
-        """Link a node and nodes of its layer that were inserted before; the first node of a layer has none."""
+        """Link a node to the nearest nodes of its layer that were inserted before, and these back to it."""
         cdef size_t i
-        if not self._inserted:
+        if not self._inserted:  # the first node of the layer
             return
         self._find_nearest(node, self._layer, self._ef)
         self._candidates = self._walk.results
@@ -546,10 +553,10 @@ cdef class LayeredGraphBuilder:
         search_layer(&self._walk, self._graph, layer, ef)
 
     cdef void _select_links(self, size_t limit) noexcept nogil:
-        """Select links among ``_candidates`` (best first): each is nearer to the node than to any link selected before.
+        """Set ``_selected`` to the links of a node: at most ``limit`` of ``_candidates``, which are best first.
 
-        Then the best of the others are added, up to ``limit`` (Malkov, Yashunin 2018, Algorithm 4, with
-        keepPrunedConnections). The result is ``_selected``.
+        A candidate is selected if it is nearer to the node than to any link selected before. Then the best of the
+        others are added, up to ``limit`` (Malkov, Yashunin 2018, Algorithm 4, with keepPrunedConnections).
         """
         cdef size_t i
         cdef uint32_t other

@@ -27,7 +27,10 @@ cdef bytes _to_bytes(vector[uint8_t]& out):
 
 
 cdef int _read_numbers(uint64_t first, const uint8_t* cursor, size_t length, vector[uint64_t]& numbers) except -1:
-    """Append the numbers of a payload to ``numbers``: ``first``, which is not in the payload, and the others."""
+    """Append the numbers of a payload to ``numbers``: ``first``, which is not in the payload, and the others.
+
+    The payload has ``length`` bytes from ``cursor``: the distance of each number from the previous one, as LEB128.
+    """
     cdef const uint8_t* end = cursor + length
     cdef uint64_t distance
     numbers.push_back(first)
@@ -38,7 +41,7 @@ cdef int _read_numbers(uint64_t first, const uint8_t* cursor, size_t length, vec
 
 
 def unpack_numbers(uint64_t first, payload) -> bytes:
-    """Return ``first`` and the other numbers of a payload, which begins with the second number, as packed u64."""
+    """Return ``first`` and the other numbers of a payload, which begins with the second one, as packed native u64."""
     cdef vector[uint64_t] numbers
     cdef Py_buffer buffer
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)
@@ -69,8 +72,8 @@ cdef int _change_numbers(
 ) except -1:
     """Set ``new`` to the numbers of ``old`` without ``removals`` and with ``additions``, all ascending.
 
-    Sets ``removed`` and ``added`` to how many numbers change. Changes ``old``. Raises ValueError if numbers do not
-    ascend.
+    Sets ``removed`` and ``added`` to how many numbers change, and overwrites ``old``. Raises ValueError if numbers do
+    not ascend.
     """
     cdef uint64_t number, last = 0
     cdef size_t position = 0
@@ -137,7 +140,7 @@ def locate_last_blocks(dict changes) -> list:
 
 
 def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, dict written) -> tuple:
-    """Change the last affected block of each of some lists of numbers.
+    """Change one block of the list of numbers of each owner: the last block that the changes affect.
 
     ``changes``: owner → the numbers to remove and those to add, both ascending. ``blocks``: key and sealed value of
     each block, whose first number is below the largest changed number or which is the list's first; None for an empty

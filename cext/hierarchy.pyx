@@ -56,7 +56,8 @@ cdef class NodeSentences:
     def describe(self, nodes, load) -> list:
         """Return a sentence for each node: ``a (in tree) is under b, c; above d, e``.
 
-        ``load`` returns (name, tree, parents, children) of a node that is not in the cache.
+        ``load`` returns (name, tree, parents, children) of a node that is not in the cache: two UTF-8 byte strings, and
+        two sequences of nodes.
         """
         with self.lock:
             if self.nodes.size() >= self.max_nodes:

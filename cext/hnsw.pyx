@@ -261,7 +261,8 @@ cdef void set_query_vector(
 ) noexcept nogil:
     """Set the query of a walk to a vector, as 12-bit integers: finer than codes, and no sum of products overflows.
 
-    Zeros follow the ``dimension`` numbers up to ``code_length``, the length of the codes.
+    Zeros follow the ``dimension`` numbers up to ``code_length``, the length of the codes. ``walk.scale`` is the factor
+    that turns the integers back into the numbers.
     """
     cdef Py_ssize_t index
     cdef double peak = 0, max_magnitude = min(<double> 2047, <double> 0x7FFFFFFF / (127 * <double> code_length))
@@ -296,6 +297,7 @@ cdef inline uint64_t encode_sort_key(float cosine, uint32_t node) noexcept nogil
     """Return an integer by which nodes sort: the largest cosine first, then the smallest node."""
     cdef uint32_t bits
     cosine += 0  # turns -0 into 0
+    # The bits of positive floats ascend with the number, those of negative floats with its magnitude.
     memcpy(&bits, &cosine, sizeof(bits))
     return <uint64_t> (bits if bits >> 31 else ~bits & 0x7FFFFFFF) << 32 | node
 
@@ -332,7 +334,7 @@ cdef inline size_t insert_best(Walk* walk, uint64_t sort_key, size_t limit) noex
     """Insert a node into the ``limit`` best nodes of a walk, in order, and return its index. It must be among them."""
     cdef const uint64_t* best = walk.best.data()
     cdef size_t index = 0, half, num_left = walk.best.size(), num_after
-    while num_left:  # without an unpredictable branch
+    while num_left:  # a binary search without an unpredictable branch
         half = num_left - num_left / 2
         index += half if best[index + half - 1] < sort_key else 0
         num_left -= half
@@ -354,8 +356,9 @@ cdef bint search_layer(
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
     Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. The best allowed nodes so far are
-    in one sorted list. A node that drops out of it need not be followed, and ``next_index`` is the first in it that has
-    not been followed yet. ``disallowed`` are nodes to follow that are not allowed as results.
+    in one sorted list, as sort keys, whose lower 32 bits are the node. A node that drops out of it need not be
+    followed, and ``next_index`` is the first in it that has not been followed yet. ``disallowed`` are nodes to follow
+    that are not allowed as results.
     """
     cdef priority_queue[uint64_t] disallowed  # as complements: the largest is on top
     cdef uint32_t node, other
@@ -439,7 +442,7 @@ cdef bint descend_to_layer(
     return True
 
 
-cdef bint compare_ranges(
+cdef bint scan_ranges(
     Walk* walk, const Graph& graph, const Filter& filter, const int64_t[::1] starts, const int64_t[::1] stops,
     size_t limit
 ) noexcept nogil:
@@ -517,7 +520,7 @@ cdef class CodeGraph:
 
     def search(self, const float[::1] query not None, Py_ssize_t ef, const uint8_t[::1] groups=None,
                Py_ssize_t group_size=1):
-        """Return about the ``ef`` nodes nearest to a unit vector, best first: (labels, cosines of codes, scales).
+        """Return about the ``ef`` nodes nearest to a unit vector, best first: their (labels, cosines of codes, scales).
 
         With ``groups``, label i may be returned only if ``groups[i // group_size]`` exists and is not 0. Raises
         ValueError if there are no links or the shapes do not match, and for a node that fails its checksum.
@@ -559,7 +562,7 @@ cdef class CodeGraph:
         cdef bint sound
         with nogil:
             set_query_vector(walk, numbers, dimension, self._graph.code_length)
-            sound = compare_ranges(walk, self._graph, filter, starts, stops, limit)
+            sound = scan_ranges(walk, self._graph, filter, starts, stops, limit)
         return self._build_result(pooled, sound)
 
     def verify(self):
@@ -865,9 +868,10 @@ def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not N
 
 def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, ::1] links not None,
                  const uint32_t[::1] bounds not None, uint32_t[:, ::1] upper not None) -> None:
-    """Write packed links into the first rows for a :class:`CodeGraphBuilder`, which must be empty.
+    """Write the packed links (``starts``, ``data``) of nodes into the rows for a :class:`CodeGraphBuilder`.
 
-    Raises ValueError if the rows have no room for them.
+    The rows of these nodes in ``links`` and ``upper`` must be filled with :data:`NONE`; there may be more rows. Raises
+    ValueError if the rows have no room for the links.
     """
     cdef Graph graph
     cdef Py_ssize_t nodes = len(starts) - 1, node, layer, i
@@ -875,7 +879,7 @@ def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, 
     cdef const uint32_t* row
     cdef uint64_t[::1] labels = np.zeros(nodes, np.uint64)
     cdef vector[uint32_t] results
-    codes = np.zeros((nodes, KV_CODE_MULTIPLE), np.int8)
+    codes = np.zeros((nodes, KV_CODE_MULTIPLE), np.int8)  # placeholders, because only the links are read
     set_packed_links(&graph, labels, codes, np.zeros(nodes, np.float32), starts, data)
     if nodes > links.shape[0] or bounds.shape[0] <= nodes or bounds[nodes] > upper.shape[0]:
         raise ValueError(f"{links.shape[0]} rows and {bounds.shape[0]} bounds have no room for links of {nodes} nodes")

@@ -32,7 +32,10 @@ cdef struct Form:
 
 
 cdef inline Form _classify_spelling(const unsigned char* cursor, Py_ssize_t size, char* lowered) noexcept:
-    """Return the spelling of a piece of ASCII text, and write its first bytes in lower case to ``lowered``."""
+    """Return the spelling of a piece of text, and write its first bytes (``_MAX_WORD_BYTES``) in lower case.
+
+    If the piece is not ASCII, only the field ``ascii`` is valid.
+    """
     cdef Form form
     cdef bint cased = False, capital = False, digit = False
     cdef Py_ssize_t i
@@ -177,6 +180,7 @@ def select_outermost_mentions(list rows not None) -> list:
             for index in range(mentions.size()):
                 start = mentions[index].first
                 end = start - mentions[index].second.first  # minus the negative length
+                # Several entities can have the same mention.
                 if end > outer_end or (start == last_start and end == last_end):
                     outer_end, last_start, last_end = end, start, end
                     out.push_back(mentions[index].second.second)

@@ -85,7 +85,10 @@ cdef const uint8_t* _find_elements(const Py_buffer& sealed, const uint8_t** end,
 
 
 def read_elements(value, positions) -> list:
-    """Return the msgpack bytes of the elements of a record at ascending ``positions``; None for nil."""
+    """Return the msgpack bytes of the elements of a record at ascending ``positions``, in this order; None for nil.
+
+    Raises ValueError for a damaged record or an invalid position.
+    """
     cdef Py_buffer buffer
     cdef const uint8_t* cursor
     cdef const uint8_t* end

@@ -144,7 +144,7 @@ cdef class ForwardPush:
             self._table[slot] = index + 1
 
     cdef inline void _add_residual(self, int64_t index, int64_t mass) noexcept nogil:
-        """Add mass to the residual of a node, and queue the node once it must be pushed."""
+        """Add mass to the residual of a node, and queue the node if its residual now exceeds epsilon times its size."""
         self._residual[index] += mass
         if not self._queued[index] and self._residual[index] > self._epsilon * self._size[index] * ONE:
             self._queued[index] = 1
@@ -181,6 +181,7 @@ cdef class ForwardPush:
                 index = self._find_or_add_node(nodes[i], 1)
                 if self._has_row[index]:
                     continue
+                # Weights become integers, so that their sum does not depend on the order of the neighbors.
                 total, greatest = 0, 0
                 for j in range(bounds[i], bounds[i + 1]):
                     greatest = max(greatest, weights[j])
@@ -202,7 +203,7 @@ cdef class ForwardPush:
     def run(self):
         """Push as far as the added rows allow, and return the nodes whose rows are needed (u64), unordered.
 
-        At the end, the result is empty.
+        The result is empty when the push is complete.
         """
         with nogil:
             self._queue.insert(self._queue.end(), self._needed.begin(), self._needed.end())

@@ -116,7 +116,7 @@ cdef class Pages:
         self._open = False
 
     def get(self, str table not None):
-        """Return the tree of a table, or None."""
+        """Return the tree of a table, or None if it does not exist. Raises PageError for a damaged page or record."""
         cdef Tree tree
         cdef const uint8_t* record
         cdef const uint8_t* page
@@ -131,7 +131,7 @@ cdef class Pages:
         page = self._main._find_leaf(<const uint8_t*> PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), &index)
         if page != NULL and index >= 0:
             record = self._get_value(page, index, self._get_node(page, index), &size)
-            if size != _RECORD or _read_u16(record + 4):
+            if size != _RECORD or _read_u16(record + 4):  # kvstore's tables have no LMDB flags
                 raise PageError(f"the record of table {table} is damaged")
             tree = _make_tree(self, record)
         self._trees[table] = tree
@@ -142,7 +142,7 @@ cdef class Pages:
         return [name.decode("utf-8", "surrogateescape") for name, _ in Cursor(self._main, False)]
 
     cdef const uint8_t* _get_page(self, uint64_t number, int kind) except NULL:
-        """Return the page with a number. Raises PageError unless it is a valid branch or leaf page, by ``kind``."""
+        """Return the page with a number. Raises PageError unless it is a valid page of ``kind``, branch or leaf."""
         cdef const uint8_t* page
         cdef int lower, upper
         if not self._open:
@@ -154,6 +154,7 @@ cdef class Pages:
             raise PageError(f"page {number} is overwritten: it has the number {_read_u64(page)}")
         if _read_u16(page + _PAGE_FLAGS) != kind:
             raise PageError(f"page {number} has the flags {_read_u16(page + _PAGE_FLAGS)} instead of {kind}")
+        # A leaf has at least one node, a branch page two; each has an offset of two bytes.
         lower, upper = _read_u16(page + _PAGE_LOWER), _read_u16(page + _PAGE_UPPER)
         if lower < _HEADER + 2 * (1 + (kind == _BRANCH)) or lower & 1 or lower > upper or upper > <int> self._size:
             raise PageError(f"page {number} has invalid bounds of its nodes, {lower} and {upper}")
@@ -289,7 +290,10 @@ cdef class Tree:
         return [self.get(key) for key in keys]
 
     def scan_prefixes(self, list prefixes not None, bint skip_damage=False):
-        """Return for each prefix the list of the records whose keys begin with it, in key order."""
+        """Return for each prefix the list of the records (key, value) whose keys begin with it, in key order.
+
+        With ``skip_damage``, damaged pages are skipped.
+        """
         cdef Cursor cursor = Cursor(self, skip_damage)
         cdef bytes prefix
         return [cursor._list_records(prefix) for prefix in prefixes]
@@ -301,7 +305,8 @@ cdef class Tree:
     def verify_path(self, bytes key not None, bint siblings=False):
         """Verify the pages that lead to a key, and its value.
 
-        With ``siblings``, also verify the pages that LMDB may merge with these when the key is removed.
+        With ``siblings``, also verify the pages that LMDB may merge with these when the key is removed. Raises
+        PageError for a damaged page; a missing key is no error.
         """
         cdef int level, index, step
         cdef bint exact = False
@@ -645,7 +650,7 @@ def verify_free_list(Pages pages not None):
     # The meta page has the record of the list's tree after 24 bytes of other fields.
     cdef Tree tree = _make_tree(pages, pages._base + (pages.change & 1) * pages._size + _HEADER + 24)
     cdef Cursor cursor = Cursor(tree, False)
-    cdef bytearray listed = bytearray(pages._end // 8 + 1)
+    cdef bytearray listed = bytearray(pages._end // 8 + 1)  # one bit for each page of the file
     cdef uint8_t* marks = listed
     cdef const uint8_t* page
     cdef const uint8_t* numbers

@@ -73,7 +73,7 @@ cdef bint _write_patch(
 
     The patch alternates literal bytes with copies of bytes of the old value, as LZ4 does.
     """
-    cdef uint32_t[_POSITIONS] positions  # by hash: position + 1
+    cdef uint32_t[_POSITIONS] positions  # by hash of eight bytes: their position in the old value + 1; 0: none
     cdef bint has_positions = False
     cdef Py_ssize_t step = 1 + old_size // _POSITIONS
     cdef Py_ssize_t index = 0, literal_start = 0, expected_source = 0, source, length, position, match_length
@@ -199,7 +199,10 @@ def apply_patch(old, patch) -> bytes:
 
 
 cdef object _apply_chain(bytes chain, stored):
-    """Apply the pieces of a chain to ``stored``, the value in the table or None, and return the value or None."""
+    """Apply the pieces of a chain to ``stored``, the value in the table or None, and return the value or None.
+
+    A piece is a whole value, a patch of the value so far, or a patch of ``stored``; see the module.
+    """
     cdef const uint8_t* begin = <const uint8_t*> PyBytes_AS_STRING(chain)
     cdef const uint8_t* cursor = begin
     cdef const uint8_t* end = begin + len(chain)
@@ -241,7 +244,7 @@ cdef object _NOTHING = object()
 
 
 cdef inline bint _needs_stored(chain) except -1:
-    """True if the value of a record depends on the value in its table."""
+    """True if the value of a record depends on the value in its table: the chain does not begin with a whole value."""
     return chain is not None and (len(<bytes> chain) == 0 or PyBytes_AS_STRING(chain)[0] != _VALUE)
 
 

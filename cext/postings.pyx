@@ -27,7 +27,7 @@ cdef void _find_bounds(const Posting* postings, size_t count, vector[Posting]& b
     A posting dominates another if its frequency is not lower and its length not greater: its score is not lower.
     """
     cdef int32_t[_FREQUENCIES] min_lengths
-    cdef int32_t min_length = 1 << 16
+    cdef int32_t min_length = 1 << 16  # above every length
     cdef Posting bound
     cdef size_t position
     cdef int frequency

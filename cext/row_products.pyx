@@ -111,6 +111,7 @@ def compute_row_products(
         out[:] = 0
         return
     with nogil:
+        # The numbers of PANEL rows of w are interleaved, as multiply_rows reads them.
         panels.resize((m + PANEL - 1) // PANEL * PANEL * k)
         for column in range(m):
             for index in range(k):

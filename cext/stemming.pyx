@@ -37,7 +37,7 @@ cdef dict _EXCEPTIONS = {
 
 
 cdef inline bint _is_vowel(Py_UCS4 c) noexcept:
-    """True if a lower-case letter is a vowel; y counts as one."""
+    """True if a lower-case letter is a vowel; ``y`` counts as one, ``Y``, which marks a consonant y, does not."""
     return c == u"a" or c == u"e" or c == u"i" or c == u"o" or c == u"u" or c == u"y"
 
 
@@ -98,7 +98,7 @@ cdef bint _ends_in_short_syllable(Word* word, Py_ssize_t end) noexcept:
 
 
 cdef inline Py_ssize_t _find_region(Word* word, Py_ssize_t start) noexcept:
-    """Return the offset after the first consonant that follows a vowel, from ``start`` on; -1 for none."""
+    """Return the offset after the first consonant that follows a vowel, from ``start`` on; -1 if it is missing."""
     while start < word.size and not _is_vowel(word.text[start]):
         start += 1
     while start < word.size and _is_vowel(word.text[start]):
@@ -144,7 +144,7 @@ cdef void _apply_step_1a(Word* word) noexcept:
     if _has_suffix(word, b"sses", 4):
         word.size -= 2
     elif _has_suffix(word, b"ied", 3) or _has_suffix(word, b"ies", 3):
-        word.size -= 2 if word.size >= 5 else 1
+        word.size -= 2 if word.size >= 5 else 1  # cries: cri; ties: tie
     elif _has_suffix(word, b"s", 1) and not _has_suffix(word, b"ss", 2) and not _has_suffix(word, b"us", 2):
         if _has_vowel_before(word, word.size - 2):
             word.size -= 1
@@ -161,7 +161,7 @@ cdef void _apply_step_1b(Word* word) noexcept:
     if _has_suffix(word, b"eed", 3) or _has_suffix(word, b"eedly", 5):
         suffix = 3 if word.text[word.size - 1] == u"d" else 5
         stem_end = word.size - suffix
-        if word.r1 <= stem_end and not (
+        if word.r1 <= stem_end and not (  # succeed, proceed and exceed stay unchanged
             (stem_end == 4 and (_has_prefix(word, b"succ", 4) or _has_prefix(word, b"proc", 4)))
             or (stem_end == 3 and _has_suffix_at(word, stem_end, b"exc", 3))
         ):
@@ -177,8 +177,9 @@ cdef void _apply_step_1b(Word* word) noexcept:
         suffix = 3
         stem_end = word.size - 3
         if stem_end == 2 and word.text[1] == u"y" and not _is_vowel(word.text[0]):
-            _replace_suffix(word, 4, b"ie", 2)
+            _replace_suffix(word, 4, b"ie", 2)  # dying: die
             return
+        # evening, canning, earring, herring, inning and outing are nouns that stay unchanged.
         if (
             (stem_end == 4 and (_has_prefix(word, b"even", 4) or _has_prefix(word, b"cann", 4)
                           or _has_prefix(word, b"earr", 4) or _has_prefix(word, b"herr", 4)))
@@ -317,7 +318,10 @@ cdef void _apply_step_5(Word* word) noexcept:
 
 
 cdef bint _stem_in_place(Word* word) noexcept:
-    """Stem a word of at least three letters in place; return True if a consonant y was temporarily written Y."""
+    """Stem a word of at least three letters in place; return True if a consonant y was temporarily written Y.
+
+    ``word.text`` then begins after a leading apostrophe.
+    """
     cdef Py_ssize_t i
     cdef bint has_marked_y = False
     if word.text[0] == u"'":

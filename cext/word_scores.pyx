@@ -173,7 +173,7 @@ cdef class WordScores:
             self._chunks.push_back(chunks[i])
         self._scores.assign(self._chunks.size(), 0.0)
         self._admits_new = False
-        self._top = self._chunks.size() + 1
+        self._top = self._chunks.size() + 1  # more than there are, so that no chunk is dropped
         self._minimum = -1
 
     def compute_bound(self, double weight, list blocks not None) -> float:

@@ -133,7 +133,7 @@ cdef class WordSet:
             self._hashes[slot] = hash
 
     def count(self, str text not None) -> tuple[int, int, int]:
-        """Return (runs of letters in a text that are in the set, all runs of letters, letters in these), as numbers.
+        """Return three counts: runs of letters in a text that are in the set, all runs of letters, and their letters.
 
         A run of letters is a match of ``[^\\W\\d_]+``.
         """
@@ -177,6 +177,8 @@ cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noex
 
 def count_terms(str text, stem, excluded, bint technical=False) -> dict:
     """Return the number of occurrences of each stem of the words of a text, in order of first occurrence.
+
+    ``stem`` is a function that returns the stem of a word.
 
     A word is a match of ``[UNSPACED]{1,2}|[^\\W UNSPACED]+``. In writing without spaces, each character and each bigram
     is a word. The words in ``excluded`` are not counted.
