@@ -168,7 +168,7 @@ def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[s
 def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
     """Return about how many chunks have a variant of a word, or the plural of a variant that is an abbreviation.
 
-    It is the sum of the number of each: a chunk that has several of them is counted several times, but is rare.
+    It is the sum of their numbers of chunks. A chunk that has several of them counts several times, which is rare.
     """
     plurals = [f"{variant}s" for variant in variants if _ABBREVIATION_PATTERN.fullmatch(variant)]
     return sum(map(state.postings.count_chunks, [*variants, *plurals]))

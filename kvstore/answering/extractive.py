@@ -269,7 +269,7 @@ def extract_answer(
     """Return an answer of the runs with the best scores, followed by the first line about relations, if any.
 
     Return None if there is neither a run nor such a line. ``max_words`` limits the words of the runs (None:
-    ``MAX_WORDS``), except if the evidence has groups: then each group has a run.
+    ``MAX_WORDS``), except if the evidence has groups: then each group has at most one run.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:

@@ -314,7 +314,7 @@ def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int)
 def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
     """True if a line can be a term or heading: it is short, and the next line is indented more deeply.
 
-    It does not end with punctuation inside or at the end of a sentence, and has no columns.
+    It does not end with a period, comma or semicolon, and does not have the term in a column of its own.
     """
     line = lines[index]
     line_text = text[line.text_start : line.end]

@@ -366,8 +366,9 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
 
 
 def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
-    """Return the terms of a question without bigrams of hiragana (endings) and bigrams that cross a word boundary.
+    """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
 
+    A bigram of hiragana is usually an ending or a particle.
     Terms in writing without spaces are bigrams of characters. ``counts`` has the number of chunks with each bigram. A
     bigram that no chunk has crosses a boundary in two cases: it overlaps two bigrams that chunks have, or it has a
     character that can be a function word.

@@ -343,8 +343,8 @@ def split_entries(
 ) -> Iterator[Snippet]:
     """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
 
-    Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry after a time
-    can be a question, as in a chat log.
+    Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry that begins
+    with a time, as in a chat log, can be a question.
     """
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry

@@ -102,7 +102,7 @@ class ArchragStrategy:
         return replace(evidence, groups=groups)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the evidence with the points that the model extracts from the chunks, and from the reports of a layer.
+        """Return the evidence with the points that the model extracts from the chunks and from each layer's reports.
 
         The chunks are read in one call of the model, and the reports of each layer in another.
         """

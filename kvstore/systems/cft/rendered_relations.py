@@ -109,7 +109,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
 def _find_chunk_at(state: State, record: DocumentRecord, offset: int) -> int | None:
     """Return the id of the last chunk of a document that starts at or before a byte offset.
 
-    Returns None if there is none, as in a document that has only edges and no text.
+    Returns None if no chunk does, as in a document that has only edges and no text.
     """
     chunk_ids = list(record.chunk_ids())
     index = bisect_right(chunk_ids, offset, key=lambda chunk: state.chunks.get(chunk).start)

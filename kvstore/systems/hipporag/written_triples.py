@@ -85,9 +85,9 @@ class _WrittenTriples(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for the given passages.
 
-        If there is only one, an invalid answer is followed by a second prompt, whose schema lists the subjects and
-        predicates of the passage. Without such a list, weak models copy the triples of the examples, or combine any
-        words.
+        If there is only one, and it has predicates, an invalid answer is followed by a second prompt. Its schema lists
+        the possible subjects and predicates. Without such a list, weak models copy the triples of the examples, or
+        combine any words.
         """
         from ...models.triple_support import list_triple_parts
 

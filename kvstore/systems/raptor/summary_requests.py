@@ -207,8 +207,8 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
     def fetch(self, state: State) -> dict[int, str | None]:
         """Return the titles by topic, after replacing the largest topics by their children as far as the limit allows.
 
-        A topic is replaced if there are then at most ``limit`` topics. The title is None for a topic without one. The
-        result is empty if the state has no topics.
+        A topic is replaced if there are then at most ``limit`` topics. A topic without a title has None. The result is
+        empty if the state has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
