@@ -171,7 +171,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     if not overview_names:
         return evidence
     hint = f"the question asks for an overview; USING {' or '.join(overview_names)} returns one"
-    evidence.steps.append(Step("hint", hint, None, None))
+    evidence.steps.append(Step("hint", hint))
     return replace(evidence, hint=hint)
 
 

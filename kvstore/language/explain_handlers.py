@@ -143,18 +143,18 @@ def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[S
     if forecast.calls:
         embedder += f" in {forecast.calls:,} requests to a server; none is sent now"
     steps = [
-        Step("find files", f"{forecast.bytes:,} bytes to read; {skip_text}", forecast.files, None),
-        Step("skip unchanged", "ingested before, and unchanged since", forecast.known, None),
-        Step("read and extract", sample, forecast.documents, None),
-        Step("embed", embedder, forecast.chunks, None),
+        Step("find files", f"{forecast.bytes:,} bytes to read; {skip_text}", forecast.files),
+        Step("skip unchanged", "ingested before, and unchanged since", forecast.known),
+        Step("read and extract", sample, forecast.documents),
+        Step("embed", embedder, forecast.chunks),
     ]
     if forecast.seconds is not None:
-        steps.append(Step("time", f"about {forecast.seconds:,.0f} seconds on one processor", None, None))
+        steps.append(Step("time", f"about {forecast.seconds:,.0f} seconds on one processor"))
     for region in forecast.left_out[:MAX_LEFT_OUT]:
         size = f"{region.characters:,} characters on {region.pages:,} pages"
         detail = f"{region.element}, {region.reason}, {size}: {region.text}"
-        steps.append(Step("leave out", detail, region.pages, None))
-    return [*steps, *(Step("fail", failure, None, None) for failure in forecast.failures)]
+        steps.append(Step("leave out", detail, region.pages))
+    return [*steps, *(Step("fail", failure) for failure in forecast.failures)]
 
 
 def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
@@ -164,11 +164,9 @@ def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) 
         evidence = ask_question(context, statement).evidence
         return _ExplainedSteps(evidence.steps, evidence.hits)
     prompt = context.target.prompt(statement.question, **build_retrieval_clauses(context, statement))
-    messages = [Step(f"{message['role']} message", message["content"], None, None) for message in prompt.messages]
+    messages = [Step(f"{message['role']} message", message["content"]) for message in prompt.messages]
     request_detail = f"{model.name}: not sent (EXPLAIN ANALYZE sends it): POST {model.url}"
-    return _ExplainedSteps(
-        [*prompt.evidence.steps, Step("ask model", request_detail, None, None), *messages], prompt.evidence.hits
-    )
+    return _ExplainedSteps([*prompt.evidence.steps, Step("ask model", request_detail), *messages], prompt.evidence.hits)
 
 
 @contextmanager
@@ -242,7 +240,7 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
         for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
             step_id, parent_id = int(str(row[0])), int(str(row[1]))
             depths[step_id] = depths.get(parent_id, -1) + 1
-            steps.append(Step("plan", "  " * depths[step_id] + _format_plan(str(row[3])), None, None))
+            steps.append(Step("plan", "  " * depths[step_id] + _format_plan(str(row[3]))))
         if analyze:
             reader = TableReader(state, context.database.settings_table)
             start = time.perf_counter()

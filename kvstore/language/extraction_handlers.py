@@ -53,15 +53,13 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
             "find passages",
             f"of {forecast.documents:,} documents; {written_detail}",
             forecast.passages + forecast.left,
-            None,
         ),
-        Step("choose", f"{chooser_detail}{limit_detail}", forecast.passages, None),
+        Step("choose", f"{chooser_detail}{limit_detail}", forecast.passages),
         Step(
             "ask model",
             f"{name}{purpose}; about {forecast.tokens:,} tokens to send if every answer is usable; nothing is sent "
             f"now: {address_detail}",
             forecast.calls,
-            None,
         ),
     ]
 

@@ -86,11 +86,11 @@ def list_refresh_steps(context: StatementContext, statement: s.Refresh) -> list[
     name = "a model (none is set)" if model is None else model.name
     steps = []
     for kind, forecast in context.database.forecast_refresh(statement.index).items():
-        steps.append(Step("group", f"{kind}: {forecast.described}", None, None))
+        steps.append(Step("group", f"{kind}: {forecast.described}"))
         if forecast.texts:
-            steps.append(Step("keep", "texts that are already written, of unchanged groups", forecast.written, None))
+            steps.append(Step("keep", "texts that are already written, of unchanged groups", forecast.written))
             request_detail = f"{name}: about {forecast.tokens:,} tokens to send"
             if statement.within is not None and statement.within < forecast.tokens:
                 request_detail += f", of which at most {statement.within:,} would be sent, for the largest groups"
-            steps.append(Step("ask model", f"{request_detail}; nothing is sent now", forecast.calls, None))
-    return steps or [Step("refresh", "no index has texts that a model can write", 0, None)]
+            steps.append(Step("ask model", f"{request_detail}; nothing is sent now", forecast.calls))
+    return steps or [Step("refresh", "no index has texts that a model can write", 0)]

@@ -140,8 +140,8 @@ class Step:
 
     name: str
     detail: str
-    count: int | None
-    milliseconds: float | None
+    count: int | None = None
+    milliseconds: float | None = None
     pages: int | None = None
 
 
