@@ -15,7 +15,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
-from ..retrieval.overview import is_overview
+from ..retrieval.overview import is_overview_result
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
@@ -170,7 +170,7 @@ class Asker:
                 )
                 return evidence, yield_nothing(abstained)
             overview = None
-            if is_overview(question, evidence.hits):
+            if is_overview_result(question, evidence.hits):
                 from .overviews import build_overview
 
                 overview = build_overview(evidence.hits, query.state, include_all=query.within is not None)

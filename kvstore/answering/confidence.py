@@ -31,7 +31,7 @@ from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
 from ..retrieval.lexical_search import compute_term_rarity
-from ..retrieval.overview import is_overview
+from ..retrieval.overview import is_overview_result
 from ..retrieval.query import Query
 from ..structures.state import State
 from ..text.languages import detect_question_language, is_latin
@@ -233,7 +233,7 @@ def estimate_confidence(
     sentence; it is called only if needed. ``reading`` is the result of the answer reader, if it read the passages. A
     question that asks for an overview has a fixed confidence.
     """
-    if is_overview(query.question, hits):
+    if is_overview_result(query.question, hits):
         return _OVERVIEW_CONFIDENCE
     hits = hits[:_MAX_CHUNKS]
     passages = list(map(PassageWords, [*map(_render_hit, hits), *context]))

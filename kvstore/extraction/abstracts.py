@@ -135,9 +135,9 @@ class _TreeBuilder:
         draft_by_section: dict[int, int] = {}
         self._build_node(-1, range(num_leaves), draft_by_section)
         return AbstractTree(
-            self._drafts,
-            num_leaves,
-            [self._get_section_draft(index, draft_by_section) for index in range(len(self._sections))],
+            drafts=self._drafts,
+            num_leaves=num_leaves,
+            section_drafts=[self._get_section_draft(index, draft_by_section) for index in range(len(self._sections))],
         )
 
     def _get_section_path(self, section: int) -> list[int]:
@@ -243,7 +243,7 @@ class _TreeBuilder:
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
 
     def _add_parent(self, children: list[int], section: int) -> int:
-        """Add a draft above these children, which are indexes of drafts, and return its index."""
+        """Add a draft above the drafts with the indexes ``children``, and return its index."""
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
@@ -271,7 +271,7 @@ class _TreeBuilder:
         return children
 
     def _compute_term_weights(self, draft_index: int) -> dict[str, float]:
-        """Return the TF-IDF weight of each term in the chunks below a draft, which is given by its index."""
+        """Return the TF-IDF weight of each term in the chunks below the draft with this index, by term."""
         draft = self._drafts[draft_index]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):

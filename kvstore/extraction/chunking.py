@@ -127,8 +127,8 @@ def chunk_at_spans(
 ) -> tuple[list[Heading], list[Chunk]]:
     """Return the sections of a text, and one chunk for each of the given spans, whatever its size.
 
-    ``chunk_tokens`` only limits the size of a unit. ``language`` decides where sentences end (None: the rules for
-    English). Each chunk belongs to the innermost section that contains all of it.
+    ``chunk_tokens`` only limits the size of a unit (a sentence or line). ``language`` decides where sentences end
+    (None: the rules for English). Each chunk belongs to the innermost section that contains all of its units.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
@@ -194,7 +194,7 @@ def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
-    """Return a section for each heading. A section ends before the next heading of its level or a higher one.
+    """Return a section for each heading. A section ends before the next heading of the same or a shallower level.
 
     ``end`` is the end of the text.
     """
@@ -252,7 +252,10 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut_unit(text: str, unit: Unit, chunk_tokens: int) -> Iterator[Unit]:
-    """Yield the parts of a unit that is too long, each of at most ``chunk_tokens`` tokens."""
+    """Yield the parts of a unit that is too long, each of at most ``chunk_tokens`` tokens.
+
+    Parts of several tokens have at most half of ``MAX_CHUNK_LENGTH`` characters.
+    """
     start, count = unit.start, 0
     for match in TOKEN_PATTERN.finditer(text, unit.start, unit.end):
         if count == chunk_tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):

@@ -54,7 +54,7 @@ class ClauseArguments:
             yield from self._find_pronoun_antecedents(pronoun, verb)
             return
         if self._sentence.get_dependent_lemmas(verb, "mark"):
-            return  # a step to becoming a member: no subject is inferred
+            return  # a clause with a marker, as in "a step to becoming a member": no subject is inferred
         if word.label.startswith("acl") and word.tag in ("VBN", "VBG"):
             yield from self._find_antecedents(word.head)
         elif word.label == "conj" or (word.label == "advcl" and word.tag in ("VBN", "VBG")):

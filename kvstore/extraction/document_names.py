@@ -27,7 +27,7 @@ _MAX_DIRECT_TEXTS = 4
 
 
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the normal forms in ``keys`` that occur in at least one text; ``max_words`` limits their words.
+    """Return the normal forms in ``keys`` of at most ``max_words`` words that occur in at least one text.
 
     >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']

@@ -148,7 +148,7 @@ def extract(
 
 
 def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocument:
-    """Return a validated document with everything derived from it.
+    """Return a validated document with its chunks, terms, abstracts, names and relations.
 
     Raises InputError for invalid entity pairs, and LanguageError if the pipeline is missing or different.
     """
@@ -270,6 +270,7 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
         sections, chunks = chunk_at_spans(text, blocks, spans, settings.chunk_tokens, sentence_language)
     if not chunks:
         raise InputError(f"document {document.key!r} is empty; give it some text, or delete it")
+    # The language of the document if it is known not to be English.
     foreign_language = None if sentence_language in ("english", "unknown") else sentence_language
     english = detect_english([text[chunk.start : chunk.end] for chunk in chunks], foreign_language)
     byte_offsets = compute_byte_offsets(text, len(document.text))
@@ -315,7 +316,8 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     for chunk, piece in zip(chunked.chunks, pieces, strict=True):
         terms = count_chunk_terms(document.title, build_heading_path(outline, chunk.section), piece, stem)
         start, end = int(byte_offsets[chunk.start]), int(byte_offsets[chunk.end])
-        extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, sum(terms.values())))
+        num_terms = sum(terms.values())
+        extracted.chunks.append(ChunkDraft(start, end, chunk.section, piece, terms, length=num_terms))
     return extracted
 
 
@@ -376,8 +378,9 @@ def collect_vectors(
 ) -> list[dict[str, npt.NDArray[np.float32]]]:
     """Return the vectors of each document's texts, by space, with shape (texts, dimension).
 
-    ``documents`` has the texts of each document by space. ``cached`` has known vectors. ``embed`` is called once with
-    all missing texts, each once, and only if some are missing.
+    A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
+    document by space. ``cached`` has known vectors. ``embed`` is called once with all missing texts, each once, and
+    only if some are missing.
     """
     all_texts = (
         (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts

@@ -70,7 +70,7 @@ class StatedRelation:
 
 
 def extract_statements(sentence: Sentence) -> list[StatedRelation]:
-    """Return the relations that a sentence states, with the most confident statement per pair and kind."""
+    """Return the relations that a sentence states: the most confident statement for each pair of names and kind."""
     best_statements: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in _SentenceRelations(sentence).find_statements():
         key = _to_singular_key(statement.child), _to_singular_key(statement.parent), statement.kind
@@ -105,7 +105,7 @@ class _SentenceRelations:
         self._described_nouns: set[int] = set()
 
     def find_statements(self) -> Iterator[StatedRelation]:
-        """Yield all statements of the sentence, with repetitions of a pair. A question states nothing."""
+        """Yield all statements of the sentence; those about the same names can repeat. A question states nothing."""
         if self._words[-1].text == "?":
             return
         for index, word in enumerate(self._words):
@@ -147,7 +147,7 @@ class _SentenceRelations:
         is_passive = self._arguments.is_passive(verb)
         subjects = list(self._arguments.find_subjects(verb))
         for frame in VERB_FRAMES[self._get_frame_name(verb)]:
-            if frame.passive is not None and frame.passive != is_passive:
+            if frame.passive is not None and frame.passive != is_passive:  # a frame of the other voice
                 continue
             complements = (
                 self._arguments.find_obliques(verb, frame.prepositions)
@@ -187,7 +187,10 @@ class _SentenceRelations:
         )
 
     def _find_predicate_relations(self, predicate: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X is a Y`` and ``X is dependent on Y``, given ``Y`` or ``dependent``."""
+        """Yield the relations of ``X is a Y`` and ``X is dependent on Y``.
+
+        ``predicate`` is the index of ``Y`` or of ``dependent``.
+        """
         weight = self._factuality.compute_weight(predicate)
         subjects = list(self._arguments.find_subjects(predicate))
         if not weight or not subjects:

@@ -62,7 +62,7 @@ class Sentence:
     words: list[Word]
 
     def find_dependents(self, index: int, *labels: str) -> Iterator[int]:
-        """Yield the dependents of a word with one of these labels or their subtypes (``nmod:poss`` of ``nmod``)."""
+        """Yield the indexes of a word's dependents with these labels or their subtypes (``nmod:poss`` of ``nmod``)."""
         for child in self.words[index].children:
             label = self.words[child].label
             if label in labels or label.partition(":")[0] in labels:

@@ -192,7 +192,7 @@ def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
         return dict(meta)  # the common case
     values: dict[str, Any] = json.loads(
         _METADATA_ENCODER.encode(dict(meta)),
-        parse_constant=_CONSTANTS.__getitem__,
+        parse_constant=_CONSTANTS.__getitem__,  # NaN becomes None; infinities are rejected with the digest
         object_pairs_hook=_build_object,
     )
     return values

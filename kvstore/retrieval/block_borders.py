@@ -43,6 +43,7 @@ class BlockFinder:
     def __init__(self, documents: Documents) -> None:
         """Read texts from ``documents``, those of the state."""
         self._documents = documents
+        #: A cache of the blocks in a byte range of a document, by (document id, start, end).
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}
 
     def find_block(self, record: DocumentRecord, outline: Sequence[Section], offset: int) -> BlockSpan | None:

@@ -203,7 +203,10 @@ class Trace:
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
     def step(self, name: str) -> TimedStep:
-        """Return a context that times its body as a step; it yields notes, whose detail and count the body sets."""
+        """Return a context manager that times its body as a step.
+
+        It yields the notes of the step, whose detail and count the body sets.
+        """
         return TimedStep(self, name)
 
     @contextmanager
@@ -392,7 +395,7 @@ def build_chunk_hits(
     top: int,
     within: int | None,
 ) -> RankedHits:
-    """Return hits for the first ``top`` chunks of a ranking that together have at most ``within`` tokens, if not None.
+    """Return hits for the first ``top`` chunks of a ranking that together have at most ``within`` tokens (None: any).
 
     A chunk that does not fit is skipped. ``load_chunks`` is called with as many chunk ids as hits are missing, and
     ``explanations`` say why each chunk was retrieved.

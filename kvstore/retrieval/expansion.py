@@ -31,8 +31,10 @@ def expand_entity(
 ) -> list[Relative]:
     """Return the ancestors and descendants of an entity, up to ``depth`` levels away; empty if the name is unknown.
 
-    ``direction`` is ``up``, ``down`` or ``both``. ``tree`` limits the rows to one tree or document. If there are more
-    than ``limit`` rows, the row after them reports the limit. Raises InputError for an unknown direction or tree.
+    In each tree, a row of level 0 for the entity itself (or an abstract at one of its addresses) precedes its
+    relatives. ``direction`` is ``up``, ``down`` or ``both``. ``tree`` limits the rows to one tree or document. If there
+    are more than ``limit`` rows, the row after them reports the limit. Raises InputError for an unknown direction or
+    tree.
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")

@@ -67,6 +67,7 @@ class FusedStrategy:
             fusion = _fuse_results(query, results)
             step.detail = f"1 / ({_FUSION_CONSTANT} + rank), of {', '.join(label for label, _ in results)}"
             step.count = len(fusion.ranking)
+        # Hits of chunks are built again, with abstracts, segments and the reranker; other hits are taken over.
         chunk_ranking = [(hit_id, score) for hit_id, score in fusion.ranking if hit_id not in fusion.other_hits]
         num_ranked = max(result.evidence.pool for result in results)
         evidence = evidence_of(query, self.name, chunk_ranking, fusion.explanations, pool=num_ranked)
@@ -127,7 +128,7 @@ def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
     # In reverse order, so that the first of identical hits replaces the others.
     hits = {_get_hit_key(hit): hit for result in reversed(results) for hit in reversed(result.evidence.hits)}
     hit_ids = {
-        key: _find_chunk(query, hit) if hit.kind == "chunk" else -number
+        key: _find_chunk_id(query, hit) if hit.kind == "chunk" else -number
         for number, (key, hit) in enumerate(hits.items(), 1)
     }
     hit_rankings = [[(hit_ids[_get_hit_key(hit)], hit.score) for hit in result.evidence.hits] for result in results]
@@ -153,7 +154,7 @@ def _get_hit_key(hit: Hit) -> tuple[str, str, int, str]:
     return hit.kind, hit.document, hit.start, hit.text
 
 
-def _find_chunk(query: Query, hit: Hit) -> int:
+def _find_chunk_id(query: Query, hit: Hit) -> int:
     """Return the chunk id of a hit of kind ``chunk``."""
     record = query.state.documents.find_by_key(hit.document)
     assert record is not None  # the hit is of the same state

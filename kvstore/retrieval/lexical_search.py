@@ -55,7 +55,8 @@ class QuestionWords(NamedTuple):
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
         """Return the terms to search, without duplicates.
 
-        A compound that no chunk contains as one term (0 in ``counts``) is searched by its parts as well.
+        A compound (a word with underscores) that no chunk contains as one term, which has 0 in ``counts``, is searched
+        by its parts as well.
         """
         parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts, *self.variants)))
@@ -92,13 +93,16 @@ class TermWeights(NamedTuple):
 def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
-    """Return the BM25 parameters for some terms; ``counts`` is the number of chunks that contain each term."""
+    """Return the BM25 parameters for the terms that any chunk contains.
+
+    ``counts`` is the number of chunks that contain each term.
+    """
     rarities = {term: compute_term_rarity(counters.chunks, counts[term]) for term in terms if counts[term]}
     return TermWeights(rarities, counters.words / max(1, counters.chunks), k1, b)
 
 
 def read_term_weights(state: State, terms: Sequence[str]) -> TermWeights:
-    """Return the BM25 parameters for some terms; the number of chunks that contain each is read from the state."""
+    """Return the BM25 parameters for the terms that any chunk contains, read from the state."""
     return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms))
 
 

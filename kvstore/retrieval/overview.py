@@ -82,6 +82,6 @@ def is_overview_question(question: str) -> bool:
     return bool(stems & _DOCUMENT_STEMS and (_ABOUT_PATTERN.search(question) or stems & _DESCRIPTION_STEMS))
 
 
-def is_overview(question: str, hits: Sequence[Hit]) -> bool:
+def is_overview_result(question: str, hits: Sequence[Hit]) -> bool:
     """True if a question asks for an overview and all hits are summaries or reports."""
     return bool(hits) and all(hit.kind in ("summary", "report") for hit in hits) and is_overview_question(question)

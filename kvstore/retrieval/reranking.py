@@ -115,6 +115,6 @@ class QueryReranker:
 
 
 def _format_chunk(chunk: LoadedChunk) -> str:
-    """Return the text of a chunk with its title and headings."""
+    """Return the text of a chunk after the title of its document and the headings above it, for the cross-encoder."""
     headings = dict.fromkeys([chunk.document.title or "", *chunk.headings])
     return "\n".join([*filter(None, headings), chunk.text])

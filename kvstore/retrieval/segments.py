@@ -195,6 +195,7 @@ class _SegmentBuilder:
         #: The spans of finished segments by document; other segments must not overlap them.
         self._used_spans: dict[int, list[tuple[int, int]]] = {}
         chunks = state.chunks.get_many(chunk for chunk, _ in ranking)
+        #: By (document id, ordinal), the index in the ranking of each chunk that can be joined.
         self._ranking_indexes = {
             (chunk.document, chunk.ordinal): ranking_index for ranking_index, chunk in enumerate(chunks[:NUM_JOINABLE])
         }
@@ -305,10 +306,10 @@ class _SegmentBuilder:
         limits: tuple[int, int],
         token_limit: int,
     ) -> tuple[int, int]:
-        """Return a span whose ends are not inside a table, item or code block, if possible.
+        """Return a span whose ends are not inside a table, list item or code block, if possible.
 
-        A block at an end is included whole if the span stays within ``limits`` and ``token_limit``. Otherwise it is
-        excluded, unless the best chunk overlaps it.
+        Spans and ``limits`` are byte offsets (start, end) in the document. A block at an end is included whole if the
+        span stays within ``limits`` and ``token_limit``. Otherwise it is excluded, unless the best chunk overlaps it.
         """
         start, end = span
         if record.format != "markdown":

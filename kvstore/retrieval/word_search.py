@@ -104,7 +104,7 @@ class TermSetCountRequest(ReadRequest[list[int]]):
     term_sets: Sequence[Collection[str]]
 
     def fetch(self, state: State) -> list[int]:
-        """Return for each set of terms the number of allowed chunks that contain all of them."""
+        """Return for each set of terms, in order, the number of allowed chunks that contain all of them."""
         if state.allowed is not None:
             matching_chunks = (state.postings.find_chunks_with_terms(terms) for terms in self.term_sets)
             return [int(state.allowed.get_chunk_mask(chunks).sum()) for chunks in matching_chunks]

@@ -37,7 +37,7 @@ class DisplayEntities:
 
     @property
     def targets(self) -> set[int]:
-        """The entities that others are shown as."""
+        """The entities that entities with an alias are shown as."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

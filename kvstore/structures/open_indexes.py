@@ -54,7 +54,7 @@ class OpenIndexes:
 
     @cached_property
     def condition_cache(self) -> ConditionCache:
-        """The cache of conditions; its module is loaded on first use."""
+        """The cache of the documents that match conditions; its module is loaded on first use."""
         from .documents.condition_cache import ConditionCache
 
         return ConditionCache()

@@ -187,7 +187,8 @@ class Postings(tables.ViewReader):
         if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
             return self.get_blocks(term)
         prefix = encode_term(term)
-        # A chunk can only be in the last block of the term that begins at or before it.
+        # A chunk can only be in the last block of the term that begins at or before it. A byte more makes the end of
+        # the key range inclusive.
         blocks = self._view.get_last_many(
             tables.POSTINGS, [(prefix, prefix + records.encode_u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )

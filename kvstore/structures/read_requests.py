@@ -60,7 +60,7 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
     chunks: Sequence[int]
 
     def fetch(self, state: State) -> list[ChunkSortKey]:
-        """Read the document key of each chunk."""
+        """Read the sort key of each chunk."""
         return state.get_sort_keys(self.chunks)
 
     def list_chunks(self, answer: list[ChunkSortKey]) -> Iterable[int]:

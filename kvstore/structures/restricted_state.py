@@ -196,7 +196,7 @@ class RestrictedEntities(Entities):
         return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
-        """Yield the visible keys that begin with ``prefix``, with their entities."""
+        """Yield the visible names (normal forms) that begin with ``prefix``, in byte order, with their entities."""
         return ((key, entity) for key, entity in super().iter_names(prefix) if self._filter.find(key))
 
 

@@ -109,7 +109,7 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the content of an additional part in this state, cached after the first read; None is not cached."""
+        """Return the content of an additional part in this state, cached after the first read unless it is ``None``."""
         content: Read | None = self._parts.get(part.name)
         if content is None:
             content = self._parts[part.name] = part.read(self)
@@ -125,7 +125,7 @@ class State:
         return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Read derived parts through ``parts``, by derivation name: writers, which know their unwritten changes."""
+        """Read derived parts through ``parts``, writers with unwritten changes, by name of the derivation."""
         self._derived_parts.update(parts)
 
     @cached_property

@@ -330,12 +330,12 @@ class Evaluation:
         is_limit_exact = is_exact_decimal(number)
 
         def is_certain(key: bytes) -> bool:
-            """True if the number in a key certainly satisfies the comparison."""
+            """True if the number in a key, after ``start``, certainly satisfies the comparison."""
             stored = decode_value(key[len(start) :])
             return is_limit_exact and is_exact_decimal(stored) and COMPARISONS[operator](stored, number)  # type: ignore[arg-type]
 
         def is_possible(key: bytes) -> bool:
-            """True if the decimal form of the number in a key or of ``number`` is inexact, so it may match."""
+            """True if the number in a key, after ``start``, or ``number`` is inexact as a decimal, so it may match."""
             return not (is_limit_exact and is_exact_decimal(decode_value(key[len(start) :])))  # type: ignore[arg-type]
 
         certain |= self._index.find_matching(low_key, high_key + b"\xff", is_certain)
@@ -351,12 +351,12 @@ class Evaluation:
 
         # SQLite matches a number as its text, which equals Python's text only for integers; a float matches possibly.
         def is_matching_number(key: bytes) -> bool:
-            """True if a key holds an integer whose decimal text matches."""
+            """True if a key has, after ``start``, an integer whose decimal text matches."""
             number = decode_value(key[len(start) :])
             return isinstance(number, int) and matches(str(number))
 
         def is_matching_text(key: bytes) -> bool:
-            """True if the text in a key matches."""
+            """True if the text in a key, after ``start``, matches."""
             return matches(str(decode_value(key[len(start) :])))
 
         certain = self._index.make_empty_mask()

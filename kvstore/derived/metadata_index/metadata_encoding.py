@@ -65,8 +65,8 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
     """Return the prefix of the keys of a field's values, or None if the field is not indexed.
 
-    ``space`` is FIELD or ELEMENT. A field is not indexed if a name on its path is empty or needs escapes in JSON, or if
-    its path has too many names or bytes.
+    ``space`` is FIELD for the field itself, or ELEMENT for the elements of its list. A field is not indexed if a name
+    on its path is empty or needs escapes in JSON, or if its path has too many names or bytes.
     """
     if not 0 < len(names) <= _MAX_DEPTH or not all(map(_is_plain, names)):
         return None
@@ -114,10 +114,11 @@ def encode_number_bound(number: float) -> bytes:
 
 
 def decode_value(key: bytes) -> str | float:
-    """Decode a text or number from the end of a key, which begins with its kind."""
+    """Decode the end of a key: the kind of a value, and the text or number."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
     bits, remainder, is_float = _NUMBER.unpack(key[1:])
+    # The inverse of `_to_sortable_bits`.
     number: float = _DOUBLE.unpack(_U64.pack(bits ^ (_SIGN_BIT if bits & _SIGN_BIT else _ALL_BITS)))[0]
     return number if is_float else int(number) + remainder - _REMAINDER_ZERO
 
@@ -186,7 +187,10 @@ def _is_plain(name: str) -> bool:
 
 
 def _to_sortable_bits(number: float) -> int:
-    """Return the bits of a double as an integer with the same order."""
+    """Return the bits of a double as an unsigned integer with the same order.
+
+    All bits of a negative number are inverted, and the sign bit of a positive one is set.
+    """
     if not math.isfinite(number):  # NaN becomes infinity, because JSON has neither
         number = math.copysign(math.inf, number)
     bits: int = _U64.unpack(_DOUBLE.pack(number + 0.0))[0]  # + 0.0: -0.0 becomes 0.0
@@ -213,7 +217,7 @@ DocumentMask = npt.NDArray[np.bool_]
 
 
 def pack_container(offsets: Iterable[int]) -> bytes:
-    """Encode the distinct offsets of documents, below 8,192, as a container with a checksum."""
+    """Encode a set of documents, distinct offsets below 8,192, as a container with a checksum."""
     ordered = sorted(offsets)
     # A run continues where the difference of neighbors is 1; counted without a loop in Python, which would be slower.
     num_runs = len(ordered) - sum(map((1).__eq__, map(sub, ordered[1:], ordered)))
@@ -226,7 +230,10 @@ def pack_container(offsets: Iterable[int]) -> bytes:
 
 
 def _pack_bits(bits: int) -> bytes:
-    """Encode a set of offsets, the positions of the set bits, as a container with a checksum, in the smallest form."""
+    """Encode the positions of the set bits of an integer, which are offsets of documents, as a container.
+
+    The container has a checksum and the smallest of the three forms.
+    """
     run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
     list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
     if min(list_bytes, run_bytes) >= _BITMAP_BYTES:
@@ -339,7 +346,7 @@ def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
 
 
 def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[int]:
-    """Return the boundaries of the runs in a container, ascending: the first offset of each, and the one after its end.
+    """Return the boundaries of the runs in a container, ascending: the first offset of each, and that after its last.
 
     Raises CorruptionError if the container is damaged or empty.
     """
@@ -352,10 +359,14 @@ def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[in
 
 
 def _pack_boundaries(boundaries: list[int]) -> bytes:
-    """Encode a set of offsets, the boundaries of its runs, as a container with a checksum, in the smallest form."""
+    """Encode a set of offsets as a container with a checksum, in the smallest of the three forms.
+
+    ``boundaries`` are those of its runs, as :func:`_unpack_boundaries` returns them.
+    """
     starts, ends = boundaries[::2], boundaries[1::2]
     list_bytes, run_bytes = 2 * (sum(ends) - sum(starts)), 4 * len(starts)
     if run_bytes >= min(list_bytes, _BITMAP_BYTES):
+        # An integer in which the bits of each run are set.
         return _pack_bits(sum((1 << end) - (1 << start) for start, end in zip(starts, ends, strict=True)))
     runs = boundaries.copy()
     runs[1::2] = [end - 1 for end in ends]
@@ -363,12 +374,15 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
 
 
 def _is_in_run(boundaries: list[int], offset: int) -> bool:
-    """True if a set of offsets, the boundaries of its runs, contains an offset."""
-    return bisect_right(boundaries, offset) % 2 == 1
+    """True if an offset is in one of the runs with these ``boundaries`` (see :func:`_unpack_boundaries`)."""
+    return bisect_right(boundaries, offset) % 2 == 1  # after the first offset of a run, and not after its end
 
 
 def _toggle_offset(boundaries: list[int], offset: int) -> None:
-    """Add an offset to a set, the boundaries of its runs, or remove it. Both change the boundaries on its two sides."""
+    """Add an offset to the runs with these ``boundaries``, or remove it if it is in a run, in place.
+
+    Both add a boundary before and one after the offset; two equal boundaries cancel each other.
+    """
     for boundary in (offset, offset + 1):
         position = bisect_left(boundaries, boundary)
         if boundaries[position : position + 1] == [boundary]:

@@ -65,6 +65,7 @@ class MetadataIndex:
 
     def find_key(self, key: bytes) -> DocumentMask:
         """Return the documents that have the value with this index key."""
+        # The keys of its containers are the index key and the index of a container, which is below ``_END``.
         return self.find_range(key, key + _END)
 
     def find_text(self, column: str, text: str) -> list[int] | None:
@@ -195,7 +196,7 @@ class MetadataMaintainer:
         self._previous_index = None
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
-        """Collect the changes of the sets of all values of an added document or, if ``is_removed``, a removed one."""
+        """Collect the changes of the document sets of all values of an added document (or one that ``is_removed``)."""
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
@@ -272,7 +273,10 @@ class MetadataStructure:
 
 
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
-    """Split a key for the dump: its location, its kind in hexadecimal, and its value or None without one."""
+    """Split an index key for the dump: its field or column, its kind in hexadecimal, and its value (None without one).
+
+    The first character of the field or column says which of both it is.
+    """
     field, _, value = key.partition(b"\x00")
     kind = value[:1]
     return field.decode(), kind.hex(), decode_value(value) if kind in (NUMBER, TEXT) else None

@@ -197,7 +197,7 @@ class PassageGraph(ViewReader):
         return {"passages": self._view.count(PASSAGE_ENTITIES), "links": self._view.count(ENTITY_LINKS)}
 
     def list_triple_chunks(self, entity: int) -> list[int]:
-        """Return the chunks that name an entity because of a triple of their document, even if their text does, too."""
+        """Return the chunks that name an entity because of a triple of their document (their text can name it too)."""
         entities = np.array([entity], np.uint32)
         _, chunks, features = self.read_entity_rows(entities, self.read_degrees(entities), NO_CHUNK_LIMIT)
         triple_chunks: list[int] = chunks[(features & TRIPLE) != 0].tolist()

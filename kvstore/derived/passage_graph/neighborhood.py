@@ -91,7 +91,7 @@ class NamesInChunks(ReadRequest[EntityIds]):
     chunks: Ids
 
     def fetch(self, state: State) -> EntityIds:
-        """Read the entities that the chunks name."""
+        """Read the entities that the chunks name, in the order of the chunks, with repetitions."""
         return state.get_part(GRAPH).read_chunk_rows(self.chunks).entities
 
 

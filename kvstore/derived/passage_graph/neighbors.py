@@ -73,6 +73,7 @@ class Neighbours(Columnar, list[Neighbour]):
         """Return the HTML for a notebook."""
         from ...rendering.markup import render_table
 
+        # Without the first column, the entity itself, which is the same in all rows.
         return render_table(_COLUMNS[1:], [astuple(neighbor)[1:] for neighbor in self])
 
 

@@ -74,7 +74,7 @@ class Bias(Protocol):
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factor that multiplies the mass walking to each chunk; :meth:`add_cosines` must know the chunk."""
+        """Return the factor that multiplies the mass walking to each chunk, whose cosine must have been added."""
         ...
 
 
@@ -139,7 +139,7 @@ class PageRank:
 
     @property
     def cost(self) -> str:
-        """The cost in words, for EXPLAIN."""
+        """A description of the cost for EXPLAIN: pushes, rows, rounds, and the share of the mass that is missing."""
         return f"{self.pushes} pushes over {self.rows} rows in {self.rounds} rounds, {self.missing:.1%} missing"
 
     def list_predecessors(self, node: int) -> list[int]:

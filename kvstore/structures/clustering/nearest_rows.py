@@ -89,7 +89,8 @@ def _iter_slices(num_rows: int) -> Iterator[slice]:
 def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
     """Replace, for a ``batch`` of the rows ``members``, neighbors by nearer rows of ``members``.
 
-    Changes ``neighbors`` and ``cosines`` in place. ``members`` is ascending, and ``units`` holds its unit vectors.
+    Changes ``neighbors`` and ``cosines`` in place. ``members`` has row numbers, ascending, and ``units`` the unit
+    vector of each. ``batch`` is a slice of both.
     """
     if len(members) < 2:
         return
@@ -163,7 +164,8 @@ def _find_cells(
 def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
     """Replace, for a ``batch`` of the rows ``members``, the nearest row if a row of ``members`` is nearer.
 
-    Changes ``nearest`` and ``cosines`` in place. ``members`` is ascending, and ``units`` holds its unit vectors.
+    Changes ``nearest`` and ``cosines`` in place. ``members`` has row numbers, ascending, and ``units`` the unit vector
+    of each. ``batch`` is a slice of both.
     """
     if len(members) < 2:
         return
@@ -185,7 +187,7 @@ def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: R
 
 
 def _compute_products(units: Matrix, batch: slice) -> Matrix:
-    """Return the dot products of a batch of the rows with all rows."""
+    """Return the dot products of a batch of the unit vectors with all of them, shape (batch, units)."""
     # Multiply a copy: a matrix times itself is summed in another order, which would distinguish equal rows.
     products: Matrix = units[batch].copy() @ units.T
     return products

@@ -22,6 +22,7 @@ class ChunkList:
     """A set of chunks, given by their ids, ascending."""
 
     def __init__(self, ids: Ids) -> None:
+        """Create the set of the chunks ``ids``, distinct and ascending."""
         self._ids = ids
         self.num_chunks = len(ids)
 

@@ -91,7 +91,7 @@ class Chunks(tables.ViewReader):
         return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
-        """Return block and row of the vector of each chunk, shape (n, 2). The chunks must exist."""
+        """Return the location (block, row) of the vector of each chunk, shape (n, 2). The chunks must exist."""
         return self._read_rows(chunks)[:, _LOCATION_COLUMNS]
 
     def _read_rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:

@@ -135,7 +135,10 @@ class Section:
 
 
 def encode_key(key: str) -> bytes:
-    """Return the key of a document in the table ``document_keys``; the end of a long one is replaced by a digest."""
+    """Return the key under which a table stores a document key or a source.
+
+    The end of a long one is replaced by a digest.
+    """
     plain = key.encode()
     if len(plain) <= MAX_PLAIN_KEY:
         return plain

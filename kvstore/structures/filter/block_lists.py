@@ -59,7 +59,7 @@ class BlockLists:
         """Return the numbers in the list of an entity that are at least ``start``, at most ``limit``, ascending."""
         ranges: list[Numbers] = []
         remaining = _MAX_NUMBER if limit is None else limit
-        # The block that contains ``start`` may begin before it.
+        # The block that contains ``start`` may begin before it. A byte more makes the end of the key range inclusive.
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
         first_block = self._view.get_last_many(self._table, [key_range])[0] if start else None
         for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):

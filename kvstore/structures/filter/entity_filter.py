@@ -234,7 +234,7 @@ class EntityFilter:
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
         """Return every occurrence of every known name of at most ``max_words`` words, including overlapping ones.
 
-        Names of more than 16 punctuation tokens are not recognized.
+        Names with more than 16 punctuation marks are not recognized.
         """
         with self._pin_snapshot():
             starts, ends, entities = recognize(self._index, folded.data, max_words)
@@ -321,9 +321,9 @@ class EntityFilter:
         return self._index.change_addresses(keys, addresses, adding=False)[0]
 
     def add_hits(self, hits: Mapping[str, int]) -> None:
-        """Add counts of lookups to the temperatures of names, and move the hottest to the front of their buckets.
+        """Add to the temperatures (numbers of lookups) of names, and move the hottest to the front of their buckets.
 
-        Absent names are ignored.
+        ``hits`` has the number of new lookups by name. Absent names are ignored.
         """
         self._require_writable()
         for key, count in hits.items():

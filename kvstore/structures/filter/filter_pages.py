@@ -213,7 +213,10 @@ class FilterPages:
         return sum(page_kind.pages.count_loaded() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
-        """Write every changed page, the lists and the head to the transaction."""
+        """Write every changed page, the lists and the head to the transaction.
+
+        ``entities`` and ``addresses`` are their numbers in the filter, which the head records.
+        """
         self.blocks.settle()  # lists the page that is being filled, if it still has room
         if not self._reader.is_stored:
             self.directory_table.mark_changed(0)  # the empty directory, which is not stored yet
@@ -305,7 +308,11 @@ class FilterPages:
     def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
     ) -> _PageKind:
-        """Return a kind of pages with its page table; ``counts`` are the pages ever allocated and the pages in use."""
+        """Return a kind of pages with its page table.
+
+        ``counts`` are the numbers of pages ever allocated and in use. ``prefix`` begins the keys of the pages in
+        ``table``, and ``free_list`` those of their list of free pages (None: they have none).
+        """
         load = partial(self._reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)
         pages = PageTable(

@@ -189,7 +189,7 @@ class Forest(tables.ViewReader):
         return self._iter_neighbors(tables.LOOPED_EDGES, node)
 
     def iter_edges(self) -> Iterator[Edge]:
-        """Yield all stated edges, as (child node, parent node), in order."""
+        """Yield all stated edges, as (child node, parent node), in order of these ids."""
         previous: Edge | None = None
         for key, _ in self._view.scan(tables.STATEMENTS):
             edge: Edge = records.U64_PAIR.unpack(key[: records.U64_PAIR.size])
@@ -317,7 +317,7 @@ class Forest(tables.ViewReader):
         return list(dict.fromkeys(assertion.document for assertion in self.iter_assertions(child, parent)))
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges that a document states, as (child node, parent node), in order."""
+        """Return the edges that a document states, as (child node, parent node), in order of these ids."""
         key = records.encode_u64(document)
         value = self._view.get(tables.DOCUMENT_EDGES, key)
         if value is None:

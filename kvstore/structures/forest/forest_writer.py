@@ -317,7 +317,7 @@ class TransitiveReduction:
     # -- Writes
 
     def _put_verdict(self, child: int, parent: int, verdict: int) -> None:
-        """Store a verdict on an edge, in both directions."""
+        """Store a verdict on an edge, under both of its nodes; count an accepted edge."""
         if verdict == ACCEPTED:
             self._forest.put_edge(tables.EDGES_UP, child, parent, b"")
             self._forest.put_edge(tables.EDGES_DOWN, parent, child, b"")
@@ -327,7 +327,7 @@ class TransitiveReduction:
             self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
     def _delete_verdict(self, child: int, parent: int, verdict: int | None) -> None:
-        """Remove a verdict on an edge, in both directions."""
+        """Remove a verdict on an edge from both of its nodes, if there is one; an accepted edge no longer counts."""
         if verdict is not None:
             is_accepted = verdict == ACCEPTED
             self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)

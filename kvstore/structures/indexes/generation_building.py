@@ -270,12 +270,12 @@ class _MemoryRows:
         self._keys = {table: sorted(values) for table, values in self._values.items()}
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
-        """Return the value of each key in a table of the memory, or None."""
+        """Return the value of each key of a table, or None for a missing key."""
         values = self._values.get(table, {})
         return [values.get(key) for key in keys]
 
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Any]]:
-        """Yield the rows of a table with ``start`` <= key < ``stop``."""
+        """Yield the keys with ``start`` <= key < ``stop`` of a table and their values, in key order."""
         keys = self._keys.get(table, [])
         stop_index = len(keys) if stop is None else bisect_left(keys, stop)
         for key in keys[bisect_left(keys, start) : stop_index]:

@@ -37,7 +37,9 @@ class HasChange(Protocol):
     """The content of an index file, which reflects the change number ``change``."""
 
     @property
-    def change(self) -> int: ...
+    def change(self) -> int:
+        """The number of the last change that the content reflects."""
+        ...
 
 
 #: The content of an index file, as the kind reads it.
@@ -204,7 +206,7 @@ class IndexRecord:
 
 
 def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
-    """Return the valid options by lower-case name, without retired ones.
+    """Return the options with their names in lower case and their values converted; retired options are omitted.
 
     Raises InputError for an unknown option, and for a value of the wrong type or out of range.
     """

@@ -128,7 +128,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
     }
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record unchanged. Raises an error if its engine is not installed."""
+        """Return the record unchanged. Raises MissingExtraError if its engine is not installed."""
         if record.get_str_option("engine") == _HNSWLIB:
             from ..vectors.hnswlib_builder import import_hnswlib
 

@@ -40,9 +40,9 @@ def build_layered_arrays(
     """Build the arrays of a graph over unit vectors, shape (nodes, dimension) per layer, layer 0 first.
 
     Returns None if ``is_cancelled`` returns true. ``parents`` holds for each node, except in the highest layer, the
-    number of its parent in the next layer (-1: none). ``m`` sets the number of links of a node. A graph of fewer than
+    index of its parent in the next layer (-1: none). ``m`` sets the number of links of a node. A graph of fewer than
     ``exact_below`` nodes has no links, and a search compares all nodes. ``digests`` determine the order of insertion,
-    ties by number, so this order does not depend on the order of the nodes. ``progress`` receives the counts of
+    ties by index, so this order does not depend on the order of the nodes. ``progress`` receives the counts of
     completed and of all nodes. The result depends only on the vectors, ``parents``, ``digests`` and the parameters.
     """
     layer_starts = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
