@@ -274,13 +274,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The folder of a system defines its data, the updates of the data when documents change, the checks of the "
-    "data, and the strategies that use the data.": (
+    "The folder of a system (the implementation of a paper) defines its data, how the data changes with the "
+    "documents, the checks of the data, and the strategies that use the data.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "Code outside the folder of a system does not name the system, so you can add a system without changing "
-    "other code, even from another package.": (
+    "No code outside the folder of a system names the system, so you can add the implementation of a paper "
+    "without changing other code, even from another package.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),

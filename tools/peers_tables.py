@@ -91,7 +91,7 @@ README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 _MORE = "the other systems store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
 #: The reasons why another system is ahead.
 REASONS = {
-    "load_s": f"{_MORE}, and can later remove each document from them exactly",
+    "load_s": f"{_MORE}, and can later remove the data of each document exactly",
     "load_memory_mb": "kvstore links all documents with the names in them at the end of the first load",
     "disk_ratio": "the other systems store rows, vectors and words, and no derived data",
     "filter_1_ms": "the other system has an index specialized in this search",
