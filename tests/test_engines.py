@@ -132,7 +132,7 @@ class _Elsewhere:
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
         return [worker for worker in workers if isinstance(worker, _Scripted) and worker.said]
 
-    def send_content(self, source: Source) -> str | None:
+    def start_sending_content(self, source: Source) -> str | None:
         self.content.append(source.key)
         return "too large" if source.key == "large" else None
 

@@ -119,6 +119,7 @@ class AsyncQueryable:
         """Answer a question as an async iterator over pieces of the text; see :meth:`kvstore.Store.ask_pieces`."""
 
         async def begin() -> AsyncAnswerPieces:
+            """Start the answer in a thread."""
             ask = partial(self._target.ask_pieces, question, model=model, words=words, **clauses)
             return AsyncAnswerPieces(await self._threads.run(ask), self._threads)
 
@@ -288,6 +289,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Open a snapshot: one state of the store, for several reads."""
 
         async def begin() -> AsyncSnapshot:
+            """Open the snapshot in a thread."""
             return AsyncSnapshot(await self._threads.run(self._target.snapshot), self._threads)
 
         return Opening(begin())
@@ -296,7 +298,8 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Begin the store's only write transaction; see :meth:`kvstore.Store.transaction`."""
 
         async def begin() -> AsyncTransaction:
-            threads = CallThreads(1, "transaction")  # a transaction belongs to the thread that begins it
+            """Begin the transaction in a new thread, to which it belongs."""
+            threads = CallThreads(1, "transaction")
             beginning = threads.submit(self._target.transaction, timeout=timeout, models=models)
             try:
                 return AsyncTransaction(await asyncio.wrap_future(beginning), threads)
@@ -318,6 +321,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Run statements in order and return the cursor of the last; see :meth:`kvstore.Store.execute`."""
 
         async def begin() -> AsyncCursor:
+            """Run the statements in the thread of statements."""
             run = partial(self._target.execute, sql, parameters, progress=progress, on_text=on_text)
             return AsyncCursor(await self._statements.run(run), self._statements)
 
@@ -334,6 +338,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Run one reading statement within limits; see :meth:`kvstore.Store.query`. Cancelling the task stops it."""
 
         async def begin() -> AsyncCursor:
+            """Run the statement in a thread; interrupt it if the task is cancelled."""
             queries = BoundedQueries()
             run = partial(queries.run, self._target, sql, parameters, timeout, max_rows)
             try:
@@ -360,6 +365,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         """Ingest as an async iterator over the progress; see :meth:`kvstore.Store.ingest_progress`."""
 
         async def begin() -> AsyncIngestion:
+            """Start the ingest in a thread."""
             run = partial(self._target.ingest_progress, paths, include=include, **options)
             return AsyncIngestion(await self._threads.run(run), self._threads)
 

@@ -74,7 +74,7 @@ class FileVisit:
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:
-        """Return the record of the completely ingested file, and the digests of its documents.
+        """Return the record of the completely ingested file, and the digests of its documents in the order of its keys.
 
         Return None if the next ingest must read the file again: it failed, may have changed meanwhile, has no document
         or depends on another file, or its path is not valid Unicode, so that its documents have an escaped path.

@@ -60,7 +60,7 @@ class IngestReport:
 
     @property
     def problems(self) -> list[str]:
-        """The failures, one line each, with place and reason."""
+        """The failures, one line each, with place and reason; of many failures, the last line counts those left out."""
         lines = [f"{failure.place}: {failure.reason}" for failure in self.failures[:_MAX_PROBLEMS_SHOWN]]
         num_more = len(self.failures) - len(lines)
         return [*lines, f"... and {num_more:,} more that could not be read"] if num_more else lines

@@ -339,6 +339,7 @@ class _IngestRun:
         """True if a document equals ``seen``, the earlier document with its key, apart from the file."""
         if file_document.extracted is None:  # it equals the stored document
             return seen.is_stored
+        # The digest of a document whose file was not read in this run is empty here.
         return _compute_digest_at(file_document.extracted, seen.location) == (
             seen.digest or self._reader.get_stored_digest(file_document.key)
         )
@@ -373,7 +374,7 @@ class _IngestRun:
         key_suffix = key.removeprefix(visit.source.key)
         parts = visit.location.strip("/").split("/")
         with self._destination.open_state() as state:
-            for start in range(len(parts)):
+            for start in range(len(parts)):  # a key is the path of a file from one of its parent folders on
                 other_key = "/".join(parts[start:]) + key_suffix
                 record = None if other_key == key else state.documents.find_by_key(other_key)
                 if record is not None and record.source == visit.location:

@@ -99,7 +99,7 @@ def compute_signature(address: str) -> list[int]:
     except (OSError, ReaderError):
         return []
     attributes = sorted((name, repr(value)) for name, value in metadata.items() if name != "size")
-    digest = hashlib.blake2b(repr(attributes).encode(), digest_size=7).digest()
+    digest = hashlib.blake2b(repr(attributes).encode(), digest_size=7).digest()  # fits into 63 bits
     return [int(metadata.get("size") or 0), int.from_bytes(digest, "little")]
 
 

@@ -181,9 +181,9 @@ class WorkerPool:
                 case ("ready",):
                     worker.is_ready = True
                     self._num_failed_starts = 0
-                case ("begin", file_number):
+                case ("begin", file_number):  # it reads the file
                     worker.current_file = file_number
-                case ("busy",):
+                case ("busy",):  # it works on several files at once
                     worker.current_file = None
                 case ("loading" | "loaded" as event,):
                     worker.is_loading = event == "loading"
@@ -193,7 +193,7 @@ class WorkerPool:
                 case ("done", file_number):
                     self._is_done[file_number] = True
                     worker.finish_file(file_number)
-                case ("absent", file_number):
+                case ("absent", file_number):  # it cannot see the file
                     worker.finish_file(file_number)
                     self._retry_with_content(file_number)
                 case ("failed", kind, reason):
@@ -207,7 +207,7 @@ class WorkerPool:
     def _retry_with_content(self, file_number: int) -> None:
         """Assign a file that its worker could not see again, along with its content; it fails if that is impossible."""
         source = self._sources[file_number]
-        reason = self._engine.send_content(source)
+        reason = self._engine.start_sending_content(source)
         if reason is None:
             self._tasks.appendleft([(file_number, self._num_received[file_number], source)])
         else:

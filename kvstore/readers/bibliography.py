@@ -83,7 +83,7 @@ class _BibEntry:
     """One entry of a file, parsed up to the offset ``limit``."""
 
     def __init__(self, text: str, opening: re.Match[str], limit: int) -> None:
-        """Parse the entry of ``text`` that begins with ``opening``, at most up to the offset ``limit``."""
+        """Prepare to parse the entry of ``text`` that begins with ``opening``, at most up to the offset ``limit``."""
         self._text = text
         self._opening = opening  # the match of _ENTRY_PATTERN: the entry's type and its opening brace or parenthesis
         self._limit = limit
@@ -157,7 +157,10 @@ class _BibEntry:
 
 
 def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
-    """Return the document of an entry; ``entry_type`` is its type, such as ``article``."""
+    """Return the document of an entry; ``entry_type`` is its type, such as ``article``.
+
+    ``fields`` has the values by name, with LaTeX markup. ``other_key`` is used if another file has the same key.
+    """
     plain_fields = {
         name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
     }

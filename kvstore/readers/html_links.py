@@ -55,7 +55,7 @@ def has_contents_label(node: LexborNode, shape: Shape) -> bool:
     """True if an element with links and no prose begins with a label of tables of contents, such as "On this page"."""
     if shape.prose_length:
         return False
-    first_node = node.child
+    first_node = node.child  # descend from it to the first text
     for _ in range(_MAX_LEVELS):
         while (
             first_node is not None
@@ -96,6 +96,7 @@ def is_pagination(shape: Shape, class_match: re.Match[str] | None, in_content: b
         or shape.text_length > _MAX_PAGING_CHARACTERS
     ):
         return False
+    # In the content, links such as "contact" are text, unless they precede the first heading and prose.
     if not shape.num_paging_links and in_content and not shape.is_before_content:
         return False
     if (
@@ -116,7 +117,7 @@ def follows_colon(node: LexborNode) -> bool:
     return previous_sibling is not None and previous_sibling.text(deep=True).rstrip().endswith(":")
 
 
-def is_in_title(node: LexborNode) -> bool:
+def is_in_heading_or_code(node: LexborNode) -> bool:
     """True if an element is inside a heading, a term or code."""
     parent = node.parent
     for _ in range(_MAX_LEVELS):
@@ -131,7 +132,7 @@ def is_in_title(node: LexborNode) -> bool:
 def is_marked_as_action(node: LexborNode, shape: Shape) -> bool:
     """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term."""
     has_brackets = shape.text_length > shape.linked_length
-    if has_brackets or is_in_title(node):
+    if has_brackets or is_in_heading_or_code(node):
         return True
     previous_sibling = find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS

@@ -22,7 +22,7 @@ from .html_links import (
     follows_colon,
     has_contents_label,
     has_text_beside_list,
-    is_in_title,
+    is_in_heading_or_code,
     is_link_bar,
     is_marked_as_action,
     is_pagination,
@@ -122,7 +122,7 @@ class NavigationFilter:
     """The filter for the elements of one page, from the outermost to the innermost."""
 
     def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
-        """Filter the elements of ``survey``; ``keep`` is the amount of the page to keep."""
+        """Prepare the filter of the page of ``survey``; ``keep`` is the amount of the page to keep."""
         self.survey = survey
         self._keep = keep
         #: Ids of elements outside the page's content element that are content because of their prose.
@@ -301,7 +301,7 @@ class NavigationFilter:
         if tag in _PART_TAGS:
             return None
         if is_pagination(shape, class_match, in_content) and (
-            tag not in INLINE_TAGS or (is_standalone(node, tag, shape, self.survey) and not is_in_title(node))
+            tag not in INLINE_TAGS or (is_standalone(node, tag, shape, self.survey) and not is_in_heading_or_code(node))
         ):
             return "turns pages"
         if in_content and tag in INLINE_TAGS:

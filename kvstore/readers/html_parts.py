@@ -30,7 +30,10 @@ def strip_numbering(title: str) -> str:
 
 
 def get_span(cell: LexborNode, name: str) -> int:
-    """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid."""
+    """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid.
+
+    ``name`` is that of the attribute, ``colspan`` or ``rowspan``.
+    """
     value = cell.attributes.get(name) or "1"
     return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS else 1
 
@@ -166,7 +169,10 @@ class HtmlTable:
             (self.header if is_header else self.rows).append(self.current_row)
 
     def _fill_row_spans(self) -> None:
-        """Add the cells of earlier rows that span the next columns of the current row."""
+        """Add the cells of earlier rows that span the next columns of the current row.
+
+        ``row_spans`` has the number of further rows that a cell spans, and its text, by its column.
+        """
         while (span := self.row_spans.pop(len(self.current_row), None)) is not None:
             num_rows, text = span
             if num_rows > 1:

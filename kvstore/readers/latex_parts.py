@@ -41,9 +41,9 @@ def find_closing_bracket(
     while (match := delimiter_pattern.search(text, offset, limit)) is not None:
         delimiter = match[0]
         offset = match.end()
-        if delimiter == "\\":
+        if delimiter == "\\":  # skip the escaped character
             offset += 1
-        elif delimiter == "%":
+        elif delimiter == "%":  # skip the comment
             line_end = text.find("\n", offset)
             offset = line_end if line_end >= 0 else limit
         elif delimiter == opening and not (opening == "[" and braces):

@@ -122,7 +122,10 @@ class _LatexText(LatexCursor):
     """The walk over a piece of source, which macro expansions extend."""
 
     def __init__(self, source: LatexSource, text: str, depth: int, plain: bool = False) -> None:
-        """Convert a part ``text`` of ``source`` that is nested ``depth`` levels deep; ``plain`` text has no markup."""
+        """Prepare to convert the part ``text`` of ``source``, which is nested ``depth`` levels deep.
+
+        With ``plain``, the result has no emphasis and no code spans.
+        """
         super().__init__(source, text)
         self._source = source
         self._depth = depth
@@ -288,7 +291,7 @@ class _LatexText(LatexCursor):
         for _ in range(NUM_SILENT_ARGUMENTS.get(name, NUM_SILENT_ARGUMENTS.get(name.rstrip("*"), 0))):
             self._read_argument()
             self._read_option()
-        if self._text[self._offset : self._offset + 1] in (" ", "\t"):
+        if self._text[self._offset : self._offset + 1] in (" ", "\t"):  # it only ends the name of the command
             self._offset += 1
 
     def _add_running_text(self, text: str) -> None:

@@ -57,7 +57,7 @@ class IndentLevel:
     rows: list[list[str]] = field(default_factory=list)
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add blocks to the open item, or after the finished list."""
+        """Add blocks to the last item, or, if the list is closing or has no item, after the list."""
         if self.items and not self.is_closing:
             self.items[-1].blocks += blocks
         else:

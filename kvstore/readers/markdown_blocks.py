@@ -138,7 +138,7 @@ class InlineBuilder:
         return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
 
     def take_paragraphs(self) -> list[str]:
-        """Return the paragraphs collected since the last call, unescaped, and clear them."""
+        """Return the texts of the paragraphs collected since the last call, not yet escaped, and clear them."""
         self._num_takes += 1
         if not self._pieces:
             return []

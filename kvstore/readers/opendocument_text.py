@@ -129,7 +129,10 @@ class OpenDocumentText:
             builder.add_blocks(*self.build_blocks(box))
 
     def _list_style_names(self, element: Element) -> list[str]:
-        """Return the names of the style of a paragraph or span and of its parent styles (16.2), nearest first."""
+        """Return the names of the style of a paragraph or span and of its parent styles, nearest first.
+
+        See OpenDocument 1.3, 16.2.
+        """
         name = element.get(f"{TEXT}style-name")
         names: list[str] = []
         while name in self._styles and name not in names:
@@ -232,7 +235,7 @@ class OpenDocumentText:
 
 
 def _iter_verbatim(element: Element) -> Iterator[str]:
-    """Yield the text of a line of code, including repeated spaces (6.1.3)."""
+    """Yield the text of a line of code, including repeated spaces (OpenDocument 1.3, 6.1.3)."""
     yield element.text or ""
     for part in element:
         if part.tag == f"{TEXT}s":

@@ -144,7 +144,10 @@ class _OrgFile:
     def _parse_delimited(
         self, lines: Sequence[str], start: int, begin: re.Match[str], depth: int, builder: BlockBuilder
     ) -> int:
-        """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it."""
+        """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it.
+
+        A block that is nested too deeply is added as code.
+        """
         block_type = begin[1].lower()
         end = _find_end_line(lines, start, f"#+end_{block_type}")
         body = list(lines[start + 1 : end])
@@ -176,6 +179,7 @@ class _OrgFile:
         text = re.sub(r"(?<!\s)\s+::(?:\s+|$)", ": ", text, count=1).strip()  # between a term and its definition
         marker = f"{item[2][:-1]}." if _NUMBER_PATTERN.match(item[2]) else "-"
         if text:
+            # Two columns of indentation are a level.
             builder.add_item(min(indent // 2, _MAX_DEPTH), marker, [MarkdownBlock("paragraph", _render_inline(text))])
         return end
 

@@ -160,7 +160,11 @@ class PenTracker:
         return self._insert_gaps(operands, b" ", [b" ", -word_spacing])
 
     def compensate_scale(self, advance: float | None) -> list[float]:
-        """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``."""
+        """Return the adjustment that moves the pen back after a condensed text, because pypdf ignores ``Tz``.
+
+        The list has this one number for TJ, or is empty if it is zero or unknown. ``advance`` is how far the text moves
+        the pen, in text units (:meth:`measure_advance`).
+        """
         state = self._state
         if advance is None or not state.size or not 0 < state.horizontal_scale < 1:
             return []
@@ -193,13 +197,13 @@ def _read_widths(font: Any) -> _FontWidths | None:
     """Return the widths of a font, or None if its encoding is unknown or it has more than ``_MAX_WIDTHS`` widths."""
     if font["/Subtype"] == "/Type1" and "/Widths" not in font:
         name = str(font["/BaseFont"]).removeprefix("/")
-        # Codes of other encodings (9.6.5) are not those of cp1252.
+        # Codes of other encodings (PDF 32000-1, 9.6.5) are not those of cp1252.
         if name in _SYMBOL_FONTS or not isinstance(font.get("/Encoding", ""), str):
             return None
         return _get_standard_widths(name)
     if font["/Subtype"] != "/Type0":
         first_code = int(font["/FirstChar"])
-        # A Type 3 font has its own unit (9.6.5).
+        # A Type 3 font has its own unit (PDF 32000-1, 9.6.5).
         unit = float(font["/FontMatrix"][0]) * GLYPH_UNITS if font["/Subtype"] == "/Type3" else 1.0
         widths = [float(width.get_object()) * unit for width in font["/Widths"].get_object()]
         return _FontWidths(bytes_per_code=1, widths_by_code=dict(enumerate(widths, first_code)), default_width=0.0)

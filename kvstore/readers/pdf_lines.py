@@ -101,7 +101,7 @@ class _LineCollector:
     """
 
     def __init__(self, pen: PenTracker) -> None:
-        """Collect the lines of a page; ``pen`` computes where each shown text ends."""
+        """Start a page without lines; ``pen`` computes where each shown text ends."""
         self.lines: list[PageLine] = []
         self._open_line: PageLine | None = None  # the last one of the lines
         self._separation = _Separation()
@@ -117,10 +117,12 @@ class _LineCollector:
             return
         operand = operands[-1] if operator != b"TJ" else operands[0]
         pieces = list(operand) if isinstance(operand, list) else [operand]
+        # Without spaces, except in strings that pypdf has not decoded.
         num_characters = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
         num_characters += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
         x, y = _get_position(transformation, text_matrix)
         advance = self._pen.measure_advance(pieces)
+        # The advance is scaled by both matrices.
         end_x = (
             None
             if advance is None
@@ -149,6 +151,7 @@ class _LineCollector:
                 if line:
                     self._record_spaces(y, size)
                 continue
+            # The shown texts are assigned to a line only if no other line has text.
             line_texts = shown_texts if len(nonblank_lines) == 1 else []
             for start, piece in _split_at_gaps(line, x, y, size, line_texts):
                 self._add_piece(piece, start, y, size)
@@ -163,12 +166,15 @@ class _LineCollector:
         self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
 
     def _record_spaces(self, y: float, size: float) -> None:
-        """Record a text that consists of spaces, at the height ``y``."""
+        """Record a text that consists of spaces, at the height ``y`` and in the font size ``size``."""
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
     def _add_piece(self, text: str, x: float, y: float, size: float) -> None:
-        """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height."""
+        """Add a text to the open line, as a new piece after a wide gap, or begin a new line at another height.
+
+        The text begins at (x, y) and has the font size ``size``, in points.
+        """
         line = self._open_line
         separation = self._separation
         self._separation = replace(separation, ends_line=False, has_blank_line=False)
@@ -227,7 +233,7 @@ def _get_position(transformation: Sequence[float], text_matrix: Sequence[float])
 
 
 def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
-    """True if a text follows directly on a line, although pypdf reported the end of the line.
+    """True if a text of font size ``size`` at (x, y), in points, continues a line, although pypdf reported its end.
 
     pypdf ends a line whenever the pen moves to another height, even if it returns before the next text. Some producers
     do so before each word.
@@ -235,7 +241,7 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
     start, last_text = line.pieces[-1]
     if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
         return False
-    if line.end_x is None:
+    if line.end_x is None:  # its end is unknown: estimate it from the number of letters
         return not _is_wide_gap(x - start, len(last_text.strip()), size)
     return -_MAX_OVERLAP * size < x - line.end_x <= _MIN_CELL_GAP * size
 
@@ -251,7 +257,10 @@ def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
 
 
 def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
-    """True if the distance between two starts exceeds the width of ``num_letters`` letters and a column gap."""
+    """True if the distance between the starts of two texts exceeds the width of the first and a column gap.
+
+    The first text has ``num_letters`` letters; ``size`` is the font size in points.
+    """
     # The longer a text is, the less certain is its end.
     return distance > (_LETTER_WIDTH * num_letters + _COLUMN_GAP) * size
 

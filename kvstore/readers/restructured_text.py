@@ -290,7 +290,10 @@ class _RestructuredText:
         return start
 
     def _parse_explicit_markup(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Parse a directive, a footnote, a link target, or a comment, and return the index of the line after it."""
+        """Append the blocks of a directive or a footnote, and return the index of the line after it.
+
+        A link target, a comment, and the definition of a substitution have no blocks.
+        """
         line = lines[start]
         body, end = read_indented(lines, start + 1)
         footnote = _FOOTNOTE_PATTERN.match(line)

@@ -161,7 +161,7 @@ class RoffInterpreter:
 
         def expand_escape(escape: re.Match[str]) -> str:
             """Return the text of an escape; escapes for fonts, sizes and motions have none."""
-            name = escape["long"] or escape["two"] or escape["named"]
+            name = escape["long"] or escape["two"] or escape["named"]  # \[name], \(xx or \C'name'
             if name:
                 return _get_glyph(name)
             if escape["one"]:

@@ -56,7 +56,10 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
 
 
 def _build_record(record: Element, default_key: str) -> RawDocument:
-    """Return the document of a record; its attributes and short simple children are its metadata."""
+    """Return the document of a record; its attributes and short simple children are its metadata.
+
+    ``default_key`` is the key of a record without an id, and the ``other_key`` of any other record.
+    """
     fields: dict[str, str] = dict(record.attrib)
     for child in record:
         if not len(child):

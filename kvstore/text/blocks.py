@@ -156,7 +156,7 @@ class _MarkdownSplitter:
     """
 
     def __init__(self, text: str) -> None:
-        """Prepare the division of ``text``."""
+        """Start before the first line of ``text``, without parts."""
         self._text = text
         self._parts: list[BlockPart] = []
         #: The fields of the open part; the kind is empty if none is open.
@@ -217,7 +217,10 @@ class _MarkdownSplitter:
     def _add_text_line(
         self, line: str, next_line: str, position: int, start: int, end: int, fence: re.Match[str] | None
     ) -> None:
-        """Add a line that is not inside code; ``fence`` is the code fence that it is, if any."""
+        """Add a line that is not inside code. ``fence`` is its match as a code fence, or None.
+
+        The other parameters are those of :meth:`_add_line`.
+        """
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         is_indented = line.startswith(_CODE_INDENTS)
         if not self._kind and is_indented and self._is_unindented and not (self._depth or fence or item or row):
@@ -231,6 +234,7 @@ class _MarkdownSplitter:
             self._close_part()
             return
         opens_block = bool(fence or row or item or title)
+        # A row continues a table; a line without a marker of its own continues prose or an item.
         if (row is None or self._kind != "table") and (opens_block or self._kind in ("", "table", "heading")):
             self._close_part()
             self._start, self._level, self._continues, self._is_unindented = start, 0, False, not is_indented

@@ -166,7 +166,7 @@ class CapitalNames:
             end = self._find_run_end(tokens, start)
             if end > start:
                 forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
-                while len(forms) > 1 and self._is_next_line(forms[-1]):
+                while len(forms) > 1 and self._is_start_of_next_line(forms[-1]):
                     forms.pop()
                 run = _CapitalizedRun(forms, [fold_text(form.rstrip(".")) for form in forms], tokens[:start])
                 while run.written_words and (
@@ -201,7 +201,7 @@ class CapitalNames:
                 end = next_end
         return end
 
-    def _is_next_line(self, form: str) -> bool:
+    def _is_start_of_next_line(self, form: str) -> bool:
         """True if the last word of a run is an article or another function word, which begins the next line."""
         return not form.isupper() and form.lower() in self._words.function_words
 
@@ -279,8 +279,8 @@ class CapitalNames:
             return run if self._is_german_name_of_several_words(run, nouns) else None
         (key,), form = nouns, run.written_words[0]  # a single noun
         is_compound = form.count("-") > 1 and key.endswith(words.compound_endings)
-        is_marked = form.isupper() or key.endswith(words.street_endings) or is_compound
-        if (is_titled or is_marked) and len(form) >= _MIN_LETTERS:
+        has_name_form = form.isupper() or key.endswith(words.street_endings) or is_compound
+        if (is_titled or has_name_form) and len(form) >= _MIN_LETTERS:
             return run
         if self._is_plural(key) or self._is_common(key) or self._has_determiner(run):
             return None
@@ -288,7 +288,12 @@ class CapitalNames:
         return run if has_preposition or key in self._proper else None
 
     def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
-        """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form."""
+        """True if a run of several capitalized words is a name; ``nouns`` are these words in normal form.
+
+        It is a name if its first word is a noun such as *Hotel*. It is not a name if its last word is a plural or has
+        the ending of a common noun, or if an adjective begins both the run and the sentence. Any other run is a name if
+        it begins with an adjective of a place or contains no common noun.
+        """
         words = self._words
         if run.keys[0].endswith(words.first_nouns):  # "Hotel Adler"
             return True

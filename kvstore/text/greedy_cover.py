@@ -118,10 +118,10 @@ def select_greedy_cover(
 ) -> list[int]:
     """Select sentences with at most ``capacity`` words in total, and return their indexes, the best first.
 
-    With ``sizes``, the capacity limits the sum of these sizes instead of the number of words. At most ``max_sentences``
-    are selected (None: any number) and, with ``owners``, at most ``max_per_owner`` of the same owner. Words without a
-    weight are ignored. Sentences of fewer than two words, those that exceed the remaining capacity, and those that add
-    no weight are skipped. Ties go to the earlier sentence.
+    With ``sizes``, one for each sentence, the capacity limits the sum of the sizes instead of the number of words. At
+    most ``max_sentences`` are selected (None: any number) and, with ``owners``, the owner of each sentence, at most
+    ``max_per_owner`` of the same owner. Words without a weight are ignored. Sentences of fewer than two words, those
+    that exceed the remaining capacity, and those that add no weight are skipped. Ties go to the earlier sentence.
     """
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences

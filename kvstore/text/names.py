@@ -304,7 +304,7 @@ class SentenceNames:
             titles, remaining = replace_titles(sentence[salutation.end() :] if salutation else sentence)
             if titles:
                 self._titles[len(pieces)] = titles
-            pieces.append(list_name_pieces(remaining, common, capitalized))
+            pieces.append(list_name_pieces(remaining, common, capitalized))  # also adds words to both sets
         self._runs = CapitalRuns(_RULES, pieces, common, capitalized)
 
     def iter_names(self, sentence_index: int) -> Iterator[Name]:
@@ -314,7 +314,7 @@ class SentenceNames:
         for index, candidate in enumerate(self._runs.list_names(sentence_index)):
             if not isinstance(candidate, str):  # the forms of a run of capitalized words
                 for form in candidate:
-                    yield _make_name((form, "name"))
+                    yield _make_name((form, "name"))  # Name(form, "name"), but faster
             elif candidate[0] == "`":
                 code = candidate.strip("`")
                 # An everyday word is an identifier only at the start of a sentence: `name`: the name of the user.

@@ -150,8 +150,8 @@ class _Parser:
             kind = match.lastgroup
             assert kind is not None  # every alternative is a named group
             self._tokens.append((kind, match[kind], match.start(kind)))
-        self._index = 0
-        self._depth = 0
+        self._index = 0  # of the next token
+        self._depth = 0  # the number of open parentheses
         self._num_words = 0
 
     def parse_or(self) -> TextQuery:

@@ -71,7 +71,7 @@ class Engine(Protocol):
         """Return the workers that have messages or have ended; wait up to ``seconds`` for the first."""
         ...
 
-    def send_content(self, source: Source) -> str | None:
+    def start_sending_content(self, source: Source) -> str | None:
         """Begin to send the content of files along with tasks, because a worker cannot see the file ``source``.
 
         Return the reason if this is impossible, else None.

@@ -48,7 +48,7 @@ class ProcessEngine:
                 selector.register(cast(WorkerProcess, worker).output, selectors.EVENT_READ, worker)
             return [key.data for key, _ in selector.select(seconds)]
 
-    def send_content(self, source: Source) -> str | None:
+    def start_sending_content(self, source: Source) -> str | None:
         """Return why content is not sent: as a local process sees every file, a file it misses was deleted."""
         return "the file was deleted during the ingest"
 

@@ -159,7 +159,7 @@ class RayEngine:
             host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), _HEAD_CHECK_SECONDS).close()
 
-    def send_content(self, source: Source) -> str | None:
+    def start_sending_content(self, source: Source) -> str | None:
         """Send the content of files with tasks from now on.
 
         If the file ``source`` is remote or too large, return the reason why its content is not sent instead.
