@@ -461,7 +461,12 @@ class Changes:
         )
         outline = [
             Section(
-                section.level, section.title, section.parent, section.start, section.end, abstract_ids[section.abstract]
+                level=section.level,
+                title=section.title,
+                parent=section.parent,
+                start=section.start,
+                end=section.end,
+                abstract=abstract_ids[section.abstract],
             )
             for section in extracted.outline
         ]
@@ -487,9 +492,17 @@ class Changes:
         counters = self.counters
         for ordinal, (chunk, draft) in enumerate(zip(record.chunk_ids(), extracted.chunks, strict=True)):
             block, row = self._vectors.add(chunk, vectors[ordinal], counters.next_vector_block)
+            # The block is a new one if all others were full.
             counters.next_vector_block = max(counters.next_vector_block, block + 1)
             chunk_record = ChunkRecord(
-                record.id, draft.start, draft.end, ordinal, draft.section, draft.length, block, row
+                document=record.id,
+                start=draft.start,
+                end=draft.end,
+                ordinal=ordinal,
+                section=draft.section,
+                words=draft.length,
+                block=block,
+                row=row,
             )
             self._chunks.put(chunk, chunk_record)
             self._postings.add(chunk, draft.terms, draft.length)

@@ -119,13 +119,16 @@ class _Checker:
                 yield str(error)
 
     def _check_change_buffer(self) -> Iterator[str]:
-        """Check the segments of the change buffer."""
+        """Yield a sentence for each fault of the segments of the change buffer."""
         # A newer version of kvstore may buffer tables that this one does not know; the store is then read-only.
         if explain_read_only(self._state.lmdb) is None:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _check_document_keys(self) -> Iterator[str]:
-        """Check document keys in both directions, and collect the size of each text."""
+        """Yield a sentence for each document that its key does not find, and for keys without a document.
+
+        Collects the sizes of the texts.
+        """
         for record in self._state.documents.scan():
             self._sizes[record.id] = record.size
             self._last_group = max(self._last_group, record.first_group + len(record.groups))
@@ -135,7 +138,10 @@ class _Checker:
             yield "the table of document keys has keys of documents that are not stored"
 
     def _check_postings(self) -> Iterator[str]:
-        """Check the order and counts of postings, and sum the hashes of the postings of each chunk."""
+        """Yield a sentence for each fault in the order and the counts of postings.
+
+        Sums the hashes of the postings of each chunk, for :meth:`_check_chunk`.
+        """
         previous_term, previous_chunk, previous_length = b"", -1, 0
         # Counts are stored only for terms with several blocks, so a first block is counted when the second is read.
         num_postings: Counter[bytes] = Counter()
@@ -160,7 +166,10 @@ class _Checker:
         yield from (f"term {term!r} has no counts" for term in num_postings)
 
     def _check_chunk_vectors(self) -> Iterator[str]:
-        """Check the blocks of chunk vectors, and sum the hashes of the vector locations of each chunk."""
+        """Yield a sentence for each fault of the blocks of chunk vectors.
+
+        Sums the hashes of the vector locations of each chunk, for :meth:`_check_chunk`.
+        """
         duplicates: list[int] = []
 
         def add_block(block: int, ids: Ids) -> None:
@@ -176,7 +185,7 @@ class _Checker:
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:
-        """Check each document, and collect the ids of readable documents."""
+        """Yield a sentence for each fault of the documents, and collect the ids of readable documents."""
         for record in map(self._state.documents.get, self._sizes):
             try:
                 yield from self._check_document(record)
@@ -185,7 +194,7 @@ class _Checker:
                 yield f"document {record.key!r}: {error}"
 
     def _check_document(self, record: DocumentRecord) -> Iterator[str]:
-        """Check the chunks, mentions and abstracts of a document against its text."""
+        """Yield a sentence for each fault in the chunks, mentions and abstracts of a document, given its text."""
         state = self._state
         text = state.documents.read_text(record.id)
         if len(text) != record.size:
@@ -229,7 +238,7 @@ class _Checker:
     def _check_headings(
         self, record: DocumentRecord, outline: list[Section], occurrences: list[HeadingOccurrence]
     ) -> Iterator[str]:
-        """Check the stored ``occurrences`` of names in the title and headings of a document against their texts."""
+        """Yield a sentence if the stored ``occurrences`` of names in the title and headings of a document are wrong."""
         expected = {
             headed_abstract.make_occurrence(mention.entity, mention.key)
             for headed_abstract in iter_headed_abstracts(record, outline)
@@ -258,9 +267,9 @@ class _Checker:
         occurrences: list[Occurrence],
         stem: Callable[[str], str],
     ) -> Iterator[str]:
-        """Check the postings, words, vector location and mentions of a chunk against its text and heading ``path``.
+        """Yield a sentence for each fault in the postings, words, vector location and mentions of a chunk.
 
-        ``stem`` is the stemming function of its document.
+        They must follow from its text and its heading ``path``. ``stem`` is the stemming function of its document.
         """
         terms = count_chunk_terms(record.title, path, chunk_text, stem)
         length = min(sum(terms.values()), _MAX_LENGTH)
@@ -284,7 +293,7 @@ class _Checker:
             yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
-        """Check the tree of abstracts of a document: their order, parents and children."""
+        """Yield a sentence for each fault in the tree of abstracts of a document: their spans, parents and children."""
         for abstract in record.iter_abstract_ids():
             node = self._state.abstracts.get(abstract)
             offsets = [self._state.chunks.get(node.first_chunk).start]
@@ -305,7 +314,7 @@ class _Checker:
                 yield f"document {record.key!r}: abstract {abstract} is not among the children of {node.parent}"
 
     def _check_orphans(self) -> Iterator[str]:
-        """Find postings, vectors, chunks, mentions and abstracts whose document does not exist."""
+        """Yield a sentence for postings, vectors, chunks, mentions and abstracts whose document does not exist."""
         documents = self._sizes
         for chunk in self._posting_sums.iter_nonzero():
             yield f"postings exist for chunk {chunk}, which no document owns"
@@ -322,7 +331,7 @@ class _Checker:
                 yield f"abstract {abstract} belongs to document {node.document}, which is not stored"
 
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
-        """Check that facts of one kind belong to documents, and that the names they introduce are known.
+        """Yield a sentence for each fact of a kind whose document does not exist, or that introduces an unknown name.
 
         Counts the introductions of each name slot (form and kind of name) for the check of the entities.
         """
@@ -340,7 +349,7 @@ class _Checker:
                     self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(form, kind))
 
     def _check_files(self) -> Iterator[str]:
-        """Check that the documents of ingested files are stored, with the file as their source."""
+        """Yield a sentence for each document of an ingested file that is not stored, or has another source."""
         for file in self._state.ingested_files.scan():
             for key in file.documents:
                 record = self._state.documents.find_by_key(key)
@@ -351,7 +360,7 @@ class _Checker:
                     yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
-        """Check the entity forest, and sum the hashes of the addresses of its nodes."""
+        """Yield a sentence for each fault of the entity forest, and sum the hashes of the addresses of its nodes."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
@@ -359,7 +368,7 @@ class _Checker:
         yield from check_forest(self._state, self._sizes)
 
     def _check_aliases(self) -> Iterator[str]:
-        """Check the aliases in both directions, and that they form no cycle."""
+        """Yield a sentence for each fault of the aliases, in both directions; raise CorruptionError for a cycle."""
         aliases = self._state.aliases
         members: dict[str, list[str]] = {}
         for key, alias in aliases.iter_all():
@@ -374,9 +383,9 @@ class _Checker:
             deque(aliases.follow_aliases(key), maxlen=0)  # raises if the aliases form a cycle
 
     def _check_entities(self) -> Iterator[str]:
-        """Compare the entities with the filter, the index of names, and the sums that the earlier checks made.
+        """Yield a sentence for each difference between the entities and the filter, the index of names, or the sums.
 
-        The sums are of the introductions and the addresses of each entity in documents, edges and aliases.
+        Earlier checks have summed the introductions and the addresses of each entity in documents, edges and aliases.
         """
         state = self._state
         differences = find_differences(
@@ -418,11 +427,14 @@ class _Checker:
         )
 
     def _check_filter(self) -> Iterator[str]:
-        """Check the entity filter."""
+        """Yield a sentence for each fault of the entity filter."""
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
-        """Check the options and generations of indexes, and read every text that a language model wrote for them."""
+        """Yield a sentence for each fault in the options and generations of indexes.
+
+        Reads every text that a language model wrote for them; raises CorruptionError for a damaged one.
+        """
         for kind in INDEXES.values():
             record = Indexes(self._state.lmdb).get(kind)
             known_options = kind.options.keys() | RETIRED_OPTIONS.get(kind.name, frozenset())
@@ -436,7 +448,7 @@ class _Checker:
             written_texts.get(digest)  # raises CorruptionError if the text is damaged
 
     def _check_counters(self) -> Iterator[str]:
-        """Compare the stored counters with the totals that the other checks counted."""
+        """Yield a sentence for each stored counter that differs from the total that the other checks counted."""
         counters = Counters.load(self._state.lmdb)
         for name in ("documents", "chunks", "words", "text_bytes", "abstracts", "entities", "introductions", "edges"):
             if getattr(counters, name) != self._totals[name]:

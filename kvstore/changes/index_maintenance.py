@@ -66,7 +66,8 @@ class MaintainedIndexBuilder(IndexFiller):
                         snapshot.count(tables.DOCUMENTS),
                     )
                 if progress is not None:
-                    progress(IndexProgress(kind.name, num_documents - num_left, num_documents, "documents", kept=True))
+                    num_done = num_documents - num_left
+                    progress(IndexProgress(kind.name, num_done, total=num_documents, unit="documents", kept=True))
                 batch = self._derive_batch(kind, record, snapshot)
             # Embedding takes most of the time and must not block other writers.
             spaces: list[dict[str, Sequence[str]]] = [{kind.name: derived_document.texts} for derived_document in batch]

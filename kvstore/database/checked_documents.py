@@ -55,7 +55,11 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
             properties = {name: value for name, value in arguments.items() if name not in ("vectors", "origin")}
             checked_documents.append(
                 CheckedDocument(
-                    validate(**properties), arguments.get("vectors"), arguments.get("origin"), position, len(mappings)
+                    document=validate(**properties),
+                    vectors=arguments.get("vectors"),
+                    origin=arguments.get("origin"),
+                    position=position,
+                    batch_size=len(mappings),
                 )
             )
     return checked_documents

@@ -90,7 +90,8 @@ class IngestDestination:
     ) -> None:
         """Store the documents of a batch, delete those with the keys ``deleted``, and record files, in one commit.
 
-        ``batch`` has each document with its origin. ``files`` are ingested files with the digests of their documents.
+        ``batch`` has each document with its origin; one without extracted content is stored already. ``files`` are
+        ingested files with the digests of their documents.
         """
         # Embed before taking the writer's lock, because embedding takes most of the time.
         new_documents = [

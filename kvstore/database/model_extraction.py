@@ -367,7 +367,7 @@ class ModelExtraction:
     def _measure_overhead(self) -> tuple[int, int]:
         """Return the tokens of a request without passages, and the tokens that it adds around each passage."""
         # Prompts for one and for two empty passages differ by what a passage adds.
-        empty_passage = SourcePassage(b"", None, (), "", range(0))
+        empty_passage = SourcePassage(digest=b"", title=None, headings=(), text="", chunks=range(0))
         tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
         return 2 * tokens_of_one - tokens_of_two, tokens_of_two - tokens_of_one + _ROUNDING_TOKENS
 

@@ -53,6 +53,7 @@ class HitCounts:
     """Hits (lookups) of names, not yet added to their temperatures in the filter; shared by the threads of a store."""
 
     def __init__(self) -> None:
+        """Start without counts."""
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._thread = threading.local()  # ``paused``: do not count the hits of this thread

@@ -50,7 +50,7 @@ def explain(context: StatementContext, statement: s.Explain) -> Cursor:
 
 
 def _draw_steps(context: StatementContext, statement: s.Explain) -> str:
-    """Draw the steps and their hits as SVG."""
+    """Return the SVG picture of the steps of a statement and of its hits."""
     from ..rendering.explained import DrawnHit, DrawnStep, draw_explanation
 
     explained = _explain_statement(context, statement.statement, analyze=statement.analyze)
@@ -237,10 +237,10 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
     depths = {0: -1}  # by SQLite's id of a plan step; 0 is the parent of the outermost steps
     with context.target.state() as state:
         plan_reader = TableReader(state, context.database.settings_table)
-        for row in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
-            step_id, parent_id = int(str(row[0])), int(str(row[1]))
-            depths[step_id] = depths.get(parent_id, -1) + 1
-            steps.append(Step("plan", "  " * depths[step_id] + _format_plan(str(row[3]))))
+        # The third column is not used.
+        for step_id, parent_id, _, detail in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
+            depth = depths[int(str(step_id))] = depths.get(int(str(parent_id)), -1) + 1
+            steps.append(Step("plan", "  " * depth + _format_plan(str(detail))))
         if analyze:
             reader = TableReader(state, context.database.settings_table)
             start = time.perf_counter()

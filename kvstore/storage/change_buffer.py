@@ -102,6 +102,7 @@ class TableBuffer:
     __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
 
     def __init__(self) -> None:
+        """Start without changes."""
         self.older: TableChanges = {}
         self.newer: TableChanges = {}
         # The ascending keys of ``older``; and the keys only in ``newer``: an ascending list and a list of unordered
@@ -219,6 +220,7 @@ class ChangeBuffer:
     """The combined changes of a sequence of segments, by table. To extend a buffer that is in use, :meth:`copy` it."""
 
     def __init__(self) -> None:
+        """Start without segments and changes."""
         #: The keys of the segments, oldest first, and the total size of their values in bytes.
         self.segment_keys: tuple[bytes, ...] = ()
         self.bytes = 0
@@ -394,6 +396,7 @@ class ChangeBufferReader:
     """A reader of the segments visible to views. Segments never change, so each is read once in this process."""
 
     def __init__(self, buffered_tables: Set[str]) -> None:
+        """Start without segments; ``buffered_tables`` are the names of the tables whose changes are buffered."""
         self.buffered_tables = BufferedTableCache(buffered_tables)
         #: The combined changes of the segments that were read or committed last.
         self._buffer = ChangeBuffer()

@@ -105,6 +105,7 @@ class WrittenTable:
     __slots__ = ("handle", "is_changed", "tree")
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
+        """Create the table with LMDB's ``handle`` of it."""
         self.handle = handle
         #: The committed B+ tree of the table; None if this transaction created the table.
         self.tree = tree

@@ -22,6 +22,7 @@ class MeasuredView:
     writable = False
 
     def __init__(self, view: View) -> None:
+        """Start to count the reads of ``view``."""
         self._view = view
         self._pages: set[int] = set()
         #: The number of calls of the methods that read.
