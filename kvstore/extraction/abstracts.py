@@ -240,7 +240,7 @@ class _TreeBuilder:
         if section in draft_by_section:
             return draft_by_section[section]
         leaf = bisect_right(self._leaf_ends, self._sections[section].start)
-        return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1
+        return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1  # the last draft is the root
 
     def _add_parent(self, children: list[int], section: int) -> int:
         """Add a draft above the drafts with the indexes ``children``, and return its index."""

@@ -242,7 +242,7 @@ def _split_units(text: str, block: Block, chunk_tokens: int, language: str | Non
 
 
 def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of the lines of a part of a text that are not blank, with their line ends."""
+    """Yield the spans of the lines between two offsets of a text, with their line ends; blank lines are skipped."""
     while start < end:
         line_end = text.find("\n", start, end)
         line_end = end if line_end < 0 else line_end + 1

@@ -341,7 +341,10 @@ class RelationFilter:
         return _TERM if first < last or kind is None else _EVERYDAY
 
     def _has_determiner(self, index: int, expected: frozenset[str]) -> bool:
-        """True if a word of the phrase of the noun at ``index`` has one of the ``expected`` determiners."""
+        """True if a word of the phrase of the noun at ``index`` has one of the ``expected`` determiners.
+
+        They are compared with lemmas and, for the noun itself, also with the words as written in lower case.
+        """
         first, _ = self._phrases.find_phrase_bounds(index)
         determiners = set().union(
             *(self._sentence.get_dependent_lemmas(i, "det", "nmod:poss", "amod") for i in range(first, index + 1))

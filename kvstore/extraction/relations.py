@@ -156,6 +156,7 @@ class _SentenceRelations:
             )
             for subject in subjects:
                 kind = frame.kind
+                # "Formats include X": a plural without a determiner is a class.
                 if word.lemma == "include" and not frame.prepositions and self._is_generic_plural(subject):
                     kind = IS_A
                 children, parents = ([subject], complements) if frame.subject_is_child else (complements, [subject])
@@ -249,6 +250,7 @@ class _SentenceRelations:
                 owners = [*complements, *(index for index in possessors if self._words[index].is_proper)]
                 is_definite = "the" in self._sentence.get_dependent_lemmas(predicate, "det")
                 for subject in subjects:
+                    # "The X is the Y" about common nouns does not state a class.
                     if is_definite and not owners and not self._words[subject].is_proper:
                         continue
                     yield from self._make_statements([subject], [predicate], IS_A, confidence)

@@ -155,7 +155,7 @@ def parse_pairs(text: str) -> list[Relation]:
     lines = io.StringIO(text).readlines()
     relations: dict[tuple[str, str], Relation] = {}
     reader = csv.reader(lines)
-    line, start = 0, 0
+    line, start = 0, 0  # the index and the byte offset of the first line of the next row
     try:
         for row in reader:
             size = sum(len(part.encode()) for part in lines[line : reader.line_num])

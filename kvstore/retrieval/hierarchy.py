@@ -39,7 +39,10 @@ class Hierarchy:
         return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Return the names of a node and of its tree, all its parent nodes and its first children, sorted by name."""
+        """Return the names of a node and of its tree (UTF-8), its parent nodes, and its first child nodes.
+
+        Parents and children are sorted by name. Only children are limited, to ``max_relatives``.
+        """
         forest = self._state.forest
         tree, entity = forest.get_node(node)
         name = self._state.entities.get(entity).name

@@ -85,9 +85,9 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
 
 def recognize_entities(query: Query) -> list[Seed]:
-    """Return the entities whose names the question writes with a capital; see :class:`RecognitionRequest`.
+    """Return the entities that the question names, only those with a capital or a digit if it writes names so.
 
-    Records the step, and counts a lookup of each entity (its temperature).
+    See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity (its temperature).
     """
     with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))

@@ -154,6 +154,7 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
     selected: list[Segment] = []
     tokens_left = plan.within
     for run in builder.list_runs():
+        # A rest of less than a part of a chunk is not filled.
         is_full = tokens_left is not None and tokens_left < state.settings.chunk_tokens * _MIN_CHUNK_SHARE
         if is_full or len(selected) == plan.top:
             break
@@ -189,6 +190,7 @@ class _SegmentBuilder:
         self._ranking = ranking
         self._plan = plan
         self._block_finder = BlockFinder(state.documents)
+        # Caches by document id.
         self._records: dict[int, DocumentRecord] = {}
         self._chunk_ids_by_document: dict[int, list[int]] = {}
         self._outlines: dict[int, list[Section]] = {}

@@ -114,7 +114,7 @@ class Evaluation:
             case Exists(part):
                 bounds = self.evaluate(part)
                 return self._complement(bounds) if negated else bounds
-            case Unknown():
+            case Unknown():  # neither the condition nor its negation is true for any document
                 return _make_exact(self._index.make_empty_mask())
             case Unsupported():
                 return Bounds(self._index.make_empty_mask(), self._all_documents)
@@ -247,6 +247,7 @@ class Evaluation:
             prefixes, matches, include_numbers = [""], make_substring_matcher(condition.text, condition.any_case), False
         else:
             pattern, glob = condition.pattern, condition.glob
+            # Brackets of GLOB are left to SQLite: `make_pattern_matcher` matches them literally.
             if len(pattern) > MAX_PATTERN_CHARS or "\0" in pattern or (glob and "[" in pattern):
                 return None
             prefixes, matches, include_numbers = (

@@ -103,7 +103,8 @@ def encode_number(number: float) -> bytes:
     """Encode a 64-bit number as the end of its key. Keys sort by value, and an integer before an equal float."""
     is_whole = isinstance(number, int)
     nearest_double = float(number)
-    # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double.
+    # Whole numbers beyond 2**53 are distinguished by their difference from the nearest double, stored with an offset so
+    # that it is never negative.
     remainder = int(number) - int(nearest_double) if is_whole else 0
     return NUMBER + _NUMBER.pack(_to_sortable_bits(nearest_double), remainder + _REMAINDER_ZERO, 0 if is_whole else 1)
 

@@ -130,7 +130,7 @@ class PassageGraph(ViewReader):
         """Read the graph through ``view``."""
         super().__init__(view)
         self._lists = BlockLists(view, ENTITY_PASSAGES)
-        # The pages of degrees that were read, and the index of each by its number.
+        # The pages of degrees that were read (room for 16, which grows), and the index of each by its number.
         self._pages = np.zeros((16, ENTITIES_PER_PAGE), np.uint64)
         self._page_indexes: dict[int, int] = {}
 
@@ -283,7 +283,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         )
 
     def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
-        """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay."""
+        """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay.
+
+        ``counts`` has the new counts, as features of entities, by chunk.
+        """
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             """Return the new row of a chunk: the new features, and the old ones of title, headings and triples."""

@@ -398,7 +398,7 @@ def _compute_feature_weights(weights: EdgeWeights) -> tuple[Masses, Masses]:
     num_lower = (features & edges.LOWER) >> edges.LOWER_SHIFT
     counts = num_capitalized + np.array([[weights.lower], [1.0]]) * num_lower
     inside = np.where(features & edges.INSIDE, weights.inside, 0.0)
-    # A count of 0 has no negative power; ``np.where`` drops the result for it.
+    # The exponent can be negative, so 0 is replaced; ``np.where`` drops the result for it.
     chunk_to_entity = np.where(counts > 0, np.maximum(counts, 1e-9) ** weights.count_exponent, inside)
     chunk_to_entity += np.where(features & edges.TRIPLE, weights.triple_name, 0.0)
     entity_to_chunk = chunk_to_entity.copy()

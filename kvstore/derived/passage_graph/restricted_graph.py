@@ -83,7 +83,7 @@ class RestrictedPassageGraph(PassageGraph):
         """Yield the entities directly above or below an entity in a tree, by visible edges."""
         forest = self._state.forest
         key = self._state.entities.get(entity).key
-        # Addresses below those of abstracts are nodes; the forest leaves out the nodes without visible edges.
+        # Addresses below those of abstracts are nodes; the forest has no neighbors for nodes without visible edges.
         (nodes,) = self._state.unrestricted.filter.get_addresses_below([key], _FIRST_ABSTRACT)
         for node in nodes:
             for other in chain(forest.iter_parents(node), forest.iter_children(node)):

@@ -165,7 +165,7 @@ def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
     """Yield spans (start, end, owner) by start, the longest first, each with True if it is inside a longer span."""
-    outer_start, outer_end = -1, -1  # the last mention that is not nested
+    outer_start, outer_end = -1, -1  # the last span that is not nested
     for span in sorted(spans, key=lambda span: (span[0], -span[1])):
         start, end, _ = span
         is_nested = end <= outer_end and (start, end) != (outer_start, outer_end)

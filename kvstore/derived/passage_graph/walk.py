@@ -49,8 +49,9 @@ def compute_name_masses(
 
     ``degrees`` answers :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the
     number of chunks that name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in
-    ``compared``) have equal masses. If even the rarest name is in more than ``_MAX_RARE_CHUNKS`` chunks, the
-    sum is below 1. The result is empty if no chunk contains any of the names.
+    ``compared``) have equal masses. The mass of a name is divided equally among its entities that chunks name. If even
+    the rarest name is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk
+    contains any of the names.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -98,10 +99,10 @@ def compute_spreads(
     ``degrees`` answers :func:`make_degree_request`, ``all_words_counts`` :func:`make_all_words_request`.
 
     The spread is the geometric mean of a count of the name and the number of chunks with all its words. The count of
-    the name is the geometric mean of the number of chunks that name it and the number of its addresses.
-    An address covers neighboring chunks of one document, so a document about a name counts less than as many documents
-    that mention it. A name whose words occur together in many more chunks ("industrial design", where many texts write
-    of the design that is industrial) is a rare form of something common.
+    the name is the geometric mean of the number of chunks that name it and the number of its addresses (no more than
+    its chunks). An address covers neighboring chunks of one document, so a document about a name counts less than as
+    many documents that mention it. A name whose words occur together in many more chunks ("industrial design", where
+    many texts write of the design that is industrial) is a rare form of something common.
     """
     counts = iter(all_words_counts)
     spreads = {}

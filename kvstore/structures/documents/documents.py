@@ -292,7 +292,7 @@ class Documents(tables.ViewReader):
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
         """Yield the documents that were last ingested from the folder ``origin``, in order of their ids."""
-        encoded_origin = origin.encode(errors="surrogatepass")
+        encoded_origin = origin.encode(errors="surrogatepass")  # the name of a folder can be invalid UTF-8
         for key, value in self._view.scan(tables.DOCUMENTS):
             # A record without these bytes has another origin and is not decoded.
             if encoded_origin in bytes(value):

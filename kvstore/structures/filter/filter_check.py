@@ -61,7 +61,7 @@ def _check_page_lists(
 
 
 def _check_long_lists(lists: BlockLists, expected_counts: dict[int, int]) -> Iterator[str]:
-    """Yield a sentence for each block of addresses that is out of order, and for each entity with a wrong count.
+    """Yield a sentence for each wrong block of addresses (its key, order or size), and each entity with a wrong count.
 
     ``expected_counts`` holds the number of addresses in blocks by entity, according to the entity records.
     """

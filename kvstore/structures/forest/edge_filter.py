@@ -66,8 +66,8 @@ def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:
     """Return the edges with both ends in one strongly connected component (Tarjan 1972)."""
     parents = _group_parents(edges)
     component: dict[int, int] = {}
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
+    index: dict[int, int] = {}  # the order in which nodes are visited
+    low: dict[int, int] = {}  # the lowest index reached from a node within its component
     open_nodes: list[int] = []  # visited nodes without a component; the recursion is an explicit stack, ``path``
     for root in parents:
         if root in index:
@@ -113,7 +113,7 @@ def select_acyclic(edges: Sequence[Edge]) -> list[Edge]:
     acyclic_edges = []
     for child, parent in edges:
         lowest, highest = order[parent], order[child]
-        if lowest < highest:
+        if lowest < highest:  # every child must precede its parents, so the order has to change
             affected_range = range(lowest, highest + 1)
             ancestors = _find_reachable(parent, upper_nodes, order, affected_range)
             if child in ancestors:

@@ -100,6 +100,7 @@ class TransitiveReduction:
         if self._defer_if_costly(child):
             self._put_verdict(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
+            # The edge closes a cycle.
             component_nodes = self._find_component_nodes(child, parent)
             edges = {
                 (node, upper_node)

@@ -330,7 +330,10 @@ def _switch_generation(
 
 
 def _list_unused_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
-    """Return the key ranges of all generations except the one in use, which the record of the index names."""
+    """Return the key ranges (start, stop) of all generations except the one in use, which the record names.
+
+    A stop of None means the end of the table.
+    """
     if record is None or not record.state:
         return [(b"", None)]
     used_generation = record.state["generation"]

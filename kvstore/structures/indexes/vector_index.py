@@ -267,6 +267,7 @@ def _read_new_rows(
     new_coverage = coverage
     batches: list[CodedRows] = []
     for change, stop, rows in _iter_new_rows(states, coverage[-1][1] if coverage else 0, end):
+        # A chunk that exists at the last change was read at it or before, so the last pair covers all batches.
         new_coverage = extend_coverage(coverage, change, stop)
         batches.append(rows)
         if is_cancelled():

@@ -158,7 +158,10 @@ class HnswGraph:
         return NearCodes(*compared_codes, is_exhaustive=len(compared_codes[0]) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return for each allowed document the first row of its chunks, and the row after the last; cached."""
+        """Return two arrays for the allowed documents: the first row of the chunks of each, and the row after its last.
+
+        They are cached.
+        """
         ranges = self._ranges.get(allowed)
         if ranges is None:
             labels = self.rows.labels

@@ -197,7 +197,10 @@ class Vectors:
         space: VectorSpace = CHUNK_VECTORS,
         verified_blocks: VerifiedBlocks | None = None,
     ) -> None:
-        """Read the vectors of ``space``, of ``dimension`` numbers each, through ``view``."""
+        """Read the vectors of ``space``, of ``dimension`` components each, through ``view``.
+
+        A block in ``verified_blocks`` is not verified again. Without them, a block is verified at every read.
+        """
         self._view = view
         self._verified_blocks = verified_blocks
         self.space = space
