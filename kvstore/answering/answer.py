@@ -214,7 +214,7 @@ def write_answer(
 
 
 def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
-    """Return what a reader should know about an answer: that it is incomplete, or (not ``is_cited``) cites nothing."""
+    """Return what is wrong with an answer: it is incomplete, or (not ``is_cited``) cites nothing; None otherwise."""
     problems = []
     if response.is_loop:
         problems.append("this answer was ended because the model repeated itself")

@@ -94,9 +94,10 @@ class Asker:
     ) -> None:
         """Create the pipeline from functions of its store.
 
-        ``embed`` returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields
-        the strategy and the query for a question. ``retrieve`` returns the evidence for another question, on the newest
-        state. ``record_spending`` is called after each use of a language model.
+        ``get_language_model`` returns the model with a name (None: the configured one), or None without one. ``embed``
+        returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields the strategy
+        and the query for a question. ``retrieve`` returns the evidence for another question, on the newest state.
+        ``record_spending`` is called after each use of a language model.
         """
         self._get_session = get_session
         self._get_language_model = get_language_model

@@ -45,9 +45,9 @@ class AnswerCache:
             return None
 
     def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
-        """Store an answer, and delete expired answers and the oldest answers beyond ``MAX_ANSWERS``.
+        """Store the answer of the model with this ``identity`` to the ``messages`` of a prompt.
 
-        An error of the file system is ignored.
+        Expired answers and the oldest ones beyond ``MAX_ANSWERS`` are deleted. Errors of the file system are ignored.
         """
         path = self._build_path(identity, messages)
         with suppress(OSError):

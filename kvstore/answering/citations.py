@@ -49,7 +49,7 @@ class Citation(ChunkReference):
 
 
 def cite_hit(number: int, hit: Hit) -> Citation:
-    """Return a citation of a whole hit."""
+    """Return a citation of a whole hit, with this ``number``."""
     return Citation(number, hit.document, hit.ordinal, hit.start, hit.end, hit.text, hit.kind, hit.spans)
 
 

@@ -327,7 +327,10 @@ def _compute_word_signals(
 def _compute_logit(
     weights: SignalWeights, signals: Mapping[str, float], reading: PassageReading | None, *, has_unknown_names: bool
 ) -> float:
-    """Return the logit of the confidence from the weighted signals and, if there is one, the answer reader's result."""
+    """Return the logit of the confidence from the weighted signals and, if there is one, the answer reader's result.
+
+    ``has_unknown_names`` is True if the question has a name that no document has.
+    """
     # The constant has no signal, so its factor is 1.
     rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
     if reading is None:

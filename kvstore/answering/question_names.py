@@ -97,7 +97,7 @@ class PassageWords:
 
         A technical token can occur anywhere in the text, in any case. In German, a name can include another noun, so
         that a part of it is enough. The first word is not needed if it may have its capital only because it opens a
-        sentence.
+        sentence. ``function_words`` are those of the language of the passage.
         """
         if name.is_token:
             return name.text.lower() in self.text.lower()

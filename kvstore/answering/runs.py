@@ -53,7 +53,7 @@ def select_runs(
 ) -> list[Run]:
     """Return the runs that make up the answer, best first, of at most ``max_words`` words in all.
 
-    The best snippet is included even if it is longer.
+    ``scores`` has the snippets to choose from. The best one is included even if it is longer.
     """
     if not scores:
         return []

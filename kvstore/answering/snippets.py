@@ -201,7 +201,7 @@ def _strip_markup(text: str) -> str:
 
 
 def has_item_marker(text: str, start: int, end: int) -> bool:
-    """True if a block begins with the bullet or number of an item."""
+    """True if characters ``start`` to ``end`` of a text begin with the bullet or number of an item."""
     # The pattern has an anchor, which a match from an offset does not meet.
     return _MARKER_PATTERN.match(text[start:end]) is not None
 
@@ -213,6 +213,8 @@ def strip_item_marker(piece: str) -> str:
 
 def split_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of the fields (``Name: value``) of a paragraph, or its whole span if it has fewer than two.
+
+    The paragraph, and each span, is a range of characters of ``text``.
 
     >>> text = "**Chair:** Ruth\\n**Minutes:** Ines"
     >>> [text[first:last] for first, last in split_fields(text, 0, len(text))]
@@ -256,9 +258,9 @@ def split_prose(
 
 
 def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield a block of code in pieces of a few lines, without its fences.
+    """Yield a block of code, characters ``start`` to ``end`` of a text, in pieces of a few lines, without its fences.
 
-    The first piece needs the snippet before the block.
+    The first piece needs the snippet before the block. ``block`` is a field of the snippets.
     """
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
@@ -344,7 +346,7 @@ def split_entries(
     """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
 
     Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry that begins
-    with a time, as in a chat log, can be a question.
+    with a time, as in a chat log, can be a question. ``block`` is a field of the snippets.
     """
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry

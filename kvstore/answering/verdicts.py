@@ -141,7 +141,8 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
     """Compare each number of a question with the number of the sentence that has the same unit.
 
     Returns ``equal`` if all are equal (also without numbers), so that other rules decide; a verdict if a number or a
-    limit decides; and None if there is no verdict, because the numbers cannot be compared.
+    limit decides; and None if there is no verdict, because the numbers cannot be compared. If the question
+    ``asks_permission``, the answer is yes for a number up to an upper limit in the sentence, and no above it.
     """
     quantities = _find_quantities(sentence)
     years = _YEAR_RANGE_PATTERN.search(sentence)

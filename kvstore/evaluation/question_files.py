@@ -62,7 +62,10 @@ def make_question(
     span: tuple[int, int] | None = None,
     part: str = "",
 ) -> Question:
-    """Return a question that is answered right by a text that holds one of ``answers``, see :func:`contains_words`."""
+    """Return a question that is answered right by a text that holds one of ``answers``, see :func:`contains_words`.
+
+    The other parameters are fields of :class:`Question`.
+    """
     texts = tuple(answers)
     return Question(
         text,

@@ -193,7 +193,8 @@ def _iter_heading_facts(
 ) -> Iterator[_AskableFact]:
     """Yield a fact for each heading with text below it; the beginning of that text is the answer.
 
-    English headings are put in lower case, because they become a part of a question.
+    ``subject`` is the title of the document, which may be empty. English headings are put in lower case, because they
+    become a part of a question.
     """
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
@@ -220,7 +221,8 @@ def _iter_heading_facts(
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for one cell of each row: the first cell is the subject, and the column is the attribute.
 
-    Rows whose subject or column has no words, or whose cells are too long, are skipped.
+    ``key`` and ``text`` are those of the document. Rows whose subject or column has no words, or whose cells are too
+    long, are skipped.
     """
     rows = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):

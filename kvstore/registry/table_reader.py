@@ -97,7 +97,7 @@ class TableReader:
         return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
     def iter_chunks(self, key: str) -> Iterator[int]:
-        """Yield the ids of the chunks of the document with a key."""
+        """Yield the ids of the chunks of the document with a key, ascending; none if it does not exist."""
         document = self.find_document(key)
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 

@@ -57,7 +57,7 @@ def compute_passage_digest(title: str | None, headings: Sequence[str], text: str
 
 
 def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
-    """Return a chunk as a passage."""
+    """Return the chunk with this ordinal as a passage."""
     headings, text = document.list_headings(ordinal), document.get_chunk_text(ordinal).decode()
     chunk_digest = compute_passage_digest(document.title, headings, text)
     return SourcePassage(chunk_digest, document.title, headings, text, range(ordinal, ordinal + 1))

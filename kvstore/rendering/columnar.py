@@ -50,7 +50,10 @@ class Columnar:
 
 
 def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """Build a ``pyarrow.Table`` from rows. Raises MissingExtraError without pyarrow."""
+    """Build a ``pyarrow.Table`` from rows; ``types`` are the SQL types of the columns, if known.
+
+    Raises MissingExtraError without pyarrow.
+    """
     pa = import_extra("pyarrow", "arrow", "to_arrow()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)
@@ -64,7 +67,10 @@ def to_arrow_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], types:
 
 
 def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: Sequence[str | None] = ()) -> Any:
-    """Build a ``pandas.DataFrame`` from rows. Raises MissingExtraError without pandas."""
+    """Build a ``pandas.DataFrame`` from rows; ``types`` are the SQL types of the columns, if known.
+
+    Raises MissingExtraError without pandas.
+    """
     pd = import_extra("pandas", "pandas", "to_pandas()")
     values = _transpose_rows(columns, rows)
     column_types = types or [None] * len(columns)

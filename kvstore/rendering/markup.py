@@ -38,7 +38,7 @@ def render_remark(text: str) -> str:
 
 
 def render_quotation(inner: str) -> str:
-    """Return a block quotation of HTML, keeping its line breaks."""
+    """Return the HTML of a block quotation around ``inner``, which is HTML already; its line breaks are kept."""
     return f'<blockquote dir="auto" {_PRE_STYLE}>{inner}</blockquote>'
 
 

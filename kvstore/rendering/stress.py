@@ -44,7 +44,7 @@ def compute_layout(
 ) -> Positions:
     """Return the centers of boxes, shape (num_boxes, 2), in a layout whose boxes begin at 0 on both axes.
 
-    Components are put next to each other in rows.
+    ``edges`` are pairs of box indexes. Components are put next to each other in rows.
     """
     neighbors: list[list[int]] = [[] for _ in range(num_boxes)]
     for first_box, second_box in edges:
@@ -71,7 +71,10 @@ def compute_layout(
 
 
 def _find_components(neighbors: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the nodes of each connected component, the largest component first."""
+    """Return the nodes of each connected component, the largest component first.
+
+    ``neighbors[i]`` are the nodes that edges join to node i.
+    """
     visited: set[int] = set()
     components: list[list[int]] = []
     for start in range(len(neighbors)):
@@ -91,7 +94,10 @@ def _find_components(neighbors: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _compute_distances(component: Sequence[int], neighbors: Sequence[Sequence[int]]) -> Distances:
-    """Return the number of edges on the shortest path between each two nodes of a component."""
+    """Return the number of edges on the shortest path between each two nodes of a component, shape (nodes, nodes).
+
+    Rows and columns are in the order of ``component``. ``neighbors[i]`` are the nodes that edges join to node i.
+    """
     rows = {node: row for row, node in enumerate(component)}
     distances = np.zeros((len(component), len(component)))
     for start in component:
@@ -108,7 +114,10 @@ def _compute_distances(component: Sequence[int], neighbors: Sequence[Sequence[in
 
 
 def _minimize_stress(component: Sequence[int], neighbors: Sequence[Sequence[int]]) -> Positions:
-    """Return positions, in pixels, whose distances approximate those in the network (stress majorization)."""
+    """Return positions, in pixels, whose distances approximate those in the network (stress majorization).
+
+    They are in the order of ``component``. ``neighbors[i]`` are the nodes that edges join to node i.
+    """
     num_nodes = len(component)
     if num_nodes == 1:
         return np.zeros((1, 2))

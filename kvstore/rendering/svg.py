@@ -67,7 +67,7 @@ def truncate(text: str, size: float, width: float) -> str:
 
 
 def wrap_text(text: str, size: float, width: float, max_lines: int) -> list[str]:
-    """Break a text into at most ``max_lines`` lines of a width in pixels. The last line is truncated."""
+    """Break a text of a font size into at most ``max_lines`` lines of a width in pixels. The last line is truncated."""
     lines: list[str] = []
     remaining = " ".join(text.split())
     while remaining and len(lines) < max_lines - 1:
@@ -87,7 +87,8 @@ def render_text(
     """Return the SVG of a line of text with its baseline at ``y``.
 
     The direction of the text is that of its first strong character. ``style`` is a class of the picture without its
-    prefix: ``ink``, ``quiet`` or ``on-accent``.
+    prefix: ``ink``, ``quiet`` or ``on-accent``. ``size``, ``anchor`` and ``weight`` are the attributes ``font-size``,
+    ``text-anchor`` and ``font-weight``.
     """
     anchor_attribute = "" if anchor == "start" else f' text-anchor="{anchor}"'
     weight_attribute = "" if weight == 400 else f' font-weight="{weight}"'

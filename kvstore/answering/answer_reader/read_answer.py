@@ -134,7 +134,7 @@ def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
 
 
 def _make_single_run(position: SnippetPosition, score: float) -> Run:
-    """Return the run of a single snippet."""
+    """Return the run of the single snippet at ``position``, with its ``score``."""
     passage_index, index = position
     return Run(passage_index, index, index, score)
 
@@ -147,7 +147,7 @@ def _make_context_run(
 ) -> Run:
     """Return the run of a sentence of context: the sentence, with the list that it introduces if it is a lead-in.
 
-    The list is omitted if one of its items is displayed already.
+    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the run.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
@@ -179,7 +179,7 @@ def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
 
 
 def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
-    """Return the key of a snippet's document and its byte offset there, which identify it in all passages."""
+    """Return the document key and the byte offset of the snippet at ``index``, which identify it in all passages."""
     return passage.document, passage.to_byte_offset(passage.snippets[index].start)
 
 

@@ -179,7 +179,7 @@ class _CandidateEstimator:
         )
 
     def is_kind_missing(self, snippets: Sequence[Snippet], index: int) -> bool:
-        """True if a snippet, with the block that it introduces, lacks what the question asks for.
+        """True if the snippet at ``index``, with the block that it introduces, lacks what the question asks for.
 
         A row of a table is about the things in its cells: one of them must have a term of the question, or name the
         quality that it asks for. If a row has an identifier of the question, the rows without one are about others.
@@ -218,7 +218,7 @@ def _is_row(snippet: Snippet) -> bool:
 
 
 def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
-    """Yield the positions of the headings within hits that date the release that the question asks for."""
+    """Yield the positions of the headings within hits that date the release that the question asks for, in order."""
     for passage_index, passage in enumerate(passages):
         for index, snippet in enumerate(passage.snippets):
             if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(question):
@@ -226,7 +226,7 @@ def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[Snipp
 
 
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
-    """Return the text of the window of a snippet, and the character offset at which the snippet begins in it.
+    """Return the text of the window of the snippet at ``index``, and the character offset of the snippet in it.
 
     The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
     it has one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
@@ -264,7 +264,7 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
 
 
 def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
-    """Return the text of a snippet, with the items or rows that it introduces."""
+    """Return the text of the snippet at ``index``, with the items or rows that it introduces."""
     text = render_snippet(snippets[index])
     if not snippets[index].is_lead_in:
         return text

@@ -97,7 +97,7 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
 
 
 def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
-    """Yield the runs of capitalized words in a question, without the words of known names (``seeds``)."""
+    """Yield the runs of capitalized words in a question in order, without the words of known names (``seeds``)."""
     masked_question = bytearray(question.encode())
     for seed in seeds:
         for start, end in seed.spans:

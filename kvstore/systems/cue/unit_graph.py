@@ -112,13 +112,13 @@ class UnitGraph:
         return list(zip(rows, nearest.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
-        """Read the entities that units mention, in one batch, for :meth:`get_entities`."""
+        """Read the entities that the units in some rows mention, in one batch, for :meth:`get_entities`."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
             self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
 
     def get_entities(self, row: int) -> list[int]:
-        """Return the entities that a unit mentions, sorted by key; :meth:`load_entities` must have read them."""
+        """Return the entities in the unit of a row, sorted by key; :meth:`load_entities` must have read them."""
         return self._entities_by_row[row]
 
     def add_keys(self, entities: Iterable[KeyedEntity]) -> None:
@@ -130,18 +130,18 @@ class UnitGraph:
         return self._keys[entity]
 
     def load_contents(self, rows: Iterable[int]) -> None:
-        """Read the texts and headings of units, in one batch, for :meth:`get_text` and :meth:`get_word_mask`."""
+        """Read the texts and headings of the units in some rows for :meth:`get_text` and :meth:`get_word_mask`."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._contents]
         if missing:
             contents = self._reading.fetch(UnitContents([self.ids[row] for row in missing]))
             self._contents.update(zip(missing, contents, strict=True))
 
     def get_text(self, row: int) -> str:
-        """Return the text of a unit; :meth:`load_contents` must have read it."""
+        """Return the text of the unit in a row; :meth:`load_contents` must have read it."""
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
-        """Return a bit mask of the question's words that occur in a unit, its headings or its title; cached.
+        """Return a bit mask of the question's words that the unit in a row, its headings or its title have; cached.
 
         :meth:`load_contents` must have read the unit.
         """

@@ -210,7 +210,7 @@ class UnitContents(ReadRequest[list[UnitContent]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[UnitContent]:
-        """Read the texts of the units, with title and headings."""
+        """Return the text of each unit, with its title and headings, in the order of the ids."""
         units = state.get_part(UNITS)
         texts, stored = units.list_texts(self.ids), units.get(self.ids)
         sections = {unit.chunk: units.get_section(unit) for unit in stored}  # -1: before the first heading

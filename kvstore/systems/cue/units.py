@@ -102,14 +102,14 @@ class _DocumentUnits:
         return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
-        """Return the spans of the units of a chunk; empty if a model wrote them."""
+        """Return the spans of the units of the chunk with this ordinal; empty if a model wrote them."""
         spans = self._spans.get(ordinal)
         if spans is None:
             spans = self._spans[ordinal] = decode_spans(self._rows[ordinal], self.chunk_records[ordinal].start)
         return spans
 
     def list_units(self, ordinal: int) -> list[StoredUnit]:
-        """Return the units of a chunk, in order of the text."""
+        """Return the units of the chunk with this ordinal, in order of the text."""
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
@@ -183,7 +183,7 @@ class Units:
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
-        """Return the texts of units, without markup."""
+        """Return the texts of the units with these ids, in the same order, without markup."""
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:

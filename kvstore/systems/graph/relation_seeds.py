@@ -40,7 +40,7 @@ def match_relations(
 
 
 def list_matched_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
-    """Return the distinct names in the result of :func:`match_relations`."""
+    """Return the distinct names in the result of :func:`match_relations`, those of the best triple first."""
     return list(dict.fromkeys(name for pair, _ in matches for name in pair))
 
 

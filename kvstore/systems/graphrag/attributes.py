@@ -84,7 +84,7 @@ def augment_edges(count: int, edges: Edges, vectors: Matrix, quantile: float) ->
 
     Let m be the mean degree of the nodes that have edges. Each node is joined to at most m of its ⌊1.5 m⌋ + 1 nearest
     nodes. Their cosine must exceed the ``quantile`` of the cosines of the existing edges. Without any edge,
-    m is ⌊√count / 2⌋ and the minimum cosine is fixed.
+    m is ⌊√count / 2⌋ and the minimum cosine is fixed. ``vectors`` has the unit vector of each node.
     """
     weights = _compute_cosines(vectors, edges.first, edges.second)
     if len(weights):
@@ -108,7 +108,8 @@ def _find_new_edges(
     """Return the codes and the weights of edges from nodes to similar nodes, at most ``max_neighbors`` per node.
 
     The code of an edge (first, second) is first * number of nodes + second, so pairs can be compared as numbers.
-    ``edge_codes`` are those of existing edges, which are not new.
+    ``edge_codes`` are those of existing edges, which are not new. ``vectors`` has the unit vector of each node, and the
+    cosine of a new edge exceeds ``min_cosine``.
     """
     count = len(vectors)
     # Some of the nearest are already joined by edges, so more are needed than are added.

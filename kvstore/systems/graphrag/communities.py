@@ -83,9 +83,9 @@ class Communities(StoredCommunities):
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
-        """Return the visible communities of a level, and the coarser ones that are not split further.
+        """Return the ids of the visible communities of a level, and of the coarser ones that are not split further.
 
-        They are a partition of the entities.
+        They are ascending, and a partition of the entities.
         """
         communities: list[int] = self.filter_visible(self.tree.get_partition(level)).tolist()
         return communities
@@ -99,7 +99,7 @@ class Communities(StoredCommunities):
         return self.get_keys([community])[0]
 
     def get_keys(self, communities: Sequence[int]) -> list[str]:
-        """Return the keys of several communities, see :meth:`get_key`; reads the names of their members together."""
+        """Return the key of each community, see :meth:`get_key`; reads the names of their members together."""
         self.preload(communities)
         first_members = [self._get_record(community)[FIRST_MEMBER_FIELD] for community in communities]
         member_exists = [True] * len(communities) if self._is_current else self._state.entities.has_many(first_members)
@@ -400,7 +400,7 @@ class Communities(StoredCommunities):
     # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Yield the members of a row that exist in the state, with their weights; a row alternates the two."""
+        """Yield the members in a row that exist in the state, with their weights, in order; a row alternates both."""
         values = iter(row or ())
         for entity, weight in zip(values, values, strict=True):
             if self._is_current or entity in self._state.entities:
@@ -443,7 +443,7 @@ class Communities(StoredCommunities):
         return cache
 
     def _filter_existing(self, items: list[Value], get_chunk: Callable[[Value], int]) -> list[Value]:
-        """Return the items whose chunks exist in the state; ``get_chunk`` returns the chunk of an item."""
+        """Return the items whose chunks exist in the state, in order; ``get_chunk`` returns the chunk of an item."""
         if self._is_current:
             return items
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))

@@ -398,7 +398,7 @@ class _ChunkReader:
         return record, self._state.documents.read_text_slice(record.document, record.start, record.end).encode()
 
     def _get_sentence_rules(self, document: int) -> tuple[str, str | None]:
-        """Return the format (text or markdown) and the language that sentences of a document are split by."""
+        """Return the format (text or markdown) and the language (None: English) that sentences are split by."""
         rules = self._sentence_rules.get(document)
         if rules is None:
             format = "text" if self._state.documents.get(document).format == "text" else "markdown"

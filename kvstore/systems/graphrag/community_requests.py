@@ -63,7 +63,7 @@ class FinestCommunities(ReadRequest[list[FinestCommunity | None]]):
     entities: Sequence[int]
 
     def fetch(self, state: State) -> list[FinestCommunity | None]:
-        """Find the finest community of each entity, and its rating."""
+        """Return the finest community of each entity, with its rating; None for an entity in no community."""
         communities = require_communities(state)
         ratings = communities.tree.ratings
         return [
@@ -88,7 +88,7 @@ class NearestCommunities(ReadRequest[list[NearbyCommunity]]):
     max_members: int
 
     def fetch(self, state: State) -> list[NearbyCommunity]:
-        """Find the nearest communities, with their titles and strongest members."""
+        """Return the ``count`` communities nearest to ``vector``, with their titles and strongest members."""
         communities = require_communities(state)
         community_ids = [community for community, _ in communities.find_nearest(self.vector, self.count)]
         titles = communities.get_titles(community_ids)

@@ -172,7 +172,8 @@ def _order_nodes(state: State, entities: npt.NDArray[np.uint32]) -> tuple[list[s
 def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Edges:
     """Return the pairs of nodes mentioned in the same chunk, weighted by the number of such chunks.
 
-    A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
+    Chunk ``mention_chunks[i]`` mentions node ``mention_nodes[i]``, sorted by chunk and node. ``degrees`` has the number
+    of chunks of each node. A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
     """
     count = len(degrees)
     pending_codes: list[IntArray] = []
@@ -197,7 +198,7 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
     """Yield the nodes of the chunks that have the same number of nodes, shape (chunks, nodes), for each number from 2.
 
     Their pairs can then be formed together. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest
-    are yielded.
+    are yielded. The parameters are those of :func:`_count_cooccurrences`.
     """
     if not len(mention_chunks):
         return
@@ -220,7 +221,7 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
 
 
 def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:
-    """Return the rarest nodes of a long list, at most :data:`_MAX_CHUNK_NODES`, in ascending order."""
+    """Return the :data:`_MAX_CHUNK_NODES` of the nodes that are in the fewest chunks (``degrees``), ascending."""
     return np.sort(nodes[np.lexsort((nodes, degrees[nodes]))[:_MAX_CHUNK_NODES]])
 
 

@@ -161,7 +161,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
 
 
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
-    """Return the terms of the reports on communities.
+    """Return the terms of the report on each community, as one string, see :func:`~.report_terms.join_terms`.
 
     They are stored, but rebuilt if the query is restricted or something changed since the build.
     """
@@ -171,7 +171,10 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
 
 
 def _build_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
-    """Return the terms of the reports on communities; cached for all states, and rebuilt if a report changed."""
+    """Return the terms of the report on each community, as one string.
+
+    They are cached for all states, and rebuilt if the report changed.
+    """
     titles = communities.get_titles(community_ids)
     reports = find_report_sources(state, communities, community_ids)
     cache: dict[int, tuple[bytes, str]] = communities.get_cached("terms of reports", dict)

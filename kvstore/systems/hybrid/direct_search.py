@@ -215,8 +215,9 @@ def _list_other_chunks(dense_ranking: Ranking, extra_chunks: Ids) -> Ids:
 def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, WordSearchResult, Mapping[str, float]]:
     """Run dense and lexical search for the best ``top`` chunks each.
 
-    Returns the dense ranking, the lexical result and the IDF weights of the question's terms. Takes two rounds of
-    reads, because BM25 needs the term counts that the first round reads.
+    Returns the dense ranking, the lexical result and the IDF weights of the question's terms. The lexical result also
+    has the BM25 scores of the chunks that :func:`_list_other_chunks` returns. Takes two rounds of reads, because BM25
+    needs the term counts that the first round reads.
     """
     reading = query.reading
     nearest = build_nearest_request(query, top)

@@ -129,7 +129,7 @@ class OrderedChunks:
         return total.astype("<f4").tobytes()
 
     def iter_sentences(self, chunk_index: int) -> Iterator[TopicSentence]:
-        """Yield the sentences in the paragraphs and list items of a chunk."""
+        """Yield the sentences in the paragraphs and list items of a chunk, in order."""
         format = "text" if self.is_plain[chunk_index] else "markdown"
         language = self.language_names[int(self.languages[chunk_index])]
         for start, end, _, words in iter_content_sentences(self.read_text(chunk_index).decode(), format, language):

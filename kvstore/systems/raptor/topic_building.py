@@ -267,7 +267,8 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
 def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
     """Return partitions of unit vectors by Gaussian mixtures (``gmm``), at least one partition.
 
-    Raises InputError if the package for mixtures is missing.
+    ``size`` and ``levels`` are those of :func:`iter_partitions`. Raises InputError if the package for mixtures is
+    missing.
     """
     from .gaussian_mixtures import fit_gaussian_mixtures
 
@@ -289,7 +290,7 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
     """Return rows (topic, chunk) for chunks that are almost as near to another topic as to their own, shape (n, 2).
 
     Both are indexes, the topic within the ``finest`` level. The other topic is the nearest with the same parent (of the
-    ``coarser`` level). Its cosine with the chunk is at most ``soft`` less.
+    ``coarser`` level). Its cosine with the chunk is at most ``soft`` less. ``vectors`` are those of the chunks.
     """
     pairs: list[tuple[int, int]] = []
     for parent in range(len(coarser)):

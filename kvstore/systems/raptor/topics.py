@@ -86,7 +86,7 @@ class Topics:
         return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return the visible topics of :meth:`StoredTopicTrees.select_largest`, at most ``limit`` of them."""
+        """Return the visible topics of :meth:`StoredTopicTrees.select_largest`, at most ``limit``, ascending."""
         return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
@@ -120,7 +120,7 @@ class Topics:
         return self.tree.is_in_related_tree(topic)
 
     def list_children(self, topic: int) -> list[int]:
-        """Return the visible children of a topic; empty for a leaf topic."""
+        """Return the visible children of a topic, ascending; empty for a leaf topic."""
         return list(filter(self.is_visible, self.tree.list_children(topic)))
 
     def is_visible(self, topic: int) -> bool:
@@ -188,7 +188,7 @@ class Topics:
         return topics_by_chunk
 
     def list_newer_chunks(self) -> list[int]:
-        """Return the chunks added after the build."""
+        """Return the ids of the chunks added after the build, ascending."""
         return self._newer_chunks
 
     def get_title(self, topic: int) -> str:

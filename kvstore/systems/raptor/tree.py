@@ -57,7 +57,7 @@ def search_by_traversal(query: Query, strategy: str, width: int, levels: int) ->
 
 
 def _find_nearest_chunks(query: Query) -> list[int]:
-    """Return the :data:`_NUM_NEAREST` chunks nearest to the question."""
+    """Return the ids of the :data:`_NUM_NEAREST` chunks nearest to the question, nearest first."""
     return [chunk for chunk, _ in rank_by_vector(query, _NUM_NEAREST)]
 
 
