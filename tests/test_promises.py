@@ -146,8 +146,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Every reader, in this process or another, sees one consistent state of the documents and all derived data.": (
         ONE_STATE
     ),
-    "Therefore a search never sees a document that is only partly indexed, and a store needs no repair after "
-    "a crash.": (
+    "Because of the single commit, a search never sees a document that is only partly indexed, and a store "
+    "needs no repair after a crash.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),

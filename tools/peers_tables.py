@@ -63,7 +63,6 @@ ROWS = (
         "size on disk, relative to text and vectors",
         ("disk_ratio",),
         "times",
-        short="size on disk",
         required_figure="vector_ms",
     ),
     Row(
