@@ -234,7 +234,7 @@ class Changes:
         return self._unlinked is not None or not self.counters.documents
 
     def _make_linker(self) -> Linker:
-        """Create the linker, which connects names, chunks and edges after the documents are stored."""
+        """Return a new linker, which connects names, chunks and edges after the documents are stored."""
         return Linker(self.state, self._mentions, self._traces)
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:

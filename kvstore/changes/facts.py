@@ -112,7 +112,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
-        """Describe a document by its id, for a message that it is lost."""
+        """Return a description of a document by its id, for a message that it is lost."""
         return f"document {records.U64.unpack(row_key)[0]}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
@@ -227,7 +227,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return edge.key, edge
 
     def describe_row(self, row_key: bytes) -> str:
-        """Describe an edge by the ids of its nodes, for a message that it is lost."""
+        """Return a description of an edge by the ids of its nodes, for a message that it is lost."""
         child, parent = records.U64_PAIR.unpack(row_key)
         return f"the user's edge between tree nodes {child} and {parent}"
 
@@ -313,7 +313,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return alias.key, alias
 
     def describe_row(self, row_key: bytes) -> str:
-        """Describe an alias by its key, for a message that it is lost."""
+        """Return a description of an alias by its key, for a message that it is lost."""
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
@@ -441,7 +441,7 @@ class ImportReport(ExportReport):
 
 
 def make_report(report_type: type[Report], counts: Mapping[str, int]) -> Report:
-    """Build a report with a field for every count.
+    """Return a report with a field for every count.
 
     ``counts`` of facts that systems declare become additional fields, which the repr shows only if they are not 0.
     """

@@ -419,6 +419,6 @@ def _read_chunk_vectors(state: State, record: DocumentRecord, texts: Set[str]) -
 def _gather_vectors(
     vectors: Vectors, vector_locations: dict[str, tuple[int, int]], texts: Set[str]
 ) -> dict[str, Matrix]:
-    """Read the vectors of ``texts`` that have a location (block, row) in ``vector_locations``, by text."""
+    """Return the vectors of those ``texts`` that have a location (block, row) in ``vector_locations``, by text."""
     wanted_locations = {text: location for text, location in vector_locations.items() if text in texts}
     return dict(zip(wanted_locations, vectors.gather(list(wanted_locations.values())), strict=True))

@@ -87,7 +87,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
     """
 
     def run_rebuild(snapshot: ReadTransaction, view: WriteTransaction) -> RebuildReport:
-        """Rebuild the store of ``snapshot`` in ``view``, and report the damage that was skipped."""
+        """Rebuild the store of ``snapshot`` in ``view``, and return the report, which lists the skipped damage."""
         lost = snapshot.skip_damage()
         lost += _describe_lost_pages(snapshot)
         with State(snapshot, settings) as state:
@@ -96,7 +96,7 @@ def rebuild_store(environment: Environment, settings: FixedSettings, embed: Embe
         return rebuilt
 
     def run_in_place(view: WriteTransaction) -> RebuildReport:
-        """Rebuild the last commit in its own data file."""
+        """Rebuild the last commit in its own data file, and return the report."""
         # LMDB keeps the last commit readable during the transaction that replaces it.
         with environment.snapshot() as snapshot:
             return run_rebuild(snapshot, view)
@@ -126,7 +126,10 @@ class _Rebuilder:
         self._report = RebuildReport()
 
     def run(self) -> RebuildReport:
-        """Fill the tables in the order of dependence: settings, indexes, documents, other facts, temperatures."""
+        """Fill the tables in the order of dependence, and return the report.
+
+        The order is: settings, indexes, documents, other facts, temperatures.
+        """
         counters = self._load_counters()
         if not self._view.count(tables.META):  # a new file
             for key, value in self._old_state.lmdb.scan(tables.META):

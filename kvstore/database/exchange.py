@@ -49,7 +49,7 @@ _MAX_LINE_DIGITS = 20
 
 
 def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
-    """Write all facts of one state to a new file.
+    """Write all facts of one state to a new file, and return the number of each kind.
 
     Raises InputError if ``path`` exists, its folder is missing or its suffix belongs to another kind of file;
     StoreFullError if it cannot be written.
@@ -79,8 +79,9 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
 def import_file(session: Session, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
     """Import the facts of an exported file, with one commit per batch; ``begin`` begins a transaction.
 
-    Facts with the same key are replaced. The store keeps its settings; only vectors supplied by the user must match its
-    dimension and chunks. Raises InputError for an unreadable file or line, and the errors of a commit.
+    Returns the number of changed facts of each kind, and of unchanged ones. Facts with the same key are replaced. The
+    store keeps its settings; only vectors supplied by the user must match its dimension and chunks. Raises InputError
+    for an unreadable file or line, and the errors of a commit.
     """
     source = _parse_export_path(path)
     return _Importer(session, begin, source).run()
@@ -143,7 +144,7 @@ class _ExportReader:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
 
     def _read_line(self, file: BinaryIO, line_number: int) -> bytes:
-        """Read the next line, which is empty at the end of the file; raise InputError if it is too long."""
+        """Return the next line, which is empty at the end of the file; raise InputError if it is too long."""
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
             raise self._make_error(

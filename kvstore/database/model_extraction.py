@@ -208,7 +208,7 @@ class ModelExtraction:
         begin: Callable[[], Transaction],
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Let the model write texts and store them; ``begin`` begins a transaction.
+        """Let the model write texts, store them, and return a report; ``begin`` begins a transaction.
 
         Raises the errors of the model, and InvalidAnswerError after several consecutive unusable answers; texts written
         before an error are kept.
@@ -324,7 +324,10 @@ class ModelExtraction:
         return self._cached_passages[record.id]
 
     def _build_plan(self) -> _Plan:
-        """Select the passages to request within the token budget, and group them into requests, highest score first."""
+        """Return the plan: the passages to request within the token budget, in requests, the highest score first.
+
+        The plan also has the texts to copy from other documents, and the forecast.
+        """
         with self._session.open_state() as state:
             allowed_documents = None
             if self._where is not None:
@@ -420,9 +423,10 @@ class ModelExtraction:
         return sum(token_estimate(to_printable(text)) + 1 for text in texts)
 
     def _group_passages(self, passages: Iterable[_DistinctPassage]) -> list[list[_DistinctPassage]]:
-        """Group consecutive passages into requests of up to ``passage_tokens`` tokens; each has at least one passage.
+        """Return consecutive passages in groups, one for each request of up to ``passage_tokens`` tokens.
 
-        Passages of different documents share a request only if the kind of text ``shares_requests``.
+        A single passage can have more tokens. Passages of different documents share a request only if the kind of text
+        ``shares_requests``.
         """
         groups: list[list[_DistinctPassage]] = []
         document_key: str | None = None
@@ -437,7 +441,7 @@ class ModelExtraction:
         return groups
 
     def _estimate_cost(self, passages: Sequence[_DistinctPassage], overhead: int) -> int:
-        """Estimate the number of tokens sent to request these passages; ``overhead`` tokens are sent per request."""
+        """Return the estimated number of tokens of the requests for these passages, with ``overhead`` per request."""
         return sum(passage.tokens for passage in passages) + overhead * len(self._group_passages(passages))
 
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:

@@ -263,7 +263,7 @@ Owner = TypeVar("Owner", bound="OwnedTransaction")
 def in_owner_thread(
     method: Callable[Concatenate[Owner, Parameters], Result],
 ) -> Callable[Concatenate[Owner, Parameters], Result]:
-    """Wrap a transaction method so that it requires the owner thread and an open transaction."""
+    """Return a transaction method that requires the owner thread and an open transaction, and then calls ``method``."""
 
     @wraps(method)
     def call(self: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

@@ -34,7 +34,7 @@ class ParsedStatement(NamedTuple):
 
 
 def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
-    """Parse a script: statements separated by ``;``.
+    """Return the statements of a script, in which they are separated by ``;``.
 
     ``parameters`` are the values of ``?`` (a sequence, in order over the whole script) or of ``:name`` (a mapping).
     Raises StatementError for the first error, including a wrong number or type of parameters.
@@ -90,7 +90,7 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
 
 
 def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Parameter]) -> ParsedStatement:
-    """Parse one statement; a query is left to SQLite."""
+    """Return one statement, parsed unless it is a query, which SQLite parses."""
     start = tokens[0].start
     if tokens[0].kind == "word" and tokens[0].text.upper() in s.QUERY_WORDS:
         for token in tokens:

@@ -180,7 +180,10 @@ class _VirtualTable:
         self._names = list(table.all_columns)
 
     def BestIndexObject(self, info: apsw.IndexInfo) -> bool:
-        """Choose the access path for a query; called by SQLite's planner with the constraints it can use."""
+        """Choose the access path for a query; called by SQLite's planner with the constraints it can use.
+
+        Returns True, because every constraint can be left to SQLite.
+        """
         constraints = []
         for index in range(info.nConstraint):
             operator = _OPERATORS.get(info.get_aConstraint_op(index))
@@ -337,7 +340,7 @@ class _Pool:
         self._max_idle = max_idle
 
     def take_connection(self, reader: TableReader, text: str) -> _Connection:
-        """Remove an idle connection from the pool, or open a new one, and prepare it for the query ``text``."""
+        """Return an idle connection, removed from the pool, or a new one, prepared for the query ``text``."""
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None or not connection.is_current():

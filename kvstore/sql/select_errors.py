@@ -31,7 +31,10 @@ _SQL_WORDS = (
 
 
 def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
-    """Convert an error of SQLite, or of a parameter, in the query ``text`` to an error of kvstore."""
+    """Return the kvstore error for an error of SQLite, or of a parameter, in the query ``text``.
+
+    Any other error is returned unchanged.
+    """
     if isinstance(error, apsw.BindingsError) and (counts := re.search(r"uses (\d+) and there are (\d+)", str(error))):
         num_expected, num_passed = map(int, counts.groups())
         values = format_count(num_expected, "parameter value")
@@ -56,7 +59,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 
 
 def _explain_message(message: str, position: int | None, text: str, make_error: MakeError) -> StatementError:
-    """Convert a message of SQLite to a StatementError in kvstore's terms, with a suggestion for a wrong name."""
+    """Return the error for a message of SQLite in kvstore's terms, with a suggestion for a wrong name."""
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")
     if kind == "no such table":

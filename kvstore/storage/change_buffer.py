@@ -290,7 +290,7 @@ class ChangeBuffer:
         stored: Iterator[tuple[bytes, memoryview]],
         reverse: bool,
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Merge stored records with changed ones, whose keys are ``first_key`` and the following ``keys``."""
+        """Yield stored records merged with changed ones, whose keys are ``first_key`` and the following ``keys``."""
         get_chain, changed_key = self.get_table(table).get_chain, cast(bytes | None, first_key)
         for key, value in stored:
             while changed_key is not None and (changed_key > key if reverse else changed_key < key):

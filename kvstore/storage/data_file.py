@@ -115,7 +115,10 @@ class DataFile:
             self.environment.reader_check()  # removes entries of dead processes from the reader table
 
     def _open(self, map_size: int) -> lmdb.Environment:
-        """Map the file, and reset what depends on the map. Halve the size each time the system refuses it."""
+        """Map the file, reset what depends on the map, and return LMDB's environment.
+
+        The size of the map is halved each time that the system refuses it.
+        """
         #: Bytes that the file is known to have at least.
         self._min_known_size = 0
         #: The address of the map; None until a transaction has found a table.
@@ -254,7 +257,7 @@ class DataFile:
     def wrap_write_transaction(
         self, transaction: lmdb.Transaction[memoryview], handles: Mapping[str, Handle]
     ) -> VerifiedTransaction:
-        """Wrap a write transaction so that it verifies the committed pages that it reads.
+        """Return a write transaction wrapped so that it verifies the committed pages that it reads.
 
         The list of free pages, which every write transaction reads, is verified once per opening of the file.
         """

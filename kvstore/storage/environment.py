@@ -269,8 +269,9 @@ class Environment(OpenFile):
     def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
         """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
 
-        ``function`` must be able to run more than once: each run begins from the last commit. Raises StoreFullError if
-        ``max_bytes``, the system or an open snapshot prevents growth, and the errors of ``function`` and :meth:`write`.
+        Returns the result of ``function``, which must be able to run more than once: each run begins from the last
+        commit. Raises StoreFullError if ``max_bytes``, the system or an open snapshot prevents growth, and the errors
+        of ``function`` and :meth:`write`.
         """
         while True:
             try:
@@ -405,9 +406,9 @@ class Environment(OpenFile):
     ) -> Result:
         """Run ``function`` with the last commit and a transaction in a new, empty data file, then replace the old one.
 
-        This is for a file with damaged pages, which cannot be changed safely. A crash at any point leaves either the
-        old file or the new one, complete. Raises the errors of :meth:`compact` and of ``function``; the store is then
-        unchanged.
+        This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``. A
+        crash at any point leaves either the old file or the new one, complete. Raises the errors of :meth:`compact` and
+        of ``function``; the store is then unchanged.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY

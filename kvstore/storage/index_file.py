@@ -135,7 +135,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
-    """Read the parts that the head of an index file names.
+    """Return the parts that the head of an index file names, in its order.
 
     Raises the errors of :func:`read`: FileNotFoundError if another file with other parts has replaced this one.
     """
@@ -154,12 +154,12 @@ def _has_hex_digits(hex_digits: str, token: bytes) -> bool:
 
 
 def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """Read the head of an index file, without its arrays; raise the errors of :func:`read`."""
+    """Return the head of an index file, without its arrays; raise the errors of :func:`read`."""
     return _parse_head(_map_file(path), path, kind, is_trusted)
 
 
 def _map_file(path: Path) -> memoryview:
-    """Map an index file into memory; raise IndexUnavailableError if it is shorter than a header."""
+    """Return an index file mapped into memory; raise IndexUnavailableError if it is shorter than a header."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size < _HEADER.size:

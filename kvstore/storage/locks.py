@@ -163,7 +163,7 @@ class WriterLock:
         return self._holder is threading.current_thread()
 
     def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
-        """Hold the lock within the block; does nothing if this thread holds it already."""
+        """Return a context manager that holds the lock; it does nothing if this thread holds the lock already."""
         if self.is_held:
             return contextlib.nullcontext()
         return self.hold(timeout)
@@ -229,7 +229,7 @@ class WriterLock:
             release_lock(descriptor)  # deleted while this process waited: the next process locks another file
 
     def _open_lock_file(self, kind: int) -> int:
-        """Open the file, and create it for an exclusive lock; raise an error that names the remedy."""
+        """Open the file, or create it for an exclusive lock, and return its descriptor; an error names the remedy."""
         try:
             return os.open(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:

@@ -375,8 +375,9 @@ class OpenFile:
     def _compact_file(self, wait: float) -> CompactReport:
         """Replace the file with a copy without free pages; this thread must hold the writer lock.
 
-        Raises TransactionError if another process has the file open or a transaction of this one stays open, and the
-        errors of :meth:`DataFile.create_successor`; the file is then unchanged.
+        Returns the sizes before and after. Raises TransactionError if another process has the file open or a
+        transaction of this one stays open, and the errors of :meth:`DataFile.create_successor`; the file is then
+        unchanged.
         """
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()
@@ -386,7 +387,7 @@ class OpenFile:
             return CompactReport(size_before, self.data.size)
 
     def exclude_other_processes(self) -> AbstractContextManager[None]:
-        """Keep other processes from opening the file within the block, inside a write transaction.
+        """Return a context manager that keeps other processes from opening the file; for use in a write transaction.
 
         Raises TransactionError if another process has it open.
         """
