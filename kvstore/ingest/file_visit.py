@@ -40,7 +40,10 @@ class FileVisit:
     __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "is_independent", "location", "source")
 
     def __init__(self, source: Source, reading_digest: bytes) -> None:
-        """Remember the state of a file before it is read; ``reading_digest``: see :func:`compute_reading_digest`."""
+        """Remember the state of a file before it is read.
+
+        ``reading_digest`` identifies the format, the options and the versions with which files are read.
+        """
         self.source = source
         #: True if a part of the file could not be read.
         self.failed = False

@@ -53,8 +53,9 @@ class SourceReader:
         engine: str,
         limits: Limits,
     ) -> None:
-        """Store the parameters, which are those of :func:`~kvstore.ingest.pipeline.create_ingestion`.
+        """Store how to read sources: the ``format`` and the ``options`` of the readers, and who runs them.
 
+        ``engine`` names where workers run, and ``limits`` restrict the memory of each and the time for a file.
         ``workers`` is None if the size of the files or the engine decides, and 0 for this process.
         """
         self._destination = destination
@@ -85,7 +86,7 @@ class SourceReader:
     def _iter_with_workers(
         self, sources: Sequence[Source], num_workers: int | None, embed: bool
     ) -> Generator[FileItem | None, None, None]:
-        """Yield the items that workers read (see :meth:`iter_items`), then None when their release has begun.
+        """Yield the items that workers read, and None at the end of each source; then None once their release begins.
 
         ``num_workers`` is None for the capacity of the engine. If ``embed``, they also compute vectors, if possible.
         """
@@ -103,7 +104,7 @@ class SourceReader:
             yield None  # the caller can commit before the generator ends and waits for the release
 
     def _iter_in_process(self, sources: Sequence[Source]) -> Generator[FileItem | None, None, None]:
-        """Yield the items that this process reads; see :meth:`iter_items`."""
+        """Yield the items of each source, which this process reads, and None at the end of each source."""
         items = self._read_sources(sources)
         first_items: list[ReadItem] = []
 

@@ -86,7 +86,7 @@ class Coverage:
     accepts: Callable[[str], bool]
 
     def contains(self, location: str) -> bool:
-        """True if a file at this location (see :attr:`Source.location`) would be ingested if it existed."""
+        """True if a file at this location, a path or an address, would be ingested from the root if it existed."""
         root = self.root.rstrip("/")
         # Older versions stored the path below the root as the location.
         return self.accepts(location.removeprefix(root + "/"))
@@ -130,7 +130,7 @@ def find_sources(
 
 
 def check_source(path: str, format: str | None = None) -> None:
-    """Raise the errors of :func:`find_sources` for a path, but walk no folder and list no files of an address.
+    """Raise ReaderError or InputError if a path cannot be ingested, but walk no folder and list no files of an address.
 
     A pattern of local files is matched; for a pattern of an address, only the folder of its files must exist.
     """
@@ -173,7 +173,10 @@ class _FileSearch:
     """A search for the files of several paths; see :class:`Sources` for its results."""
 
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
-        """Start without files; the parameters are those of :func:`find_sources`."""
+        """Start without files.
+
+        ``format`` is that of all files (None: by their names), and ``include`` are patterns of the files of folders.
+        """
         self.files: list[Source] = []
         self.covered: list[Coverage] = []
         self.skipped: Counter[str] = Counter()
@@ -184,7 +187,7 @@ class _FileSearch:
         self._accepts = _make_filter(format, include)
 
     def add_path(self, requested: str) -> None:
-        """Add the files of one path, address or pattern, as the caller wrote it; raises as :func:`find_sources`."""
+        """Add the files of one path, address or pattern, as the caller wrote it; raises ReaderError or InputError."""
         if not requested:
             raise InputError("the path is empty; write . for the current folder")
         if is_address(requested):
@@ -204,15 +207,19 @@ class _FileSearch:
             self._add_matches(Path(*path.parts[:num_fixed]), "/".join(path.parts[num_fixed:]), requested)
 
     def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
-        """Add a file as :meth:`_append_file` does; its content is inspected if nothing else determines the format."""
+        """Add a file; its content is inspected if neither the options nor its name determine the format.
+
+        ``path`` is the file to open, ``relative_path`` its path in the folder ``root`` (None: the file was named
+        directly), and ``location`` the path or address that is stored with its documents.
+        """
         self._append_file(
             path, relative_path, root, location, self._format or find_format(relative_path) or _detect_format(path)
         )
 
     def _append_file(self, path: str, relative_path: str, root: str | None, location: str, format: str | None) -> None:
-        """Add a file with its format; the other parameters are those of :class:`Source`.
+        """Add a file with its format (None: unknown); ``relative_path`` becomes the key of its document.
 
-        ``relative_path``, the path of the file in the root, becomes the key of its document.
+        The other parameters are those of :meth:`_add_file`.
         """
         self.files.append(Source(path, _escape_path(relative_path), format, root, location))
 

@@ -95,7 +95,7 @@ def _pack(value: object) -> bytes:
 
 
 def _unpack(data: bytes) -> Any:
-    """Decode a value of :func:`_pack`."""
+    """Decode a value that :func:`_pack` encoded."""
     return msgpack.unpackb(data, ext_hook=_decode, strict_map_key=False, unicode_errors="surrogatepass")
 
 

@@ -272,7 +272,7 @@ def _iter_header_blocks(message: Message) -> Iterator[MarkdownBlock]:
 
 
 def _split_parts(message: Message) -> tuple[list[Message], list[tuple[str, Message]]]:
-    """Return the text parts of a message in order, and its attachments with unique names."""
+    """Return the text parts of a message in order, and its attachments, each as (unique file name, part)."""
     bodies: list[Message] = []
     attachments: dict[str, Message] = {}
     last_numbers: Counter[str] = Counter()

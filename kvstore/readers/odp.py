@@ -27,7 +27,10 @@ _RUNNING_CLASSES = {"date-time": "date", "footer": "footer", "header": "header",
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the presentation as one document, without the navigation of its slides unless the option keeps it."""
+    """Yield the presentation as one document.
+
+    The headers, footers, dates and numbers of its slides are omitted, unless the option ``navigation`` is ``keep``.
+    """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
         text = OpenDocumentText(presentation.trees)
@@ -44,7 +47,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_slide(
     text: OpenDocumentText, page: Element, number: int, left_out: list[NavigationPart] | None
 ) -> tuple[str, list[MarkdownBlock]]:
-    """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
+    """Return the title of a slide, which can be empty, and its blocks, the first of which is a heading.
+
+    Its date, header, footer and number are added to ``left_out`` instead (None: they remain text).
+    """
     title = ""
     title_shape: Element | None = None
     for shape in page:

@@ -70,7 +70,10 @@ class Package:
         return self._archive.read(part)
 
     def read_tree(self, part: str) -> Element:
-        """Parse an XML part; raises the exceptions of :meth:`read_part`, and XmlError."""
+        """Parse an XML part.
+
+        Raises KeyError if the part is missing, and the exceptions of zipfile or XmlError if it is damaged.
+        """
         return parse_xml(self.read_part(part))
 
     def convert_errors(self) -> AbstractContextManager[None]:

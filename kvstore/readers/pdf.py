@@ -170,6 +170,7 @@ class _Spellings:
     """The words of a text in any case; they decide whether a hyphen at the end of a line is kept."""
 
     def __init__(self, pages: Iterable[Sequence[PageLine]]) -> None:
+        """Collect the words and compounds of the lines of all pages, in folded case."""
         self._words = {
             _normalize_word(word) for lines in pages for line in lines for word in _COMPOUND_PATTERN.findall(line.text)
         }

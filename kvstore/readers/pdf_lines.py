@@ -139,9 +139,8 @@ class _LineCollector:
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)
         # Scale the size to points; rotated text has its scale in the second entry of each matrix.
-        size = max(
-            1.0, abs(size) * (abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1])) or 1.0)
-        )
+        scale = abs((text_matrix[3] or text_matrix[1]) * (transformation[3] or transformation[1]))
+        size = max(1.0, abs(size) * (scale or 1.0))  # a scale of 0 is invalid
         lines = clean_text(text).translate(_LIGATURES).split("\n")
         nonblank_lines = [index for index, line in enumerate(lines) if line.strip()]
         for index, line in enumerate(lines):
@@ -268,7 +267,7 @@ def _is_wide_gap(distance: float, num_letters: int, size: float) -> bool:
 def _split_at_gaps(
     text: str, x: float, y: float, size: float, shown_texts: Sequence[_ShownText]
 ) -> Iterator[tuple[float, str]]:
-    """Yield the parts of a text, split at wide gaps between the shown texts, with their x positions.
+    """Yield (x position, text) for each part of a text, split at wide gaps between the shown texts.
 
     The text can have other letters than the shown texts, for example without ligatures, so letter counts are scaled.
     """

@@ -49,7 +49,10 @@ _RUNNING_PLACEHOLDERS = {"dt": "date", "ftr": "footer", "sldNum": "slide number"
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
-    """Yield the presentation as one document."""
+    """Yield the presentation as one document.
+
+    The footers, dates and numbers of its slides are omitted, unless the option ``navigation`` is ``keep``.
+    """
     import_extra("pptx", "documents", f"{origin.name}: reading PPTX", error=ReaderError)
     from pptx.opc.package import PartFactory
     from pptx.package import Package as PresentationPackage
@@ -73,7 +76,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
-    """Return the title and blocks of a slide; running elements go to ``left_out``, unless that is None."""
+    """Return the title of a slide, which can be empty, and its blocks, the first of which is a heading.
+
+    Its date, footer and number are added to ``left_out`` instead (None: they remain text).
+    """
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title
     title = _get_text_line(title_shape) if title_shape is not None and title_shape.has_text_frame else ""

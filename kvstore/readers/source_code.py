@@ -70,9 +70,10 @@ def _load_parser(language: Language, purpose: str) -> Any:
 
 
 def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
-    """Yield (offset, names of the enclosing definitions) where each definition in a node begins and ends.
+    """Yield (byte offset, names of the definitions around the text after it) where a definition begins or ends.
 
-    ``names`` are those of the definitions around the node. Long definitions are split further.
+    The definitions are those in the node ``node``, and ``names`` are those of the definitions around it. Long
+    definitions are split further.
     """
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
@@ -83,7 +84,7 @@ def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[st
 
 
 def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
-    """Yield the outermost definitions in a node: the start including comments above it, the definition, and the end."""
+    """Yield (start, node, end) for each outermost definition in a node; the start includes the comments above it."""
     comment_start: int | None = None
     comment_row = -2  # the last row of the comment; -2 is not above any row
     for child in node.children:
@@ -161,7 +162,10 @@ def _get_definition_name(node: Any, data: bytes) -> str:
 
 
 def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
-    """Yield the boundaries in a language without a grammar; a definition ends where the next begins."""
+    """Yield (byte offset, (name,)) where each definition begins, in a language without a grammar.
+
+    A definition ends where the next begins.
+    """
     opening = re.compile(language.opening, re.I) if language.opening else None
     offset = 0
     comment_start: int | None = None

@@ -219,7 +219,7 @@ class _MarkdownSplitter:
     ) -> None:
         """Add a line that is not inside code. ``fence`` is its match as a code fence, or None.
 
-        The other parameters are those of :meth:`_add_line`.
+        ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
         """
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         is_indented = line.startswith(_CODE_INDENTS)

@@ -156,14 +156,17 @@ def fold(text: str) -> FoldedText:
 
 
 def fold_to_bytes(text: str) -> bytes:
-    """Return ``text`` in normal form as UTF-8: the ``data`` of :func:`fold` without the mapping."""
+    """Return ``text`` in normal form as UTF-8, without the mapping to the original that :func:`fold` returns."""
     if text.isascii():
         return text.lower().encode()
     return fold_pieces(text, _fold_piece, with_offsets=False)[0]
 
 
 def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return the result of :func:`_fold_cached_piece`, without using its cache for a long piece."""
+    """Return a piece in normal form, the original offset of each byte, and the original length in bytes.
+
+    Only short pieces are cached (:func:`_fold_cached_piece`).
+    """
     return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)
 
 

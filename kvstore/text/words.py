@@ -270,7 +270,7 @@ def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
 
 
 def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the result of :func:`list_term_words` for a text that is in normal form already.
+    """Return the words that a search for ``folded``, a text in normal form, looks up; see :func:`list_term_words`.
 
     Of the words of a Segmenter, single function characters are omitted.
     """
@@ -324,7 +324,7 @@ def can_cross_words(word: str) -> bool:
 
 
 def split_written_words(text: str) -> list[str]:
-    """Return the words of :func:`segment_words`, but as written instead of in normal form."""
+    """Return the words of a text as written, in order; in a script without spaces, each character is a word."""
     return find_words(text)
 
 

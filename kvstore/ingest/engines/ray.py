@@ -305,7 +305,7 @@ class WorkerActor:
         os._exit(1)
 
     def _get_task(self) -> tuple[list[Any], _SentContext]:
-        """Wait for the next task, and return its files and the data that was sent with them."""
+        """Wait for the next task, and return its (file number, items to skip, source) and the data sent with them."""
         task, *context_fields = _decode_message(self._tasks.get())
         return task, _SentContext(*context_fields)
 
