@@ -215,7 +215,8 @@ class Changes:
     def _flush_batch(self, linker: Linker, *, more_follow: bool) -> None:
         """Write what a batch collected: mentions, structures, postings and vectors.
 
-        While linking is deferred, structures wait, and postings are written once per portion of documents.
+        While linking is deferred, structures wait, and postings are written once per portion of documents. Unless
+        ``more_follow``, the deferred documents are linked now.
         """
         if self._unlinked is None:
             self._update_structures(linker)
@@ -521,7 +522,10 @@ class Changes:
                 parts.put(record.id, *new_parts[stored_derivation.label])
 
     def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
-        """Write the abstract tree of a document. Return the id of each draft in order, or [] if it has no tree."""
+        """Write the abstract tree of a document. Return the id of each draft in order, or [] if it has no tree.
+
+        ``first_group`` is the id of its first group of chunks.
+        """
         tree = extracted.tree
         if tree is None:
             return []

@@ -213,7 +213,8 @@ def derive_and_embed(
 ) -> list[PendingDocument]:
     """Return documents with all data derived from them, and the vectors of their texts.
 
-    Raises LanguageError and the errors of the embedder.
+    ``open_state`` opens the stored state, whose vectors are reused. Raises LanguageError and the errors of the
+    embedder.
     """
     return embed_documents(derive_documents(documents, settings), settings, open_state, embed)
 

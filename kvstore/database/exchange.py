@@ -144,7 +144,10 @@ class _ExportReader:
             raise InputError(f"{self._path}: cannot be read ({error.strerror}); check the path") from error
 
     def _read_line(self, file: BinaryIO, line_number: int) -> bytes:
-        """Return the next line, which is empty at the end of the file; raise InputError if it is too long."""
+        """Return the next line, which is empty at the end of the file; raise InputError if it is too long.
+
+        ``line_number`` is for the message.
+        """
         line = file.readline(_MAX_LINE + 1)
         if len(line) > _MAX_LINE:
             raise self._make_error(
@@ -177,7 +180,7 @@ class _ExportReader:
             )
 
     def _parse_line(self, line_number: int, line: bytes) -> dict[str, Any]:
-        """Return the JSON object of a line; raise InputError if it is not one."""
+        """Return the JSON object of a line; raise InputError, which gives ``line_number``, if it is not one."""
         try:
             parsed = json.loads(line)
         except (ValueError, RecursionError) as error:

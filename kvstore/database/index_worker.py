@@ -72,7 +72,7 @@ class IndexManager:
         return GenerationBuilder(self._open_indexes, self._settings, self._embed)
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
-        """Create the record of an index of a kind, with these options, and build it.
+        """Create the record of an index of a kind, with these options, and build it; ``progress`` receives the progress.
 
         Raises InputError if the index exists or an option is invalid, and the errors of :meth:`refresh`.
         """
@@ -99,7 +99,7 @@ class IndexManager:
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
-        """Remove an index and its contents; raises InputError if it does not exist."""
+        """Remove an index and its contents; raises InputError if it does not exist. ``progress`` receives the progress."""
         index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
@@ -112,9 +112,9 @@ class IndexManager:
     ) -> RefreshedKinds:
         """Bring one index, or all, up to the last commit; return the kinds that changed.
 
-        ``writer`` writes the texts that a model contributes to indexes, within its token limit. Raises InputError if
-        the index does not exist, IndexUnavailableError if it cannot be built or is being built elsewhere,
-        LockTimeoutError, and the errors of the model.
+        ``progress`` receives the progress. ``writer`` writes the texts that a model contributes to indexes, within its
+        token limit. Raises InputError if the index does not exist, IndexUnavailableError if it cannot be built or is
+        being built elsewhere, LockTimeoutError, and the errors of the model.
         """
         with self._environment.snapshot() as snapshot:
             existing_indexes = [index for index in self._select_kinds(kind) if Indexes(snapshot).get(index) is not None]

@@ -66,7 +66,10 @@ class IngestDestination:
                 transaction.set_origins(moved_origins)
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
-        """Return the description of the work that a worker process needs to read and embed files."""
+        """Return the description of the work that a worker process needs to read and, with ``embed``, embed files.
+
+        ``format`` and ``options`` are those of the ingest.
+        """
         from ..ingest.worker import Job
 
         # An embedder that the caller supplied exists only in this process.

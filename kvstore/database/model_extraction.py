@@ -447,7 +447,8 @@ class ModelExtraction:
     def _compute_token_budget(self, passages: Sequence[_DistinctPassage], overhead: int) -> int | None:
         """Return the maximum number of tokens to send, or None without a limit.
 
-        With SHARE, it is that fraction of the cost of all passages, minus the cost of those written already.
+        With SHARE, it is that fraction of the cost of all passages, minus the cost of those written already. Each
+        request costs ``overhead`` tokens in addition to its passages.
         """
         if self._share is None:
             return self._within
@@ -460,7 +461,7 @@ class ModelExtraction:
     ) -> Sequence[float]:
         """Return the score of each passage by the selection method; zeros if all passages fit and no method is named.
 
-        The score of a passage is the sum of the scores of its chunks.
+        The score of a passage is the sum of the scores of its chunks. ``overhead`` tokens are sent with each request.
         """
         if self._by is None and (token_budget is None or self._estimate_cost(passages, overhead) <= token_budget):
             return [0.0] * len(passages)

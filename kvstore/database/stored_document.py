@@ -95,7 +95,10 @@ def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matri
 def list_matching_keys(
     state: State, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any], prefix: str
 ) -> list[str]:
-    """Return the keys that begin with ``prefix`` of the documents that satisfy a condition, in byte order."""
+    """Return the keys that begin with ``prefix`` of the documents that satisfy ``where``, in byte order.
+
+    ``parameters`` are the values in the condition.
+    """
     from ..sql.document_filter import filter_documents
 
     document_ids = filter_documents(state, where, parameters).allowed.documents.tolist()

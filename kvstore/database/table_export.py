@@ -63,7 +63,7 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
 
 @contextmanager
 def open_table_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any]:
-    """Open a Parquet or Arrow writer, by the suffix of the file."""
+    """Open a Parquet or Arrow writer, by the suffix of the file, for rows of an Arrow ``schema``."""
     if suffix == ".parquet":
         parquet = import_extra("pyarrow.parquet", "arrow", "a .parquet file")
         with parquet.ParquetWriter(file, schema) as writer:

@@ -96,7 +96,10 @@ def _explain_statement(context: StatementContext, statement: s.Statement, *, ana
 
 
 def _make_total_step(count: int | None, milliseconds: float, measured_view: MeasuredView | None) -> Step:
-    """Return the step that reports the rows and the cost of a whole statement."""
+    """Return the step that reports the rows and the cost of a whole statement.
+
+    ``measured_view`` has counted the pages; None if they were not counted.
+    """
     pages = None if measured_view is None else measured_view.pages
     return Step("run", "the whole statement", count, milliseconds, pages)
 

@@ -240,7 +240,10 @@ def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int
 def _feed_token(
     parser: Any, text: str, tokens: list[Token], position: int, parameters: Mapping[int, Parameter]
 ) -> tuple[int, conditions.OffsetMap]:
-    """Feed the token at ``position`` to the parser. Returns the position after it and the offsets of a condition."""
+    """Feed the token at ``position`` to the parser; a query or a condition is one terminal of several tokens.
+
+    ``parameters`` has the parameters by offset. Returns the position of the next token and the offsets of a condition.
+    """
     token = tokens[position]
     conditions.check_token(text, token)
     choices = parser.choices()

@@ -73,7 +73,7 @@ def collect_clauses(**clauses: Any) -> dict[str, Any]:
 def _make_typed_cursor(
     kind: str, columns: Mapping[str, str], rows: Iterable[Row], count: int, message: str | None = None
 ) -> Cursor:
-    """Return the cursor of a statement with fixed columns; ``columns`` has the type of each by its name."""
+    """Return the cursor of ``count`` rows with fixed columns; ``columns`` has the type of each by its name."""
     return Cursor(kind, tuple(columns), rows, types=tuple(columns.values()), rowcount=count, message=message)
 
 

@@ -75,7 +75,7 @@ def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
 
 
 def _parse_conditions(where: object, depth: int) -> Condition:
-    """Convert a mapping to the conjunction of its entries."""
+    """Convert a mapping to the conjunction of its entries; ``depth`` is its level of nesting."""
     if not isinstance(where, Mapping):
         raise InputError(f"a condition must be a mapping such as {{'year': 2024}}, not {format_value(where)}")
     if depth > _MAX_DEPTH:
@@ -84,7 +84,10 @@ def _parse_conditions(where: object, depth: int) -> Condition:
 
 
 def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
-    """Convert one entry of a mapping: a field, a column or a combination of conditions."""
+    """Convert one entry of a mapping: a field, a column or a combination of conditions.
+
+    ``depth`` is the level of nesting of the mapping.
+    """
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"the name of a field must be text, not {format_value(name)}")
     if name == "$not":
@@ -107,7 +110,10 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
 
 
 def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition:
-    """Convert the operand of a field: a value, operators with values, or fields within it."""
+    """Convert the operand of a field: a value, operators with values, or fields within it.
+
+    ``name`` is for messages, and ``depth`` is the level of nesting.
+    """
     if not isinstance(operand, Mapping):
         return _make_equality(field, name, operand)
     if depth > _MAX_DEPTH:
@@ -130,7 +136,10 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
 
 
 def _parse_operation(field: Field, name: str, operator: str, value: Any, depth: int) -> Condition:
-    """Convert one operator with its value, such as ``"$gte": 2024``."""
+    """Convert one operator with its value, such as ``"$gte": 2024``, for a field.
+
+    ``name`` is for messages, and ``depth`` is the level of nesting.
+    """
     match operator:
         case "$eq":
             return _make_equality(field, name, value)

@@ -69,7 +69,10 @@ class _TableScan:
         self._record: Any = _END_OF_ROWS
 
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
-        """Start a scan of the rows that the plan selects, or of all rows without one. ``number`` is always 0."""
+        """Start a scan of the rows that the plan selects for its ``arguments``, or of all rows without a plan.
+
+        ``number`` is always 0.
+        """
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
         self.Next()

@@ -59,7 +59,10 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 
 
 def _explain_message(message: str, position: int | None, text: str, make_error: MakeError) -> StatementError:
-    """Return the error for a message of SQLite in kvstore's terms, with a suggestion for a wrong name."""
+    """Return the error for a message of SQLite in kvstore's terms, with a suggestion for a wrong name.
+
+    ``position`` is that of the error in the query ``text``, None if SQLite does not report it.
+    """
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")
     if kind == "no such table":
@@ -90,7 +93,7 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
 
 
 def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
-    """Return a suggestion for the word that SQLite rejected, or else for the word before it."""
+    """Return a suggestion for the word that SQLite rejected at ``position``, or else for the word before it."""
     preceding = re.search(r"([^\W\d]\w*)\s+$", text if position is None else text[:position])
     for word in (unexpected, preceding[1]) if preceding else (unexpected,):
         suggestion = suggest(word, _SQL_WORDS)

@@ -67,11 +67,9 @@ def needs_stored_value(chain: Chain) -> bool:
 
 
 def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview | None) -> memoryview | None:
-    """Return the current value of a record: its version chain applied to the value in its table, if any.
+    """Return the current value of a record: its version chain applied to ``stored_value``, that in its table, if any.
 
-    Returns None if the record is removed.
-
-    Raises CorruptionError if the patches of ``chain`` do not fit that value.
+    Returns None if the record is removed. Raises CorruptionError if the patches of ``chain`` do not fit that value.
     """
     try:
         value = apply_chain(chain, stored_value)

@@ -269,9 +269,9 @@ class Environment(OpenFile):
     def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
         """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
 
-        Returns the result of ``function``, which must be able to run more than once: each run begins from the last
-        commit. Raises StoreFullError if ``max_bytes``, the system or an open snapshot prevents growth, and the errors
-        of ``function`` and :meth:`write`.
+        ``timeout`` is that of :meth:`write`. Returns the result of ``function``, which must be able to run more than
+        once: each run begins from the last commit. Raises StoreFullError if ``max_bytes``, the system or an open
+        snapshot prevents growth, and the errors of ``function`` and :meth:`write`.
         """
         while True:
             try:
@@ -287,7 +287,10 @@ class Environment(OpenFile):
         self.gate.leave()
 
     def _acquire_writer_lock(self, timeout: float | None = None) -> None:
-        """Acquire the writer lock, and open the file for writing if it is open read-only."""
+        """Acquire the writer lock, and open the file for writing if it is open read-only.
+
+        Waits for the lock at most ``timeout`` seconds (default: the lock timeout).
+        """
         self.require_open()
         if self.readonly:
             reason = self.readonly_reason or f"{self.path}: was opened read-only; open it for writing to change it"
@@ -406,9 +409,9 @@ class Environment(OpenFile):
     ) -> Result:
         """Run ``function`` with the last commit and a transaction in a new, empty data file, then replace the old one.
 
-        This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``. A
-        crash at any point leaves either the old file or the new one, complete. Raises the errors of :meth:`compact` and
-        of ``function``; the store is then unchanged.
+        This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``.
+        ``timeout`` is that of :meth:`compact`. A crash at any point leaves either the old file or the new one,
+        complete. Raises the errors of :meth:`compact` and of ``function``; the store is then unchanged.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY

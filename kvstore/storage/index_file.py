@@ -154,7 +154,7 @@ def _has_hex_digits(hex_digits: str, token: bytes) -> bool:
 
 
 def read_head(path: Path, kind: str, is_trusted: Callable[[bytes], bool]) -> FileHead:
-    """Return the head of an index file, without its arrays; raise the errors of :func:`read`."""
+    """Return the head of an index file, without its arrays; the arguments and errors are those of :func:`read`."""
     return _parse_head(_map_file(path), path, kind, is_trusted)
 
 

@@ -150,7 +150,7 @@ class WriterLock:
 
     @contextlib.contextmanager
     def hold(self, timeout: float) -> Iterator[None]:
-        """Hold the lock within the block; raise the errors of :meth:`acquire`."""
+        """Hold the lock within the block, with the ``timeout`` and the errors of :meth:`acquire`."""
         self.acquire(timeout)
         try:
             yield
@@ -163,14 +163,14 @@ class WriterLock:
         return self._holder is threading.current_thread()
 
     def ensure_held(self, timeout: float) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager that holds the lock; it does nothing if this thread holds the lock already."""
+        """Return a context manager that holds the lock like :meth:`hold`, or does nothing if this thread holds it."""
         if self.is_held:
             return contextlib.nullcontext()
         return self.hold(timeout)
 
     @contextlib.contextmanager
     def hold_shared(self, timeout: float) -> Iterator[None]:
-        """Keep writers out within the block; raise the errors of :meth:`acquire_shared`."""
+        """Keep writers out within the block, with the ``timeout`` and the errors of :meth:`acquire_shared`."""
         descriptor = self.acquire_shared(timeout)
         try:
             yield
@@ -420,7 +420,7 @@ class SharedOpenLock:
     def ensure_reader_table(self, timeout: float) -> None:
         """Create the reader table if it is missing, before the store is reopened.
 
-        Raises the errors of :meth:`acquire`.
+        The ``timeout`` and the errors are those of :meth:`acquire`.
         """
         assert self._descriptor is not None
         try:
@@ -429,7 +429,11 @@ class SharedOpenLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def _create_missing_table(self, descriptor: int, deadline: float) -> bool:
-        """Create the reader table if it is missing; return False if the lock on the data file was lost meanwhile."""
+        """Create the reader table if it is missing; return False if the lock on the data file was lost meanwhile.
+
+        ``descriptor`` is that of the data file. Raises LockTimeoutError if another process still has the store open at
+        ``deadline`` (monotonic seconds).
+        """
         directory = self.path.parent
         if not can_create_reader_table(directory):
             return True

@@ -206,7 +206,7 @@ class VerifiedTransaction:
         return self.lmdb.put(key, value, db=db.handle)
 
     def put_many(self, records: list[tuple[bytes, bytes | bytearray | memoryview]], db: WrittenTable) -> None:
-        """Store many values, in key order, after verifying the pages that lead to their keys."""
+        """Store many records, given in key order, after verifying the pages that lead to their keys."""
         db.is_changed = True
         if db.tree is not None:
             db.tree.verify_paths(records)

@@ -61,8 +61,9 @@ def find_first_leaf(
 ) -> int | None:
     """Return the page number of the first leaf of the main tree in commit number ``change``; None if it is empty.
 
-    ``verify_meta`` is called after the meta page is read, and raises an error if it may be overwritten. Raises
-    CorruptionError if a page on the path is damaged.
+    The pages of ``page_size`` bytes are read through ``descriptor``; ``path`` is for messages. ``verify_meta`` is
+    called after the meta page is read, and raises an error if it may be overwritten. Raises CorruptionError if a page
+    on the path is damaged.
     """
     # Commits alternate between the two meta pages: an even number writes page 0, an odd one page 1.
     meta = os.pread(descriptor, page_size, (change & 1) * page_size)

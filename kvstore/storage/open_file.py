@@ -376,8 +376,8 @@ class OpenFile:
         """Replace the file with a copy without free pages; this thread must hold the writer lock.
 
         Returns the sizes before and after. Raises TransactionError if another process has the file open or a
-        transaction of this one stays open, and the errors of :meth:`DataFile.create_successor`; the file is then
-        unchanged.
+        transaction of this one stays open for ``wait`` seconds, and the errors of :meth:`DataFile.create_successor`;
+        the file is then unchanged.
         """
         with self.gate.exclude_transactions(wait, TransactionError, f"{self.path}: COMPACT replaces the data file"):
             self.require_open()

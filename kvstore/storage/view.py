@@ -269,7 +269,7 @@ class LmdbView:
         stop: bytes | None,
         reverse: bool,
     ) -> Iterator[Record]:
-        """Yield the records of an open table in ascending order, or descending if ``reverse``.
+        """Yield the records of an open table with ``start <= key < stop``, in descending order if ``reverse``.
 
         The number of records read is reported to the page releaser from time to time.
         """
