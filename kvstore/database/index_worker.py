@@ -72,9 +72,10 @@ class IndexManager:
         return GenerationBuilder(self._open_indexes, self._settings, self._embed)
 
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
-        """Create the record of an index of a kind, with these options, and build it; ``progress`` receives the progress.
+        """Create the record of an index of a kind, with these options, and build it.
 
-        Raises InputError if the index exists or an option is invalid, and the errors of :meth:`refresh`.
+        ``progress`` receives the progress. Raises InputError if the index exists or an option is invalid, and the
+        errors of :meth:`refresh`.
         """
         index = _get_named_index(kind)
         valid_options = validate_options(index, options)
@@ -99,7 +100,10 @@ class IndexManager:
         self.refresh(index.name, progress)
 
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
-        """Remove an index and its contents; raises InputError if it does not exist. ``progress`` receives the progress."""
+        """Remove an index and its contents; raises InputError if it does not exist.
+
+        ``progress`` receives the progress.
+        """
         index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
             if Indexes(snapshot).get(index) is None:
