@@ -217,7 +217,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
     """Write a graph of names to a file.
 
-    The graph contains the names around NAME. Without NAME, the graph contains all trees of STORE."""
+    The graph contains the names connected with NAME. Without NAME, the graph contains all trees of STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count

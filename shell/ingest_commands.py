@@ -42,7 +42,7 @@ from .command_options import (
 @click.option(
     "--prune",
     is_flag=True,
-    help="Also delete documents from these folders and patterns if their files no longer exist.",
+    help="Of the ingested folders and patterns, also delete documents whose files no longer exist.",
 )
 @click.option(
     "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."

@@ -211,7 +211,9 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 )
 @click.option("--top", type=click.IntRange(1, 10_000), help="Number of hits that the answer uses as evidence.")
 @click.option(
-    "--depth", type=click.IntRange(0, 64), help="Number of levels of abstracts that bridge follows up and down."
+    "--depth",
+    type=click.IntRange(0, 64),
+    help="Number of levels of abstracts that the strategy bridge follows up and down.",
 )
 @click.option(
     "--model",
