@@ -380,7 +380,7 @@ def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[st
 def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
     """Return the stored vectors of ``texts`` that occur in the derived parts of a document, by space and text.
 
-    Texts without a stored vector are left out.
+    The vector space of a part has the label of the derivation. Texts without a stored vector are left out.
     """
     vectors: dict[tuple[str, str], Matrix] = {}
     for stored_derivation in list_maintained_derivations(state.lmdb):

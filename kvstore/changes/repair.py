@@ -138,7 +138,7 @@ class _Rebuilder:
         for table in dict.fromkeys([*(table.name for table in list_store_tables()), *fact_tables]):
             if table != tables.META:
                 self._view.clear(table)
-        self._view.delete(tables.META, tables.REBUILD_KEY)
+        self._view.delete(tables.META, tables.REBUILD_KEY)  # a migration sets it to request this rebuild
         put_settings(self._view, self._settings)
         put_language_version(self._view, self._settings)
         counters.save(self._view)

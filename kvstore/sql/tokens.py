@@ -52,7 +52,7 @@ class Token:
                 return self.text.count('"') % 2 == 0
             return len(self.text) > 1 and self.text[-1] == {"`": "`", "[": "]"}[self.text[0]]
         if self.text.startswith("/*"):
-            return len(self.text) >= 4 and self.text.endswith("*/")
+            return len(self.text) >= len("/**/") and self.text.endswith("*/")
         return True
 
 

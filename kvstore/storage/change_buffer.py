@@ -448,11 +448,11 @@ def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_t
 
     Raises CorruptionError for a damaged segment.
     """
-    last_number = None
+    last_number = 0
     for key, value in segments:
         segment_number = records.U32.unpack_from(key)[0]
-        if segment_number != 1 + (last_number or 0):
-            yield f"table {engine_tables.RECENT}: segment {segment_number} follows segment {last_number or 0}"
+        if segment_number != last_number + 1:
+            yield f"table {engine_tables.RECENT}: segment {segment_number} follows segment {last_number}"
         last_number = segment_number
         if not unpack_segment(key, value).keys() <= buffered_tables:
             yield f"table {engine_tables.RECENT}, key {key.hex()}: changes of other tables"

@@ -385,8 +385,9 @@ class Environment(OpenFile):
         """Delete the files of a store with no records except in these tables, close it, and return True.
 
         Returns False if there are others, or if this object did not create the store. ``other_files`` are the names of
-        files to delete with it: before the lock is released, because another process may then create a new store here.
-        Raises TransactionError if another process has the store open, and the errors of :meth:`write`.
+        files to delete, too. All files are deleted before the lock is released, because another process may then create
+        a new store here. Raises TransactionError if another process has the store open, and the errors of
+        :meth:`write`.
         """
         if not self._is_new:
             return False
