@@ -171,7 +171,10 @@ def extract_portion(
 def _extract_documents(
     documents: Sequence[ValidDocument], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
 ) -> list[ExtractedDocument | InputError | str]:
-    """Return each document, extracted, or the error or reason why it cannot be; a crash affects only its document."""
+    """Return the result for each document: the extracted document, or why it could not be extracted.
+
+    A crash affects only the document that causes it.
+    """
     try:
         return list(derive_all(documents, settings, on_texts_known))
     except KvstoreError:

@@ -75,7 +75,8 @@ def parse_page(
 ) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[NavigationPart]]:
     """Return a page's tree, its blocks, and the parts left out as navigation.
 
-    Raises ReaderError, except for a page without text, whose list of blocks is empty.
+    Raises ReaderError if the file is blank, is not text, or nests elements too deeply. A page of markup without text
+    has no blocks.
     """
     markup = _decode_page(data, name, options.encoding)
     if not markup or markup.isspace():

@@ -193,7 +193,10 @@ class _PageWalker:
         self._content_depth -= 1
 
     def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
-        """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block."""
+        """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block.
+
+        Return the functions that end it, in reverse order of execution. ``inline`` is the open paragraph.
+        """
         if tag in _EMPHASIS_TAGS:
             emphasis_start = inline.start_emphasis()
             return (lambda: inline.end_emphasis(emphasis_start),)

@@ -163,11 +163,12 @@ class NavigationFilter:
         shape = self.survey.get_shape(node)
         if shape is None or not shape.text_length or node.mem_id in self.survey.content_path_ids:
             return None
-        has_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
-        if not has_attributes and not shape.num_links and tag not in HEADING_TAGS:
+        # In the content, the attributes of only some elements are inspected.
+        reads_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
+        if not reads_attributes and not shape.num_links and tag not in HEADING_TAGS:
             return None
         reason = self._classify_element(
-            node, tag, shape, node.attributes if has_attributes else {}, in_content, in_section
+            node, tag, shape, node.attributes if reads_attributes else {}, in_content, in_section
         )
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
             return reason

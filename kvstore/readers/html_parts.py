@@ -62,7 +62,7 @@ class BlockFlow:
         A footnote mark in a paragraph of its own becomes the label of the next paragraph.
         """
         for text in self.inline.take_paragraphs():
-            if self.inline.plain:
+            if self.inline.plain:  # a heading: it has no label, and its title is not escaped
                 self.blocks.append(MarkdownBlock("paragraph", text))
             else:
                 if (

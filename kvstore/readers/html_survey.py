@@ -303,9 +303,10 @@ class PageSurvey:
         )
 
     def _find_declared_content(self, body: LexborNode) -> tuple[LexborNode | None, bool]:
-        """Return the ``<main>`` of the page, or the only ``<article>`` in it if that has enough of its text, and True.
+        """Return the element that the page declares to be its content, and True.
 
-        Return None and False if the page declares neither, or more than one main.
+        It is the ``<main>``, or the only ``<article>`` (in the main, if there is one) if that has enough of the text.
+        Return None and False if the page has neither, more than one main, or a main with too little of the text.
         """
         content = max(self._mains, key=self._measure_weight, default=None)
         if content is not None and (len(self._mains) > 1 or not self._has_most_text(content, body)):

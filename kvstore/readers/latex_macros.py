@@ -89,7 +89,7 @@ class LatexCursor:
         if token is not None and (token["command"] or token["symbol"]):
             self._offset = token.end()
             return token[0]
-        if self._text[self._offset] in "}&\n":
+        if self._text[self._offset] in "}&\n":  # the end of the group, the cell or the paragraph
             return ""
         self._offset += 1
         return self._text[self._offset - 1]

@@ -235,7 +235,7 @@ def _split_cells(line: str) -> list[str]:
 def _render_inline(text: str, plain: bool = False) -> str:
     """Convert inline markup to Markdown; with ``plain``, remove it."""
     protected_texts = ProtectedTexts()
-    emphasis = "" if plain else "*"
+    emphasis = "" if plain else "*"  # for strong text too
     text = _CODE_PATTERN.sub(
         lambda match: protected_texts.protect(match[2] if plain else make_code_span(match[2])), text
     )

@@ -34,7 +34,7 @@ class Package:
         ``name`` is the name of the file in messages, and ``kind`` that of its format.
         """
         stream.seek(0)
-        if stream.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:
+        if stream.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:  # the container of old and of encrypted documents
             suffix = kind.lower()
             raise ReaderError(
                 f"{name}: is an old .{suffix.removesuffix('x')} file or locked with a password; save it as an open "

@@ -204,6 +204,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
         return ""
     lengths = sorted(len(line.text) for line in lines)
     usual_length = lengths[len(lengths) * 9 // 10]  # the ninth decile, to ignore short lines of headings and tables
+    # The distances between adjacent lines, without gaps between blocks and jumps to the next column.
     steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
     leading = steps[len(steps) // 2] if steps else 0.0  # the median
     tables = {id(rows[0]): rows for rows in _find_tables(lines)}

@@ -62,7 +62,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
-    """Yield the start, end, speaker and lines of each cue; text outside cues is dropped."""
+    """Yield the start and end in seconds, the speaker and the lines of each cue; text outside cues is dropped."""
     lines = text.split("\n")
     time_lines = [
         (index, time_match) for index, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))

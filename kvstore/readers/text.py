@@ -104,7 +104,7 @@ def _is_title_like(line: str) -> bool:
 
 
 def _format_title(lines: list[str]) -> str | None:
-    """Return the lines as a title, without lines that cannot belong to one, or None."""
+    """Return the lines as a title on one line, without those that cannot belong to it; None if they are no title."""
     title_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE_PATTERN.search(line.strip())]
     if (
         not title_lines

@@ -31,7 +31,10 @@ _Part = MarkdownBlock | list[MarkdownBlock]
 
 
 def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
-    """Yield a document for each of several similar records, else one for the whole file."""
+    """Yield a document for each record, or one document for the whole file.
+
+    The children of the root are records if there are several, with the same name, and all of them have children.
+    """
     num_characters = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)
     if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):

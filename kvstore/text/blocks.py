@@ -373,7 +373,7 @@ def _parse_markdown(text: str) -> list[Block]:
     index = 0
     item_depth = 0
     while index < len(tokens):
-        token = tokens[index]
+        token = tokens[index]  # the token after the opening of a heading or paragraph has its content
         item_depth += token.nesting if token.type.startswith("list_item") else 0
         opens_item = index > 0 and tokens[index - 1].type == "list_item_open"
         kind = _LEAF_KINDS.get(token.type)

@@ -187,7 +187,8 @@ def extract_title_names(title: str, kind: str, is_english: bool = True) -> Itera
 def is_informative_heading(heading: str, is_english: bool) -> bool:
     """True if a heading names a subject, not a part of the document (*Introduction*).
 
-    If the heading ``is_english``, a single everyday word is not a subject either.
+    A single word names a subject if it looks like code or, in an English heading (``is_english``), is neither an
+    everyday word nor a function word.
     """
     words = heading.split()
     if heading.casefold() in GENERIC_HEADINGS:
@@ -432,7 +433,10 @@ def _iter_code_name(code: str) -> Iterator[Name]:
 
 
 def _is_emphasized_term(term: str) -> bool:
-    """True if an emphasized phrase is a term: of few words, and an everyday word alone only if it is a noun."""
+    """True if an emphasized phrase is a term: of few words, one of which has Latin letters, and not a generic heading.
+
+    A single word is a term if it is a noun in lower case or not an everyday word, and is no adverb or participle.
+    """
     words = term.split()
     if (
         not term[:1].isalpha()
