@@ -129,7 +129,10 @@ def list_chunk_ids(hit: Hit, state: State) -> list[int]:
 
 
 def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
-    """Yield the id of the chunk of each span of a hit, and the span, in order."""
+    """Yield the id of the chunk of each span of a hit, and the span, in order.
+
+    Raises CorruptionError if the document of a span is missing.
+    """
     for document, spans in groupby(hit.spans, key=lambda span: span.document):
         record = state.documents.find_by_key(document)
         if record is None:
@@ -240,7 +243,7 @@ def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
 
 
 def _is_title(snippet: Snippet, title: str) -> bool:
-    """True if the first snippet of a document is its ``title``, unless the title ends with punctuation."""
+    """True if ``snippet``, the first of a document, is its ``title``; False for a title that ends with punctuation."""
     return snippet.kind == "prose" and snippet.text == title and not SENTENCE_END_PATTERN.search(title)
 
 

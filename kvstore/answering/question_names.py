@@ -168,8 +168,8 @@ class PassageWords:
 def find_question_names(question: str, language: str | None = None) -> list[QuestionName]:
     """Return the names and technical tokens of a question in a language (None: English), in order.
 
-    If the language writes all nouns with capitals, only words with digits or inner capitals and adjacent nouns are
-    names.
+    The titles between Chinese and Japanese title marks come last. If the language writes all nouns with capitals, only
+    words with digits or inner capitals and adjacent nouns are names.
 
     >>> question = "Who wrote the Duke of York and what does --no-owner do in pg_dump?"
     >>> [name.text for name in find_question_names(question)]
@@ -329,20 +329,20 @@ def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) ->
     A word that begins with a digit or has an inner capital does. A noun does if another noun is before or after it, but
     not after a noun of measure ("Prozent Fett"). A noun after a title ("Frau") does, but the title does not.
     """
-    named = list(map(_has_digit_or_inner_capital, pieces))
+    in_name = list(map(_has_digit_or_inner_capital, pieces))
     is_noun = [
         piece[0].isupper()
-        and not (marked or _TOKEN_PATTERN.fullmatch(piece))
+        and not (is_marked or _TOKEN_PATTERN.fullmatch(piece))
         and fold_text(piece) not in function_words
-        for piece, marked in zip(pieces, named, strict=True)
+        for piece, is_marked in zip(pieces, in_name, strict=True)
     ]
     for index, (piece, following) in enumerate(pairwise(pieces)):
         word = fold_text(piece)
         if not is_noun[index] or not is_noun[index + 1] or word in _GERMAN_MEASURES:
             continue
-        named[index] |= word not in _GERMAN_TITLES
-        named[index + 1] |= fold_text(following) not in _GERMAN_TITLES
-    return named
+        in_name[index] |= word not in _GERMAN_TITLES
+        in_name[index + 1] |= fold_text(following) not in _GERMAN_TITLES
+    return in_name
 
 
 def _has_digit_or_inner_capital(piece: str) -> bool:
@@ -368,10 +368,9 @@ def _is_title_case(pieces: Sequence[str], function_words: frozenset[str]) -> boo
 def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[str]:
     """Return the terms of a question without bigrams of hiragana and bigrams that cross a word boundary.
 
-    A bigram of hiragana is usually an ending or a particle.
-    Terms in writing without spaces are bigrams of characters. ``counts`` has the number of chunks with each bigram. A
-    bigram that no chunk has crosses a boundary in two cases: it overlaps two bigrams that chunks have, or it has a
-    character that can be a function word.
+    Terms in writing without spaces are bigrams of characters; one of hiragana is usually an ending or a particle.
+    ``counts`` has the number of chunks with each bigram. A bigram that no chunk has crosses a boundary in two cases: it
+    overlaps two bigrams that chunks have, or it has a character that can be a function word.
     """
     remaining = []
     for index, term in enumerate(terms):

@@ -170,7 +170,7 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
 
 
 def _iter_facts(document: Document) -> Iterator[_AskableFact]:
-    """Yield the facts of a document, source by source."""
+    """Yield the facts of a document: those that its headings state, then those of its other blocks, in order."""
     text = document.text
     is_english = detect_language(text) in (None, "english")
     blocks = parse_blocks(text, document.format)

@@ -67,7 +67,10 @@ class PluginStrategy:
         return self._strategy.options
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence for the question, best first. Raises PluginError."""
+        """Return evidence for the question, best first.
+
+        Raises PluginError if the strategy of the package fails, or returns something else.
+        """
         try:
             evidence = self._strategy.retrieve(query)
         except (KvstoreError, MemoryError):

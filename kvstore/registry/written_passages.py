@@ -108,7 +108,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     @property
     def kind(self) -> str:
-        """The name in EXTRACT."""
+        """The name of this kind of texts in the statement EXTRACT."""
         return self.name
 
     def list_passages(self, document: ChunkedText) -> Sequence[SourcePassage]:
@@ -209,7 +209,10 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
 
     def _build_example_messages(self, quotation: Quotation) -> list[dict[str, str]]:
-        """Return a request and its answer, from which weak models learn the form of an answer."""
+        """Return a request about the examples and its answer, from which weak models learn the form of an answer.
+
+        Without examples, return no messages. An example is the title and the text of a passage, and the entry for it.
+        """
         if not self.examples:
             return []
         quoted_passages = [
@@ -359,9 +362,10 @@ def _parse_label(label: str | int, labels: Sequence[str]) -> int:
 def _assign_texts(
     unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
 ) -> dict[bytes, tuple[str, tuple[str, ...]]]:
-    """Return texts by the digest of the passage that shares the most words with each; the first of equal passages.
+    """Assign each text to the passage that shares the most words with it, the first of equal passages.
 
-    ``unassigned`` are pairs (model, text). Only the passages' texts are compared, not their titles and headings.
+    Return (model, texts) by the digest of the passage; the model is that of the last text. ``unassigned`` are pairs
+    (model, text). Only the passages' texts are compared, not their titles and headings.
     """
     if not unassigned or not passages:
         return {}

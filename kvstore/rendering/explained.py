@@ -139,6 +139,7 @@ def _draw_hit(rank: int, hit: DrawnHit, y: float, max_score: float) -> list[str]
     """Return the SVG elements of a hit whose title is at the y coordinate ``y``, with a bar for its score."""
     title = svg.truncate(hit.title, 13.5, _TEXT_WIDTH)
     path = svg.truncate(" ".join(hit.path.split()), 12, _TEXT_WIDTH + _BAR_WIDTH)
+    # The rank in a circle, the title with the path below it, and the bar.
     return [
         f'<circle class="kv-accent" cx="38" cy="{svg.format_number(y - 5)}" r="10.5"/>',
         svg.render_text(38, y - 1, str(rank), "on-accent", size=11, anchor="middle", weight=600),

@@ -233,7 +233,7 @@ class _PoolBuilder:
 
         The record of an inner abstract must have been read.
         """
-        if abstract < FIRST_UPPER_ABSTRACT:
+        if abstract < FIRST_UPPER_ABSTRACT:  # a leaf abstract n has the n-th group of chunk ids
             return range(GROUP_SIZE * abstract, GROUP_SIZE * abstract + GROUP_SIZE)
         record = self._abstracts[abstract]
         return range(record.first_chunk, record.last_chunk + 1)

@@ -65,7 +65,7 @@ class Relations(ReadRequest[RenderedRelations]):
             for names in self.names
         ]
         nodes = list(chain.from_iterable(node_groups))
-        edges = []  # (child, parent)
+        edges = []  # (child, parent); the walk reaches ``relative.node`` from ``relative.via``
         for node in nodes:
             for up in (True, False):  # first the nearest ancestors, then the nearest descendants
                 for relative in islice(forest.walk([node], up=up, depth=self.max_relatives), self.max_relatives):

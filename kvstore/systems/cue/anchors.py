@@ -49,6 +49,7 @@ def find_anchors(
         forms, nearest_answer = query.reading.fetch(
             TitleForms([seed.identity.entity_ids for seed in seeds]), graph.make_nearest_request(num_nearest, chunks)
         )
+        # The entities of each name, as (entity, key).
         names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}
         if forms.has_name_index and query.given_vector is None:
             names |= _find_nearest_names(query, seeds, num_nearest)

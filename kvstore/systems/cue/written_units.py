@@ -72,7 +72,7 @@ class _WrittenUnits(WrittenListFact):
         return replace(prompt, build_second=partial(self._build_short_prompt, passages[0]))
 
     def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for one sentence about each sentence of a passage, up to ``_MAX_SENTENCES`` of them."""
+        """Build the prompt for a sentence about each of the first ``_MAX_SENTENCES`` usable sentences of a passage."""
         from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_texts
         from ...models.text_checks import check_text, iter_written_sentences
 

@@ -409,7 +409,7 @@ class Communities(StoredCommunities):
     @cached_property
     def _is_current(self) -> bool:
         """True if nothing changed since the build and the state is unrestricted, so that every stored id exists."""
-        # A write transaction gets its change number at commit.
+        # A write transaction can have made changes, but gets its change number only at commit.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
 

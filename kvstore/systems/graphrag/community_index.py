@@ -90,8 +90,8 @@ class CommunityIndex(GenerationIndex[Communities]):
         hidden_count = sum(not communities.is_visible(community) for community in community_ids)
         level_noun = "level" if communities.levels == 1 else "levels"
         parts = [
-            f"{len(communities):,} communities of {communities.entity_count:,} entities in {communities.levels} "
-            f"{level_noun}"
+            f"{len(communities):,} communities of {communities.entity_count:,} entities in "
+            f"{communities.levels} {level_noun}"
         ]
         if newer_count:
             parts.append(f"{newer_count:,} newer chunks are assigned to communities when they are read")
@@ -109,7 +109,10 @@ class CommunityIndex(GenerationIndex[Communities]):
         return "; ".join(parts)
 
     def dump(self, communities: Communities, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        """Return the rows of each table with keys in place of ids, so that equal stores have equal dumps."""
+        """Return the rows of each table with ``names`` in place of the ids of chunks and entities.
+
+        Equal stores then have equal dumps.
+        """
         community_ids = range(len(communities))
 
         def iter_communities() -> Iterator[DumpRow]:

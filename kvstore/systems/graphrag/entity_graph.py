@@ -176,7 +176,7 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
     of chunks of each node. A chunk with more than :data:`_MAX_CHUNK_NODES` nodes joins only the rarest of them.
     """
     count = len(degrees)
-    pending_codes: list[IntArray] = []
+    pending_codes: list[IntArray] = []  # a pair of nodes is first * count + second
     code_counts: list[tuple[IntArray, IntArray]] = []
     num_pending = 0
     for chunk_nodes in _group_by_size(mention_chunks, mention_nodes, degrees):
@@ -202,6 +202,7 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
     """
     if not len(mention_chunks):
         return
+    # The first mention of each chunk, and the number of its mentions.
     bounds = np.flatnonzero(np.concatenate(([True], mention_chunks[1:] != mention_chunks[:-1], [True])))
     starts, sizes = bounds[:-1], np.diff(bounds)
     is_long = sizes > _MAX_CHUNK_NODES

@@ -31,6 +31,7 @@ def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) 
         return []
     columns = (column.tolist() for column in edges)
     edge_list = [(str(first), str(second), float(weight)) for first, second, weight in zip(*columns, strict=True)]
+    # Level 0 is the coarsest. A finer level has entries only for the nodes whose cluster was split.
     clusters = library.hierarchical_leiden(edge_list, max_cluster_size=largest, seed=SEED)
     partitions: list[Partition] = []
     labels: Partition = np.arange(count) + len(clusters)  # labels of isolated nodes, above those of all clusters

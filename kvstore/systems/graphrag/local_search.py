@@ -334,7 +334,11 @@ def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]
 
 
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """Return, for each chunk in ``rows``, the sum of the weights of the entities it mentions, and their indexes."""
+    """Return for each chunk in ``rows`` the sum of the weights of its entities, and, in a second mapping, the entities.
+
+    ``rows`` has the chunks of each entity, and ``weights`` its weight; an entity is an index of both. Mentions in lower
+    case only do not count.
+    """
     scores: dict[int, float] = {}
     entities_by_chunk: dict[int, list[int]] = {}
     for index, weight in enumerate(weights.tolist()):

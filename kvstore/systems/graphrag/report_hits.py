@@ -52,7 +52,7 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Read the report of each community; it has no spans if the state hides all its sources."""
+        """Return the report of each community; it has no spans if none of its source documents is allowed."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
         # The spans of all reports are converted together, from ids to document keys.

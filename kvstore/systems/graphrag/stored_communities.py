@@ -84,15 +84,15 @@ class StoredCommunities:
         row = self._get_record(community)
         level, parent, children, entity_count, chunk_count, document_count, tenfold_rating, content = row[:8]
         return Community(
-            community,
-            level,
-            parent,
-            tuple(children),
-            entity_count,
-            chunk_count,
-            document_count,
-            tenfold_rating / 10,
-            content,
+            id=community,
+            level=level,
+            parent=parent,
+            children=tuple(children),
+            entity_count=entity_count,
+            chunk_count=chunk_count,
+            document_count=document_count,
+            rating=tenfold_rating / 10,
+            content=content,
         )
 
     @property
@@ -237,7 +237,7 @@ def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]
         while community != NO_COMMUNITY and first_chunks[community] == NO_COMMUNITY:
-            first_chunks[community] = row[0]
+            first_chunks[community] = row[0]  # a row alternates chunks and shares
             community = tree.parents[community]
     return first_chunks
 

@@ -79,7 +79,7 @@ class _WrittenTriples(WrittenListFact):
 
     @property
     def kind(self) -> str:
-        """The name in EXTRACT."""
+        """The name of this kind of texts in the statement EXTRACT."""
         return "triples"
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:

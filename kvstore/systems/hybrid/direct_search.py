@@ -428,7 +428,10 @@ class _WordPairs:
     """Pairs of words that are adjacent in a question without its function words."""
 
     def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        """Collect the pairs of a question; the weight of a pair is the sum of the ``rarities`` of its words."""
+        """Collect the pairs of adjacent content words of a question.
+
+        The weight of a pair is the sum of the ``rarities`` of its words; words without one are in no pair.
+        """
         terms = list(map(stem, list_content_words(question, stem=stem)))
         self._weights = {
             (first, second): rarities[first] + rarities[second]

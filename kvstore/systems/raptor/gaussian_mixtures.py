@@ -145,7 +145,7 @@ def _label_nodes(nodes: Points, groups: Sequence[IntArray]) -> tuple[Partition, 
 
 
 def _compute_centroids(nodes: Points, labels: Partition) -> Points:
-    """Return the unit centroid of each group of nodes."""
+    """Return the unit centroid of each group of nodes; ``labels`` has the group of each node, from 0."""
     sums = np.zeros((labels.max() + 1, nodes.shape[1]))
     np.add.at(sums, labels, nodes)
     norms = np.sqrt((sums * sums).sum(axis=1, keepdims=True))

@@ -128,7 +128,7 @@ class _DocumentOverview:
     kind = "documents"
 
     def __init__(self, reading: BatchedReader, candidates: DocumentCandidates) -> None:
-        """Group the sentences of ``candidates``; ``reading`` reads the parts of the documents."""
+        """Show the sentences of ``candidates`` by document; ``reading`` reads the parts of the documents."""
         self._reading = reading
         self._documents, self.sentences, self.source = candidates
         self.source_count = len(self._documents)
@@ -167,7 +167,7 @@ class _TopicOverview:
     kind = "topics"
 
     def __init__(self, reading: BatchedReader, candidates: TopicCandidates) -> None:
-        """Group the sentences of ``candidates``; ``reading`` reads the topics and the positions of chunks."""
+        """Show the sentences of ``candidates`` by topic; ``reading`` reads the topics and the positions of chunks."""
         self._reading = reading
         self.sentences, self._topics_by_chunk, self.source, self.source_count = candidates
         self.chunk_count = reading.counters.chunks
@@ -186,7 +186,7 @@ class _TopicOverview:
         """
         roots = sorted({group for sentence in selected if (group := self.get_group(sentence)) is not None})
         titles, positions = self._reading.fetch(
-            TopicCut(roots, limit), ChunkPositions(list({sentence.chunk: None for sentence in selected}))
+            TopicCut(roots, limit), ChunkPositions(list(dict.fromkeys(sentence.chunk for sentence in selected)))
         )
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
         for sentence in selected:
@@ -197,7 +197,8 @@ class _TopicOverview:
             num_documents = len({sentence.document for sentence in topic_sentences})
             document_count = f"{num_documents} document{'' if num_documents == 1 else 's'}"
             path = f"{_format_sentence_count(topic_sentences)} of {document_count}"
-            yield _build_hit_fields(topic_sentences, positions, f"{path} on {title or 'other subjects'}", "", title)
+            path += f" on {title or 'other subjects'}"
+            yield _build_hit_fields(topic_sentences, positions, path, heading="", title=title)
 
 
 def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:

@@ -167,7 +167,8 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     def _split_documents(self, state: State) -> list[list[tuple[int, int, int]]]:
         """Return the first chunk, the last chunk and the section of each part of each document.
 
-        While there are fewer than ``limit`` parts, the abstract with the most chunks is split into its children.
+        While there are fewer than ``limit`` parts, the abstract with the most chunks is split into its children. If
+        there are too many children, they are joined to as many parts as still fit.
         """
         parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.

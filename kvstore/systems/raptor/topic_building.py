@@ -219,7 +219,10 @@ class RelatedTree:
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first: int
     ) -> None:
-        """Build a tree from ``partitions`` of the leaves, finest first; the ids of topics count from ``first``."""
+        """Build a tree: its finest level has a topic for each leaf, and its other levels are ``partitions`` of these.
+
+        The partitions are finest first. The ids of topics count from ``first``.
+        """
         self._chunks, self._leaves = chunks, leaves
         self._levels = _build_levels([np.arange(len(leaves)), *partitions], first) if leaves else []
 
@@ -345,6 +348,7 @@ def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
         summary=[chunks.to_span(*sentence.span) for sentence in draft.summary],
         prompt_spans=[chunks.to_span(*span) for span in draft.prompt_spans],
         content=digest.digest(),
+        # A topic with a single member has the chunks of that member.
         vector_sum=chunks.sum_vectors(draft.chunk_indexes) if len(draft.members) > 1 else b"",
         entities=draft.entities,
     )

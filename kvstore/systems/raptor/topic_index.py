@@ -119,7 +119,10 @@ class TopicIndex(GenerationIndex[Topics]):
         return description + topics.describe_texts()
 
     def dump(self, topics: Topics, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-        """Return the topics with keys in place of ids, so that equal stores have equal dumps."""
+        """Return the topics with ``names`` in place of the ids of chunks and entities.
+
+        Equal stores then have equal dumps.
+        """
 
         def to_spans(spans: Iterable[StoredSpan]) -> tuple[Any, ...]:
             """Return spans with the names of their chunks in place of internal ids."""
@@ -129,7 +132,11 @@ class TopicIndex(GenerationIndex[Topics]):
             TOPICS_TABLE: [
                 (
                     topic_id,
-                    *(topic.level, topic.parent, topic.chunk_count, topic.document_count, topic.content),
+                    topic.level,
+                    topic.parent,
+                    topic.chunk_count,
+                    topic.document_count,
+                    topic.content,
                     tuple(map(names.name_chunk, topic.children)) if topic.level == 0 else tuple(topic.children),
                     *(to_spans(spans) for spans in (topic.title, topic.summary, topic.prompt_spans)),
                     *([tuple(map(names.name_entity, topic.entities))] if topic.is_in_related_tree else []),
