@@ -228,7 +228,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "Each group of up to five consecutive chunks has an abstract.": (
+    "Each group of up to five consecutive chunks has an abstract, which summarizes the group.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
     ),
     "Higher levels of abstracts summarize the sections of a document or, if the document has no headings, "
