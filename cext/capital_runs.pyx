@@ -527,12 +527,12 @@ cdef inline bint _has_ending(str word, str end) except -1:
 
 
 cdef inline bint _is_possessive(str word) except -1:
-    """True if a word ends in 's."""
+    """True if a word ends in ``'s``, with either apostrophe."""
     return _has_ending(word, "'s") or _has_ending(word, "’s")
 
 
 cdef inline str _strip_possessive(str word):
-    """Return a word without a final 's."""
+    """Return a word without a final ``'s``."""
     return word[:len(word) - 2] if _is_possessive(word) else word
 
 

@@ -897,7 +897,7 @@ def unpack_links(starts not None, const uint8_t[::1] data not None, uint32_t[:, 
 
 def compute_checksums(const uint64_t[::1] labels not None, const int8_t[:, ::1] codes not None,
               const float[::1] scales not None, starts not None, const uint8_t[::1] links not None) -> np.ndarray:
-    """Compute the checksums of nodes (u32, shape n) from the arrays of a :class:`CodeGraph`, whose shapes it states.
+    """Return the checksum (u32) of each node, shape (n,), from the arrays of a :class:`CodeGraph`, with its shapes.
 
     Raises ValueError if the arrays do not match.
     """

@@ -377,7 +377,10 @@ cdef class Tree:
         return limit if cursor._move(1 if forward else -1) else None
 
     def verify(self):
-        """Verify the pages that LMDB reads when it clears the table: leaves only if some have values on other pages."""
+        """Verify the pages that LMDB reads when it clears the table.
+
+        These are the branch pages and, only if the tree has overflow pages, the leaves and overflow pages.
+        """
         if self._root != _NO_PAGE:
             self._verify_below(self._root, 1)
 
@@ -527,9 +530,9 @@ cdef class Cursor:
         return self._is_placed
 
     cdef bint _descend_to(self, const uint8_t* key, Py_ssize_t size) except -1:
-        """Go to the leaf for a key, at the first record that is not below it, which may be the end of the leaf.
+        """Go to the leaf in which a key belongs, at its first record that is not below the key, or past the last.
 
-        Returns False if there is no leaf.
+        Returns False if the tree is empty, or if damage leaves no leaf.
         """
         cdef int level
         cdef bint exact = False

@@ -203,7 +203,7 @@ cdef class PostingChanges:
         return sorted([term for term in set(among) if term in self._slots]) if self._slots else []
 
     def forget(self, terms) -> None:
-        """Forget terms whose changes :meth:`change_blocks` has all applied."""
+        """Forget the changes of these terms, which :meth:`change_blocks` has all applied."""
         for term in terms:
             del self._slots[term]
         if not self._slots:

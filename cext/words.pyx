@@ -168,8 +168,8 @@ cdef inline uint64_t _extend_hash(uint64_t hash, Py_UCS4 c) noexcept:
 
 
 cdef inline uint64_t _hash_word(str text, Py_ssize_t start, Py_ssize_t end) noexcept:
-    """Return the hash of a word, never 0."""
-    cdef uint64_t hash = 0xCBF29CE484222325ULL
+    """Return the hash of the part of a text from ``start`` to ``end``, never 0."""
+    cdef uint64_t hash = 0xCBF29CE484222325ULL  # the initial value of FNV-1a
     for position in range(start, end):
         hash = _extend_hash(hash, text[position])
     return (hash ^ hash >> 32) | 1

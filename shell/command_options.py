@@ -50,7 +50,7 @@ class StorePath(click.Path):
     """The path of a store. An empty text, such as that of an unset variable, is not the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert the text to a path, for click."""
+        """Convert a text to a path, for click; an empty text is an error."""
         if value == "":
             self.fail("the path is empty; write . for the current folder", param, ctx)
         return super().convert(value, param, ctx)

@@ -104,7 +104,10 @@ def _quit(console: Console, arguments: list[str]) -> None:
 
 
 def _run_saved_statement(console: Console, arguments: list[str]) -> None:
-    """Run the saved statement with this name, or list all without an argument. Raises ValueError."""
+    """Run the saved statement with this name, or list all without an argument.
+
+    Raises ValueError for an unknown name.
+    """
     queries = load_queries()
     if not arguments:
         console.write("SAVED", ("name", "statement"), list(queries.items()))

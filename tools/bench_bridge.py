@@ -80,7 +80,10 @@ def main(data: str, copies: tuple[int, ...], cache: Path | None, embedder: str, 
 
 
 def load_or_compute_vectors(question_set: QuestionSet, embedder: str, cache: Path | None) -> tuple[Matrix, Matrix]:
-    """Return the vectors of the passages and of the questions, from the file ``cache`` if it exists."""
+    """Return the vectors of the passages and of the questions, one row each, in order.
+
+    They are read from the file ``cache`` if it exists; otherwise they are computed and written there, if it is given.
+    """
     if cache is not None and cache.exists():
         with np.load(cache) as cached:
             return cached["passages"], cached["questions"]
@@ -95,7 +98,10 @@ def load_or_compute_vectors(question_set: QuestionSet, embedder: str, cache: Pat
 
 
 def iter_copies(question_set: QuestionSet, vectors: Matrix, num_copies: int) -> Iterator[tuple[str, str, str, Matrix]]:
-    """Yield key, title, text and vector of each passage of each copy; copy 0 is unaltered."""
+    """Yield (key, title, text, vector) of each passage of each copy.
+
+    Copy 0 is unaltered. In the others, capitalized words have an ending and the vectors have noise.
+    """
     generator = np.random.default_rng(0)
     for copy in range(num_copies):
         # English words do not end like this, and each copy has its own ending.
@@ -133,7 +139,10 @@ def store_copies(store: kvstore.Store, question_set: QuestionSet, vectors: Matri
 
 
 def time_searches(store: kvstore.Store, question_set: QuestionSet, vectors: Matrix) -> dict[str, Any]:
-    """Return the median, 95th percentile and mean times of both searches, and the speedup of bridge."""
+    """Return the median, 95th percentile and mean milliseconds of both searches, and the speedup of bridge.
+
+    Also return the median number of chunks that bridge ranked (``median_pool``).
+    """
     options_by_name: dict[str, dict[str, Any]] = {"bridge": {}, "exact": {"exact": 1}}
     times: dict[str, list[float]] = {name: [] for name in options_by_name}
     pool_sizes = []

@@ -21,6 +21,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
@@ -59,6 +60,8 @@ MIN_EQUAL_SHARE = 0.98
 EFS, MIN_RECALL = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 75, 100, 125, 150, 200), 0.99
 #: The number of documents per commit.
 BATCH = 500
+#: The arrays of a :class:`LayeredGraph`, in the order of its arguments.
+ARRAY_NAMES = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
 
 
 @click.command()
@@ -111,71 +114,65 @@ def load_layers(path: Path, folders: Sequence[Path], embedder: str) -> tuple[lis
 
 def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Matrix, scratch: Path) -> dict[str, Any]:
     """Build C-HNSW and one graph of hnswlib per layer over the same layers, and return the figures of both."""
-    nearest = [find_exact_nearest(layer, questions) for layer in layers]
     started = time.perf_counter()
-    # The digests determine the order of insertion; a store derives them from names.
-    digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
-    arrays = build_layered_arrays(layers, parents, digests, m=M, exact_below=0)
-    assert arrays is not None
+    arrays = build_chnsw_arrays(layers, parents)
     build_seconds = time.perf_counter() - started
     started = time.perf_counter()
     hnswlib_graphs = [build_hnswlib_graph(layer) for layer in layers]
     hnswlib_build_seconds = time.perf_counter() - started
+    return {
+        "layers": [len(layer) for layer in layers],
+        "dimension": questions.shape[1],
+        "questions": len(questions),
+        **compare_searches(arrays, layers, hnswlib_graphs, questions),
+        "build_s": {"chnsw": round(build_seconds, 2), "hnswlib": round(hnswlib_build_seconds, 2)},
+        **measure_opening(arrays, questions, np.full(len(layers), TOP, np.int64), scratch),
+    }
 
-    array_names = ("layers", "vectors", "links0", "links", "down", "entry", "checks", "bounds", "members")
-    graph = LayeredGraph(*(arrays[name] for name in array_names))
+
+def build_chnsw_arrays(layers: list[Matrix], parents: list[npt.NDArray[Any]]) -> dict[str, Any]:
+    """Build C-HNSW over layers of vectors; return its arrays by name."""
+    # The digests determine the order of insertion; a store derives them from names.
+    digests = [np.random.default_rng(0).permutation(len(layer)).astype(np.uint64) for layer in layers]
+    arrays = build_layered_arrays(layers, parents, digests, m=M, exact_below=0)
+    assert arrays is not None
+    return arrays
+
+
+def compare_searches(
+    arrays: dict[str, Any], layers: list[Matrix], hnswlib_graphs: list[Any], questions: Matrix
+) -> dict[str, Any]:
+    """Return the recall, distances and times of both systems: each at its smallest sufficient ef, and C-HNSW at ef 20.
+
+    C-HNSW is also searched without the links between layers ("unlinked"), as if its layers were separate graphs.
+    """
+    graph = LayeredGraph(*(arrays[name] for name in ARRAY_NAMES))
     num_results = np.full(len(layers), TOP, np.int64)  # per layer
-
-    def make_joint_search(linked: bool) -> LayerSearch:
-        """Return a search of all layers in C-HNSW, which follows the links between layers if ``linked``."""
-
-        def search(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-            """Search the graph, and convert its node ids to indexes within the layers."""
-            nodes, _, bounds, compared = graph.search(question, num_results, ef, follow_links_down=linked)
-            nodes_by_layer = [nodes[low:high] for low, high in pairwise(bounds)]
-            return [part - first for part, first in zip(nodes_by_layer, arrays["layers"], strict=False)], compared
-
-        return search
-
+    nearest = [find_exact_nearest(layer, questions) for layer in layers]
     counting_searches = [CountingSearch(graph, layer) for graph, layer in zip(hnswlib_graphs, layers, strict=True)]
-
-    def search_layers_separately(question: Matrix, ef: int) -> tuple[list[npt.NDArray[Any]], int]:
-        """Search each graph of hnswlib; return the nodes by layer and the total number of distances."""
-        results = [counting.search(question, ef) for counting in counting_searches]
-        return [labels for labels, _ in results], sum(compared for _, compared in results)
-
-    def search_joint_graph(question: Matrix, ef: int) -> None:
-        """Search all layers of C-HNSW once, to be timed."""
-        graph.search(question, num_results, ef)
-
-    def search_hnswlib_graphs(question: Matrix, ef: int) -> None:
-        """Search every graph of hnswlib once, to be timed."""
-        for graph in hnswlib_graphs:
-            graph.knn_query(question, k=min(TOP, graph.element_count), num_threads=1)
-
-    searches = {
-        "chnsw": make_joint_search(linked=True),
-        "unlinked": make_joint_search(linked=False),
-        "hnswlib": search_layers_separately,
+    search_linked, search_unlinked = (
+        partial(search_joint_graph, graph, arrays["layers"], num_results, linked) for linked in (True, False)
+    )
+    searches: dict[str, LayerSearch] = {
+        "chnsw": search_linked,
+        "unlinked": search_unlinked,
+        "hnswlib": partial(search_separate_graphs, counting_searches),
     }
     figures = {name: measure_at_sufficient_ef(search, questions, nearest) for name, search in searches.items()}
-    at_20, unlinked = (measure_at_ef(make_joint_search(linked), questions, nearest, 20) for linked in (True, False))
+    at_20 = measure_at_ef(search_linked, questions, nearest, ef=20)
+    unlinked_at_20 = measure_at_ef(search_unlinked, questions, nearest, ef=20)
     chnsw_us, hnswlib_us = time_searches(
         [
-            (search_joint_graph, figures["chnsw"]["ef"], []),
-            (search_hnswlib_graphs, figures["hnswlib"]["ef"], hnswlib_graphs),
+            (lambda question, ef: graph.search(question, num_results, ef), figures["chnsw"]["ef"], []),
+            (partial(query_hnswlib_graphs, hnswlib_graphs), figures["hnswlib"]["ef"], hnswlib_graphs),
         ],
         questions,
     )
-    nodes = sum(map(len, layers))
     equal_share = sum(counting.num_equal for counting in counting_searches) / sum(
         counting.num_searches for counting in counting_searches
     )
     assert equal_share > MIN_EQUAL_SHARE, f"only {equal_share:.1%} of the walks found what hnswlib found"
     return {
-        "layers": [len(layer) for layer in layers],
-        "dimension": questions.shape[1],
-        "questions": len(questions),
         "equal": {
             "chnsw": {**figures["chnsw"], "us": round(chnsw_us, 1)},
             "hnswlib": {**figures["hnswlib"], "us": round(hnswlib_us, 1)},
@@ -186,13 +183,43 @@ def measure(layers: list[Matrix], parents: list[npt.NDArray[Any]], questions: Ma
         },
         "ef 20": {
             **at_20,
-            "share_of_nodes": round(at_20["distances"] / nodes, 4),
-            "ratio_to_unlinked": round(at_20["distances"] / unlinked["distances"], 3),
-            "unlinked": unlinked,
+            "share_of_nodes": round(at_20["distances"] / sum(map(len, layers)), 4),
+            "ratio_to_unlinked": round(at_20["distances"] / unlinked_at_20["distances"], 3),
+            "unlinked": unlinked_at_20,
         },
-        "build_s": {"chnsw": round(build_seconds, 2), "hnswlib": round(hnswlib_build_seconds, 2)},
-        **measure_opening(arrays, questions, num_results, scratch),
     }
+
+
+def search_joint_graph(
+    graph: LayeredGraph,
+    first_nodes: npt.NDArray[np.uint32],
+    num_results: npt.NDArray[np.int64],
+    linked: bool,
+    question: Matrix,
+    ef: int,
+) -> tuple[list[npt.NDArray[Any]], int]:
+    """Search all layers of C-HNSW, which follows the links between layers if ``linked``.
+
+    ``first_nodes`` has the first node of each layer. Return the nearest nodes of each layer, as indexes within the
+    layer, and the number of computed distances.
+    """
+    nodes, _, bounds, compared = graph.search(question, num_results, ef, follow_links_down=linked)
+    nodes_by_layer = [nodes[low:high] for low, high in pairwise(bounds)]
+    return [part - first for part, first in zip(nodes_by_layer, first_nodes, strict=False)], compared
+
+
+def search_separate_graphs(
+    counting_searches: list[CountingSearch], question: Matrix, ef: int
+) -> tuple[list[npt.NDArray[Any]], int]:
+    """Search each graph of hnswlib; return the nodes by layer and the total number of distances."""
+    results = [counting.search(question, ef) for counting in counting_searches]
+    return [labels for labels, _ in results], sum(compared for _, compared in results)
+
+
+def query_hnswlib_graphs(graphs: list[Any], question: Matrix, ef: int) -> None:
+    """Query every graph of hnswlib once, to be timed; ``ef`` is already set in the graphs."""
+    for graph in graphs:
+        graph.knn_query(question, k=min(TOP, graph.element_count), num_threads=1)
 
 
 def find_exact_nearest(layer: Matrix, questions: Matrix) -> list[tuple[float, set[int]]]:
@@ -261,7 +288,7 @@ def measure_opening(
 ) -> dict[str, Any]:
     """Return the size of a file of the graph, and the times to open it and to answer the first question.
 
-    The first question also verifies checksums of the nodes.
+    ``counts`` is the number of results per layer. The first question also verifies checksums of the nodes.
     """
     path = scratch / "layers.index"
     with index_file.open_draft(path) as draft:

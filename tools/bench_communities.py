@@ -100,7 +100,11 @@ def main(
 
 
 def measure_methods(store: kvstore.Store, trials: int) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each variant: size and quality of the grouping, and its stability after changes."""
+    """Yield the figures of each variant: size and quality of the grouping, and its stability after changes.
+
+    ``kept_after_N`` is the share of the communities that keep their members after N documents are deleted,
+    ``texts_anew`` the share of the reports whose inputs change after a document is edited.
+    """
     keys = sorted(store.keys(""))
     for method, neighbours in VARIANTS:
         options = CommunityOptions(method, neighbours)
@@ -152,7 +156,7 @@ def compute_communities(state: State, options: CommunityOptions) -> CommunityDig
 def compute_communities_after(
     store: kvstore.Store, options: CommunityOptions, change: Callable[[kvstore.Transaction], object]
 ) -> CommunityDigests:
-    """Return the communities after a change, which is rolled back again."""
+    """Return the digests of the communities after a change, which is rolled back again."""
     transaction = store.transaction()
     try:
         change(transaction)
@@ -265,7 +269,7 @@ def time_index(store: kvstore.Store) -> dict[str, Any]:
 
 
 def time_commits(store: kvstore.Store, word: str) -> float:
-    """Return the median processor time of commits that each replace a document with one that ends with ``word``."""
+    """Return the median processor seconds of commits that each replace a document with one that ends with ``word``."""
     vector = np.eye(store.settings.dimension, dtype=np.float32)[0]  # any unit vector: nothing is to be embedded
     seconds = []
     for key in itertools.islice(store.keys(""), NUM_TIMED_COMMITS):

@@ -44,6 +44,8 @@ TURNS, LOAD_TURNS = 5, 3
 CALLS = 20_000
 #: The number of addresses per entity for single calls, and the number that these request.
 ADDRESSES, MAX_ADDRESSES = 12, 10
+#: The maximum number of words of a name that is recognized in a text.
+MAX_NAME_WORDS = 6
 #: The number of names of the small stores.
 SMALL = 10_000
 #: The sizes at which the bytes per entity are measured, as multiples of ``--items``.
@@ -101,7 +103,10 @@ def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
-    """Return the seconds to build a store of names with one address each, in transactions of BATCH names."""
+    """Return the seconds to build a store of names, in transactions of BATCH names.
+
+    Entity i + 1 has the i-th name and the single address i.
+    """
     addresses = [np.array([index], np.uint64) for index in range(len(names))]
     started = perf_counter()
     with Environment.open(path, durability=durability, buffered=get_buffered_tables()) as environment:
@@ -181,7 +186,7 @@ def build_sqlite_store(
 
 
 def measure_lookups(folder: Path, names: list[str], absent_names: list[str], text: str) -> dict[str, float]:
-    """Measure all reads of the stores at ``folder``/filter and ``folder``/lmdb; return the figures by name."""
+    """Return the figures of all reads of the stores at ``folder``/filter and ``folder``/lmdb, by name."""
     hash_name = NameHash(SEED)
     absent_keys = [name.encode() for name in absent_names]
     count = len(names)
@@ -210,8 +215,8 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
                 folder, names, lambda: filter_.lookup_many(shuffled_names), lmdb_lookups, shuffled_keys
             )
             folded = fold(text)
-            (text_seconds,) = time_in_turns(lambda: filter_.recognize(folded, 6))
-            result["ngrams_per_s"] = count_word_sequences(text, 6) / text_seconds
+            (text_seconds,) = time_in_turns(lambda: filter_.recognize(folded, MAX_NAME_WORDS))
+            result["ngrams_per_s"] = count_word_sequences(text, MAX_NAME_WORDS) / text_seconds
         lmdb_lookups.close()
         return result | measure_calls(folder, environment, names)
 
@@ -373,7 +378,10 @@ def put_entities(transaction: WriteTransaction, first: int, names: list[str]) ->
 
 
 def measure_sizes(path: Path, names: list[str], items: int) -> dict[str, float]:
-    """Return the bytes per entity of the bucket pages and of all tables, averaged over SIZES of one growing store."""
+    """Return the bytes per entity of the bucket pages and of all tables, averaged over the sizes of one growing store.
+
+    The sizes are SIZES, multiplied by ``items``.
+    """
     bucket_page_bytes, entity_table_bytes = [], []
     num_stored = 0
     with Environment.open(path, durability="relaxed", buffered=get_buffered_tables()) as environment:
@@ -403,7 +411,10 @@ def measure_opening(path: Path, name: str) -> float:
 
 
 def measure_all(items: int, names_file: Path | None, text: str, folder: Path) -> dict[str, float]:
-    """Build all stores, and return the figures of all measurements by name."""
+    """Build all stores, and return the figures of all measurements by name.
+
+    ``items`` is the number of names; those of ``names_file``, if any, come first.
+    """
     names = select_distinct_names(int(items * max(SIZES)), names_file, SEED)
     known_names = set(names)
     absent_names: list[str] = []
@@ -436,7 +447,7 @@ def measure_all(items: int, names_file: Path | None, text: str, folder: Path) ->
 
 
 def main() -> int:
-    """Parse the arguments, run all measurements, and print the figures; return the exit status."""
+    """Parse the arguments, run all measurements, and print the figures; return 0, also if a target is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--items", type=int, default=1_000_000, help="names in the store (default: 1,000,000)")
     parser.add_argument("--names", type=Path, help="a file of names that come first: CSV or one per line, gzip or not")

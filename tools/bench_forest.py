@@ -218,7 +218,7 @@ def measure_table(
 
 
 def measure_hierarchy(file: Path, pairs: Sequence[Pair], folder: Path) -> dict[str, Any]:
-    """Measure loading the whole hierarchy, EXPAND in it, and adding and removing edges."""
+    """Return the figures of the whole hierarchy: loading it, EXPAND in it, and adding and removing edges."""
     tree = file.name.partition(".")[0]
     csv_file = folder / f"{tree}.csv"
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as source:

@@ -111,7 +111,10 @@ def main(data: Path | None, limit: int | None, chunks: int, embedder: str, only:
 
 
 def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) -> dict[str, Any]:
-    """Compare an ingest with embedding the same texts alone: seconds, memory, size of the files and a first ``ask``."""
+    """Return the figures of an ingest, compared with embedding the same texts alone.
+
+    These are seconds, peak memory, the size of the files, and the time of a first ``ask``.
+    """
     lines = (data / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[:limit]
     corpus, texts, path = scratch / "corpus.jsonl", scratch / "texts.json", scratch / "rules"
     corpus.write_text("\n".join(lines), encoding="utf-8")
@@ -189,7 +192,10 @@ class ProgramResult:
 
 
 def run_program(name: str, code: str, *arguments: object) -> ProgramResult:
-    """Run a Python program in a new process, log its costs, and return its output and its peak memory."""
+    """Run the Python program ``code`` in a new process, log its costs, and return its output and its peak memory.
+
+    The last line of its output is one JSON object.
+    """
     usage_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
     memory = MemoryPeaks()
@@ -220,7 +226,10 @@ class MemoryPeaks:
 
 
 def record_memory(process_id: int, memory: MemoryPeaks, has_ended: threading.Event) -> None:
-    """Record the memory of a process and of its children every 50 ms, until ``has_ended`` is set."""
+    """Record the memory of a process and of all processes below it every 50 ms, until ``has_ended`` is set.
+
+    ``memory`` gets the peak of each process, and the highest sum of their anonymous memory, in KiB.
+    """
     while not has_ended.wait(0.05):
         anonymous = 0
         for listed_id in iter_process_tree(process_id):
@@ -269,7 +278,7 @@ def generate_documents(count: int, num_paragraphs: int, seed: int) -> Iterator[t
 
 
 def make_vectors(store: kvstore.Store, text: str, generator: np.random.Generator) -> Any:
-    """Return a random vector for each chunk of a text."""
+    """Return random vectors for the chunks of a text, shape (chunks, DIMENSION)."""
     return generator.standard_normal((len(extract("key", text, store.settings).chunks), DIMENSION), np.float32)
 
 
@@ -291,7 +300,7 @@ def create_store(path: Path, documents: list[tuple[str, str]]) -> kvstore.Store:
 
 
 def measure_replace(scratch: Path, chunks: int) -> dict[str, Any]:
-    """Measure replacing documents of 20 chunks, editing a paragraph of others, and CHECK, in a durable store."""
+    """Return the times of replacing documents of 20 chunks, of editing a paragraph of others, and of CHECK."""
     documents = list(generate_documents(chunks // 20, 20, 1))
     replacements = list(generate_documents(NUM_REPLACEMENTS, 20, 2))
     with create_store(scratch / "replace", documents) as store:

@@ -68,7 +68,10 @@ def store_copy(store: kvstore.Store, passages: list[dict[str, Any]], copy: int) 
 
 
 def measure_pageranks(store: kvstore.Store, questions: list[str], epsilon: float) -> dict[str, Any]:
-    """Run a PageRank for every question with a known entity; return pushes, rows and percentiles of the time."""
+    """Run a PageRank from the known entities of every question that has any; return its figures over all questions.
+
+    These are the sums of pushes and rows, and the median and 95th percentile of the processor time.
+    """
     times, costs = [], []
     for question in questions:
         with store.snapshot() as snapshot:

@@ -32,7 +32,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -133,11 +133,19 @@ class Run:
                     figures |= self._measure_row(system, corpus, row, row_folder) or {}
             elif row == "open":
                 figures |= self._measure_opening(system, corpus, folder)
+        # The memory of a row is that beyond what the interpreter and the documents take.
         for name in ("load_memory_mb", "vector_memory_mb"):
             if figures.get(name) is not None:
                 figures[name] -= self._measure_interpreter(corpus)
         if not self.keep:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def measure_all(self, systems: list[MeasuredSystem], counts: Iterable[int], rows: list[str]) -> None:
+        """Measure rows of all systems with each number of passages, and add the figures."""
+        for count in counts:
+            corpus = Corpus.prepare(self.data, self.cache, count)
+            for system in systems:
+                self.measure(system, corpus, rows)
 
     def _measure_interpreter(self, corpus: Corpus) -> float:
         """Return the peak megabytes of a process that only reads the documents; measured once per corpus."""
@@ -165,7 +173,7 @@ class Run:
         return figures
 
     def _measure_opening(self, system: MeasuredSystem, corpus: Corpus, folder: Path) -> Figures:
-        """Return the median processor time from the start of a process to its first answer, per type of query."""
+        """Return the median processor time (ms) from the start of a process to its first answer, per type of query."""
         figures: Figures = {}
         out = self.scratch / "answered"
         for query_type in ("lexical", "vector", "hybrid"):
@@ -275,40 +283,26 @@ def main(
     cache = cache or Path(click.get_app_dir("kvstore-peers"))
     with tempfile.TemporaryDirectory() as scratch:
         stores_folder = (stores or Path(scratch)).resolve()
-        run = Run(data, cache, stores_folder, Path(scratch), batch, seconds, stores is not None)
+        run = Run(
+            data=data,
+            cache=cache,
+            stores=stores_folder,
+            scratch=Path(scratch),
+            batch=batch,
+            seconds=seconds,
+            keep=stores is not None,
+        )
         run.stores.mkdir(parents=True, exist_ok=True)
-        columns = []
-        for name in system_names:
-            if missing_modules := find_missing_modules(name):
-                run.not_run.append(f"{name}: not installed ({', '.join(missing_modules)}); pip install '.[peers]'")
-            else:
-                columns.append(MeasuredSystem(name, name))
-        for path in beside:
-            label, separator, folder = path.partition("=")
-            if not separator or not Path(folder, "kvstore").exists():
-                raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {path!r}")
-            columns.append(MeasuredSystem(label, "kvstore", str(Path(folder).resolve())))
+        columns = _select_installed(system_names, run.not_run) + [_parse_checkout(path) for path in beside]
         passages = Corpus.prepare(data, cache, None, embedder).count
         requested_rows = [row for row in row_names if row != "growth"]
-        for size in sizes.split(",") if requested_rows else ():
-            corpus = Corpus.prepare(data, cache, passages * int(size))
-            for column in columns:
-                run.measure(column, corpus, requested_rows)
+        if requested_rows:
+            run.measure_all(columns, [passages * int(size) for size in sizes.split(",")], requested_rows)
         growth = {}
         if "growth" in row_names:
-            for count in growth_counts:
-                corpus = Corpus.prepare(data, cache, count)
-                for column in columns:
-                    run.measure(column, corpus, list(GROWTH_ROWS))
+            run.measure_all(columns, growth_counts, list(GROWTH_ROWS))
             growth = _compute_growth(*(run.sizes[count] for count in growth_counts))
-        kvstore_labels = [column.label for column in columns if column.name == "kvstore"]
-        target_results = [
-            result
-            for count, figures in run.sizes.items()
-            if count % passages == 0
-            for result in iter_target_results(figures, kvstore_labels, count // passages)
-        ]
-        target_results += iter_target_results(growth, kvstore_labels, None)
+        target_results = _list_target_results(run.sizes, growth, columns, passages)
         result = {
             "sizes": run.sizes,
             "growth": growth,
@@ -328,6 +322,39 @@ def main(
     _print_targets(target_results)
     for reason in run.not_run:
         click.echo(f"not run: {reason}")
+
+
+def _select_installed(names: list[str], not_run: list[str]) -> list[MeasuredSystem]:
+    """Return the named systems that are installed; add a message to ``not_run`` for each of the others."""
+    systems = []
+    for name in names:
+        if missing_modules := find_missing_modules(name):
+            not_run.append(f"{name}: not installed ({', '.join(missing_modules)}); pip install '.[peers]'")
+        else:
+            systems.append(MeasuredSystem(name, name))
+    return systems
+
+
+def _parse_checkout(value: str) -> MeasuredSystem:
+    """Return the checkout of kvstore that NAME=FOLDER, a value of ``--beside``, names. Raises UsageError."""
+    label, separator, folder = value.partition("=")
+    if not separator or not Path(folder, "kvstore").exists():
+        raise click.UsageError(f"--beside takes NAME=FOLDER, a folder with kvstore in it, not {value!r}")
+    return MeasuredSystem(label, "kvstore", str(Path(folder).resolve()))
+
+
+def _list_target_results(
+    sizes: dict[int, dict[str, Figures]], growth: dict[str, Figures], columns: list[MeasuredSystem], passages: int
+) -> list[TargetResult]:
+    """Compare the figures of kvstore at multiples of ``passages``, and the growth, with the targets."""
+    labels = [column.label for column in columns if column.name == "kvstore"]
+    results = [
+        result
+        for count, figures in sizes.items()
+        if count % passages == 0
+        for result in iter_target_results(figures, labels, count // passages)
+    ]
+    return [*results, *iter_target_results(growth, labels, None)]
 
 
 def _compute_growth(small: dict[str, Figures], large: dict[str, Figures]) -> dict[str, Figures]:

@@ -88,7 +88,7 @@ class _CountingReader(StateReader):
         self.reads = 0
 
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Answer requests, and add the reads that they made."""
+        """Answer requests, and add the LMDB reads that they need to :attr:`reads`."""
         reads_before = self._lmdb.reads
         answers = super()._answer_requests(requests)
         self.reads += self._lmdb.reads - reads_before

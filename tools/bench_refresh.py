@@ -143,7 +143,8 @@ def time_commits(store: kvstore.Store, kind: str, keys: Sequence[str]) -> tuple[
             store.create_index(kind)
         elif not has_index:
             store.drop_index(kind)
-        start = turn // 2 * _NUM_COMMITS  # the same documents with and without the index
+        # The same documents with and without the index; the first ones again if there are no more.
+        start = turn // 2 * _NUM_COMMITS
         seconds[has_index] += time_replacements(
             store, keys[start:][:_NUM_COMMITS] or keys[:_NUM_COMMITS], f"turn {turn}"
         )

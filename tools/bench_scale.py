@@ -158,7 +158,7 @@ def load_and_measure(
 ) -> str:
     """Load up to ``count`` chunks and measure the store, skipping finished steps.
 
-    Return a description of the step for which no time was left before ``deadline``, or ''.
+    Return a description of the step for which no time was left before ``deadline`` (a time in seconds), or ''.
     """
     if not progress.has_figures(count, "load"):
         first_part, end_part = len(progress.load_parts()), count // PARAGRAPHS_PER_PART
@@ -168,7 +168,7 @@ def load_and_measure(
             "first": first_part,
             "last": end_part,
             "log": str(progress.log),
-            "until": min(deadline, 1e12),
+            "until": min(deadline, 1e12),  # JSON has no infinity
         }
         figures = progress.run(count, "load", store=str(progress.store), **job, **settings)
         if figures["last"] < end_part - 1:
@@ -186,17 +186,20 @@ def load_and_measure(
             continue
         job: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
         store = progress.copy if step in STEPS_ON_COPY else progress.store
-        shutil.rmtree(progress.work / "backup", ignore_errors=True)
-        kind = step.removeprefix("index ")
-        job |= {"kind": kind} if kind != step else {}
-        progress.save_figures(count, step, progress.run(count, step.partition(" ")[0], store=str(store), **job))
+        shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an interrupted run
+        name, _, kind = step.partition(" ")  # a step is "index KIND", or has a name only
+        job |= {"kind": kind} if kind else {}
+        progress.save_figures(count, step, progress.run(count, name, store=str(store), **job))
     shutil.rmtree(progress.copy.parent, ignore_errors=True)
     shutil.rmtree(progress.work / "backup", ignore_errors=True)
     return ""
 
 
 def compute_figures(progress: Progress, counts: list[int]) -> dict[str, dict[str, Any]]:
-    """Return all figures by size. Those of the load are per chunk, over the parts since the previous size."""
+    """Return all figures by size. Those of the load are means over the parts since the previous size.
+
+    Their times are seconds per 1,000 chunks, their bytes are kB per chunk.
+    """
     figures_by_size: dict[str, dict[str, Any]] = {}
     previous_count = 0
     for count in counts:

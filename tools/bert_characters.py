@@ -43,7 +43,7 @@ def write_characters(file: Path) -> None:
         "removed": _format_ranges(removed),
         "separate": _format_ranges(separate),
         "spaces": spaces,
-        "forms": forms[1:],
+        "forms": forms[1:],  # without the first space
     }
     file.write_text(json.dumps(table, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 

@@ -94,7 +94,7 @@ def build_page(cli: click.Group) -> str:
 
 
 def _iter_cells(command: click.Command) -> Iterator[tuple[str, str]]:
-    """Yield the cells of the table of options, escaped for Markdown."""
+    """Yield the syntax and the help text of each option, as cells of a Markdown table, escaped."""
     for syntax, help_text in iter_options(command):
         yield syntax.replace("|", "\\|"), help_text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 

@@ -38,13 +38,17 @@ def find_page(path: str) -> str | None:
 
 
 def rewrite_links(text: str, source: str, page: str) -> str:
-    """Rewrite the links of a repository text for a page of the site; both are given by their paths from the root."""
+    """Return a text of the repository with its links rewritten for the site.
+
+    ``source`` is the path of the text from the root of the repository, ``page`` that of its page from the root of the
+    site.
+    """
 
     def rewrite_link(match: re.Match[str]) -> str:
         """Return a link to the page of the site, or only its label if the site lacks the target."""
         picture, label, target = match.groups()
         path, separator, heading = target.partition("#")
-        if not path or ":" in path:
+        if not path or ":" in path:  # a heading of the same page, or a URL
             return match[0]
         # No link points outside the repository.
         target_page = find_page(os.path.normpath(PurePosixPath(source).parent / path))

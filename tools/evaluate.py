@@ -243,7 +243,7 @@ def build_row(store: kvstore.Store, question_set: QuestionSet, system: str, outc
 
 
 def compare_systems(dataset: str, outcomes_by_system: dict[str, list[Outcome]]) -> list[dict[str, Any]]:
-    """Return the gain of the first system over each other system, on the questions of one set."""
+    """Return the gain of the first system over each other system that was asked the same questions of a set."""
     first, *references = outcomes_by_system
     return [
         {

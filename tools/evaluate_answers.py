@@ -97,6 +97,7 @@ def ask_set(answer_set: AnswerSet, folder: Path, rules: bool) -> list[AskedQuest
 
     The store is created in ``folder`` unless it exists. ``rules`` disables the answer reader.
     """
+    # Both parts of a set have the same store.
     name = re.sub(r"\W+", "-", answer_set.name.removesuffix(":choose").removesuffix(":report"))
     with kvstore.open(folder / name) as store:
         if not store.keys(limit=1):
@@ -124,7 +125,7 @@ def _build_details_row(asked_question: AskedQuestion) -> dict[str, Any]:
 
 
 def format_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return a text table with a line for each figure and a column for each set."""
+    """Return a text table with a line for each figure and a column for each row of ``rows``, headed by its set."""
     names = list(dict.fromkeys(name for row in rows for name in row if name != "set"))
     width = max(map(len, names))
     widths = [max(8, len(row["set"])) for row in rows]

@@ -92,7 +92,7 @@ def compute_hit_rate(store: kvstore.Store, questions: list[Record], top: int, st
 
 
 def ask_questions(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any]]:
-    """Return a row for each question: its answer, if the answer was refused, and if it contains the fact."""
+    """Return a row for each question: its answer, and if that was refused or contains an expected fact (``held``)."""
     rows = []
     for question in questions:
         answer = store.ask(question["question"])
@@ -110,7 +110,8 @@ def measure_language(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the figures of a language, and a row for each question with its answer.
 
-    The ``count`` questions are about the articles of ``chosen_half``. ``settings`` are those of ``kvstore.open``.
+    The ``count`` questions are about the articles of ``chosen_half``. They are also asked of a store of the other half,
+    which should refuse them (``foreign_refused``). ``settings`` are those of ``kvstore.open``.
     """
     paragraphs = load_records("corpus", language, data)
     all_questions = load_records("questions", language, data)

@@ -80,7 +80,10 @@ def main(
 
 
 def collect_signals(name: str, data: Path, limit: int | None, folder: Path) -> list[dict[str, Any]]:
-    """Ask the stores of a set all their questions, and return a row of signals for each question."""
+    """Ask the stores of a set all their questions, and return a row of signals for each question with any.
+
+    Every second question is marked as one to fit on (``is_fitted``).
+    """
     rows = []
     for answer_set in load_answer_sets(name, data, limit):
         path = folder / re.sub(r"\W+", "-", answer_set.name.removesuffix(":choose").removesuffix(":report"))
@@ -97,8 +100,9 @@ def collect_signals(name: str, data: Path, limit: int | None, folder: Path) -> l
 def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] | None:
     """Return the signals of the sentences that the answer reader reads for a question, and which are right.
 
-    ``missing`` marks sentences without the kind of text that the question asks for, such as an amount. Return None if
-    the reader reads nothing.
+    ``signals`` has the reader's logit and the score by rule of each sentence, ``rules`` the logit of the confidence by
+    rule. ``missing`` marks sentences without the kind of text that the question asks for, such as an amount. Return
+    None if the reader reads nothing.
     """
     asker = store._make_asker()
     with asker._open_query(question.text, clauses={}) as (strategy, query):
@@ -132,6 +136,7 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
     fitted_rows = [row for row in rows if row["is_fitted"]]
     sizes = {name: sum(row["set"] == name for row in fitted_rows) for name in {row["set"] for row in fitted_rows}}
     answered_rows = [row for row in fitted_rows if any(row["right"]) and not row["is_long"]]
+    # Each set has the same weight, however many questions it has.
     row_weights = np.array([1 / sizes[row["set"]] for row in answered_rows])
     sentence_weights = fit_sentence_weights(answered_rows, row_weights / row_weights.mean())
     for row in rows:
@@ -175,7 +180,12 @@ def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
 
 
 def compute_figures(confidence: Numbers, is_right: Numbers, kinds: npt.NDArray[np.str_]) -> dict[str, Any]:
-    """Return the figures of some questions, whose confidences, outcomes and kinds are arrays of the same order."""
+    """Return the figures of some questions, whose confidences, outcomes and kinds are arrays of the same order.
+
+    ``first`` is the share of the answerable questions with a right first sentence, ``first_all`` that of those that are
+    also answered at a minimum confidence. ``auc`` compares answerable questions with near misses, and
+    ``near_refused_at_90`` is the share of refused near misses if 90 % of the answerable questions are answered.
+    """
     is_answerable, is_near = kinds == "answerable", kinds == "near"
     figures: dict[str, Any] = {"questions": len(kinds), "first": round(float(is_right[is_answerable].mean()), 3)}
     if is_near.any():
@@ -201,7 +211,8 @@ def compute_figures(confidence: Numbers, is_right: Numbers, kinds: npt.NDArray[n
 def fit_sentence_weights(rows: list[dict[str, Any]], row_weights: Numbers) -> Numbers:
     """Return the weights for which a softmax over the sentences gives the right ones the most probability.
 
-    Gradient descent maximizes the log-likelihood. ``row_weights`` has the weight of each question.
+    Gradient descent maximizes the log-likelihood. Every question of ``rows`` has a right sentence; ``row_weights`` has
+    the weight of each question.
     """
     weights = np.zeros(len(SENTENCE_SIGNALS))
     examples = [
@@ -221,7 +232,10 @@ def fit_sentence_weights(rows: list[dict[str, Any]], row_weights: Numbers) -> Nu
 
 
 def fit_logistic(features: Numbers, offsets: Numbers, is_right: Numbers, row_weights: Numbers) -> Numbers:
-    """Return the weights of a logistic model, the constant last, by Newton's method; ``offsets`` are not fitted."""
+    """Return the weights of the features in a logistic model of ``is_right``, by Newton's method.
+
+    The last feature is the constant. ``offsets`` are added to the logit and not fitted.
+    """
     weights = np.zeros(features.shape[1])
     # The constant has almost no penalty.
     ridge = np.diag([*([2 * _RIDGE * len(features)] * (len(weights) - 1)), 1e-9])

@@ -246,6 +246,7 @@ def ask_small_store(folder: Path, sets: Sequence[QuestionSet], store_index: int)
     ``store_index`` chooses the set and the question. A question with only some of its passages in the store is skipped.
     """
     question_set = sets[store_index % len(sets)]
+    # The stores take questions from different parts of the set.
     question = question_set.questions[(store_index * 7) % len(question_set.questions)]
     gold_indexes = [
         passage_index for passage_index, passage in enumerate(question_set.passages) if passage["id"] in question.gold
@@ -387,7 +388,7 @@ def _compute_question_weights(questions: Sequence[QuestionFeatures], is_selected
 def _compute_answered_shares(
     questions: Sequence[QuestionFeatures], is_answered: Mask, is_counted: Mask
 ) -> dict[str, float]:
-    """Return the share of answered questions by store and question set, among those that are counted."""
+    """Return the share of answered questions among those that are counted, by "STORE asked QUESTIONS"."""
     outcomes: dict[str, list[bool]] = {}
     for question, is_included, was_answered in zip(questions, is_counted, is_answered, strict=True):
         if is_included:

@@ -34,8 +34,8 @@ class TreeNode:
         self.tree = tree
         self.parent = parent
         self.children: list[TreeNode] = []
-        self.bloom = 0
-        self.is_leaf_parent = False
+        self.bloom = 0  # the bits of a Bloom filter of the names in the subtree
+        self.is_leaf_parent = False  # True if all children are leaves
         if parent is not None:
             parent.children.append(self)
 
@@ -74,7 +74,7 @@ def describe_node(node: TreeNode, relatives: int) -> str:
 
 
 def format_sentence(name: str, tree: str, ancestors: Sequence[str], descendants: Sequence[str]) -> str:
-    """Format the sentence about one occurrence of a name in a tree; one of the lists may be empty."""
+    """Return the sentence about one occurrence of a name in a tree; one of the lists may be empty."""
     if not descendants:
         return f"{name} (in {tree}) is under {', '.join(ancestors)}"
     if not ancestors:

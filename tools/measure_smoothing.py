@@ -31,7 +31,10 @@ class _RecordingE5Graph(RecordingGraph, E5Graph):
 
 
 def measure_max_activations(weights: E5Weights) -> dict[str, Any]:
-    """Return the largest absolute activation of each input channel of each linear layer, by its name."""
+    """Return the largest absolute activation of each input channel of each linear layer, by the layer's name.
+
+    The network runs on the calibration texts, in turns as passages and as queries.
+    """
     import tempfile
     from pathlib import Path
 

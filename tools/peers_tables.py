@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,10 @@ def select_figures(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return the generated parts of the pages: the whole table, the rows of README, and the rows that kvstore loses."""
+    """Return the generated parts of the pages by name.
+
+    These are ``whole``, the whole table; ``chosen``, the rows of README; and ``losses``, the rows that kvstore loses.
+    """
     sizes: dict[str, dict[str, Figures]] = run["sizes"]
     smallest_size = next(iter(sizes.values()))
     environment, versions = run["measured_on"], run["versions"]
@@ -162,9 +165,7 @@ def build_tables(run: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _format_table(
-    title: str, figures_by_system: Mapping[str, Figures], rows: Iterator[Row] | tuple[Row, ...] | list[Row]
-) -> list[str]:
+def _format_table(title: str, figures_by_system: Mapping[str, Figures], rows: Iterable[Row]) -> list[str]:
     """Return the lines of a Markdown table of the figures of one size, with a column for each system."""
     columns = [system for system in SYSTEMS if system in figures_by_system]
     lines = [f"| {title} | {' | '.join(SYSTEMS[system] for system in columns)} |", "|---" * (len(columns) + 1) + "|"]
@@ -196,7 +197,10 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
 
 
 def _list_better_values(figures_by_system: Mapping[str, Figures], figure: str) -> dict[str, float]:
-    """Return the values of the systems that are ahead of kvstore, best first, then its own; empty without one."""
+    """Return the values of the systems that are ahead of kvstore, best (smallest) first, then kvstore's own.
+
+    The result is empty if no system is ahead.
+    """
     own_value = figures_by_system["kvstore"][figure]
     assert own_value is not None
     better_values = {

@@ -168,6 +168,7 @@ def round_matrix(matrix: Array, moments: Array) -> tuple[npt.NDArray[np.int8], A
     algorithm 1).
     """
     magnitudes = np.abs(matrix)
+    # A column's scale also limits the sum of two neighboring weights (see MAX_PAIR).
     max_magnitudes = np.maximum(magnitudes.max(axis=0), (magnitudes[::2] + magnitudes[1::2]).max(axis=0))
     scales = (max_magnitudes / MAX_WEIGHT).astype(np.float32).astype(np.float64)
     damped = moments + np.eye(len(matrix)) * _DAMPING * np.mean(np.diag(moments))

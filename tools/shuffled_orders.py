@@ -1,4 +1,4 @@
-"""Ask the same of stores that were given the same passages in different orders.
+"""Compare the answers of stores that got the same passages in different orders.
 
     python tools/shuffled_orders.py --data FOLDER[:N] ... [--orders N] [--strategy NAME ...] [--json]
 
@@ -97,7 +97,11 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
 
 
 def compare_answers(answers_by_store: list[list[Answers]]) -> dict[str, Any]:
-    """Return on how many questions the answers of all stores are the same, and the maximum difference of scores."""
+    """Return on how many questions the answers of all stores are the same, and the maximum difference of scores.
+
+    ``same_hits`` counts those with the same hits in the same order, ``same_paths`` those that also have the same paths
+    and context, and ``bits`` those with the same scores, too.
+    """
     num_same_hits = num_same_paths = num_identical = 0
     max_difference = 0.0
     for answers in zip(*answers_by_store, strict=True):

@@ -114,6 +114,8 @@ STEP_GROUPS: dict[str, list[list[str]]] = {
 }
 #: The sizes of the diagram in pixels, and the length of a line of text in a box.
 BOX_WIDTH, LINE_HEIGHT, COLUMN_GAP, ROW_GAP, MARGIN = 144, 17, 34, 14, 6
+#: The space above and below the text of a box, the position of the baseline in a line, and the length of an arrowhead.
+BOX_PADDING, BASELINE, ARROWHEAD = 7, 0.78, 7
 LINE_CHARACTERS = 18
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#123;text-anchor:middle}"
@@ -128,7 +130,7 @@ def draw_strategy(name: str) -> str:
         [(step, textwrap.wrap(step.removeprefix("*"), LINE_CHARACTERS)) for step in group]
         for group in STEP_GROUPS[name]
     ]
-    heights = [[LINE_HEIGHT * len(lines) + 14 for _, lines in group] for group in groups]
+    heights = [[LINE_HEIGHT * len(lines) + 2 * BOX_PADDING for _, lines in group] for group in groups]
     picture_height = max(sum(group) + ROW_GAP * (len(group) - 1) for group in heights) + 2 * MARGIN
     picture_width = len(groups) * BOX_WIDTH + (len(groups) - 1) * COLUMN_GAP + 2 * MARGIN
     boxes, arrows, previous_ends = [], [], list[tuple[float, float]]()
@@ -161,19 +163,20 @@ def draw_strategy(name: str) -> str:
 
 
 def _draw_box(step: str, lines: list[str], x_left: int, top: float, height: int) -> list[str]:
-    """Return the rectangle of a step and the lines of its text, centered in it."""
+    """Return the SVG elements of a step: its rectangle, and the lines of its text, centered in it."""
     style_class = "kept" if step.startswith("*") else "asked" if step == QUESTION else "step"
     elements = [f'<rect class="{style_class}" x="{x_left}" y="{top:g}" width="{BOX_WIDTH}" height="{height}" rx="6"/>']
     for index, line in enumerate(lines):
-        y = top + 7 + LINE_HEIGHT * (index + 0.78)
+        y = top + BOX_PADDING + LINE_HEIGHT * (index + BASELINE)
         elements.append(f'<text x="{x_left + BOX_WIDTH / 2:g}" y="{y:g}">{escape(line)}</text>')
     return elements
 
 
 def _draw_arrows(starts: list[tuple[float, float]], ends: list[tuple[float, float]]) -> list[str]:
-    """Return the arrows between the boxes of two columns, each box a point in the middle of its left side.
+    """Return the SVG paths of the arrows between the boxes of two columns.
 
-    Columns with the same number of boxes are connected pairwise, others completely.
+    A box is the point (x, y) in the middle of its left side. Columns with the same number of boxes are connected
+    pairwise, others completely.
     """
     pairs = (
         zip(starts, ends, strict=True)
@@ -185,7 +188,7 @@ def _draw_arrows(starts: list[tuple[float, float]], ends: list[tuple[float, floa
         middle_x = (x + BOX_WIDTH + end_x) / 2
         arrows.append(
             f'<path marker-end="url(#head)" d="M{x + BOX_WIDTH:g} {y:g}'
-            f'C{middle_x:g} {y:g} {middle_x:g} {end_y:g} {end_x - 7:g} {end_y:g}"/>'
+            f'C{middle_x:g} {y:g} {middle_x:g} {end_y:g} {end_x - ARROWHEAD:g} {end_y:g}"/>'
         )
     return arrows
 

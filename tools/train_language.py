@@ -278,7 +278,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def compute_scores(nlp: Language, examples: Sequence[Example]) -> dict[str, float]:
-    """Return the accuracy of the pipeline on examples, by measure, from their raw text."""
+    """Return the accuracy of the pipeline on the raw text of examples, from 0 to 1, by the name of the measure."""
     unprocessed_examples = [Example(nlp.make_doc(example.predicted.text), example.reference) for example in examples]
     scores = nlp.evaluate(unprocessed_examples)
     keys_by_name = {

@@ -90,7 +90,7 @@ def main(check: bool) -> None:
 
 
 def _fetch_script(script: Script) -> tuple[bytes, bytes, str]:
-    """Return the script, its license, and the registry's hash of the package; exit if the license is another."""
+    """Return the script, its license, and the registry's hash of the package; exit if the license is not as stated."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["npm", "pack", f"{script.package}@{script.version}", "--json", "--ignore-scripts"]
         process = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)

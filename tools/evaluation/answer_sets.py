@@ -48,7 +48,11 @@ class AnswerSet:
 
 
 def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet]:
-    """Return the stores of a set such as ``squad2:choose``, each with at most ``limit`` questions of each kind."""
+    """Return the stores of a set, each with at most ``limit`` questions of each kind.
+
+    ``name`` is the name of a set, and after a colon that of one of its parts, if it has parts (``squad2:choose``).
+    Raises UsageError for an unknown set.
+    """
     set_name, _, part = name.partition(":")
     loaders: dict[str, Callable[[Path, str], Iterator[AnswerSet]]] = {
         "squad2": _load_squad2,
@@ -152,7 +156,7 @@ def _load_folders(data: Path, part: str) -> Iterator[AnswerSet]:
 
 
 def _load_multi_hop(data: Path, name: str) -> Iterator[AnswerSet]:
-    """Yield the store of a set whose questions need several passages, without its yes-or-no questions."""
+    """Yield the store of a set whose questions need several passages; yes-or-no questions are omitted."""
     question_set = load(str(data / "qa" / name))
     questions = [
         Question(

@@ -64,7 +64,7 @@ def compute_bleu(answer_words: Sequence[str], expected_words: Sequence[str]) -> 
     log_precisions = []
     for length in range(1, min(_MAX_NGRAM_WORDS, len(answer_words)) + 1):
         ngrams = _count_ngrams(answer_words, length)
-        smoothing = int(length > 1)
+        smoothing = int(length > 1)  # add one to the counts of all but single words (Lin and Och 2004)
         num_matches = sum((ngrams & _count_ngrams(expected_words, length)).values()) + smoothing
         if not num_matches:
             return 0.0
@@ -74,7 +74,10 @@ def compute_bleu(answer_words: Sequence[str], expected_words: Sequence[str]) -> 
 
 
 def compute_bert_score(answer_vectors: Matrix, expected_vectors: Matrix) -> float:
-    """Return the F measure of every token's greatest cosine with a token of the other text."""
+    """Return BERTScore: the F measure of the mean greatest cosine of the tokens with those of the other text.
+
+    Each row is the unit vector of a token.
+    """
     cosines = answer_vectors @ expected_vectors.T
     precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0

@@ -54,7 +54,7 @@ class _Chunks:
         return Passage(self.documents[index], *self.spans[index], self.texts[index])
 
     def select_best(self, indexes: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> RetrievedChunks:
-        """Return the chunks with the best scores among some chunks; ``indexes`` are their indexes in :attr:`ids`."""
+        """Return the NUM_CHUNKS best of some chunks, best first; ``indexes`` are their indexes in :attr:`ids`."""
         count = min(NUM_CHUNKS, len(indexes))
         top = np.argpartition(-scores, count - 1)[:count] if count else np.empty(0, np.int64)
         order = indexes[top[np.argsort(-scores[top], kind="stable")]].tolist()
@@ -120,7 +120,7 @@ class _TreeRag:
     def __init__(
         self, state: State, chunks: _Chunks, embed: Callable[[list[str]], Matrix], log: Callable[[str], None]
     ) -> None:
-        """Index the names, and collect their relatives and mentions."""
+        """Index the names of the entities in trees, or of all without trees; collect relatives and mentions."""
         self._chunks = chunks
         names = [(entity, record.name) for entity, record in state.entities.scan()]
         entities_by_node = {node: state.forest.get_node(node).entity for node in _iter_nodes(state, names)}
@@ -167,6 +167,7 @@ class _GraphRag:
         self._entities: dict[int, list[int]] = {}
         for key, entry in state.filter.iter_entries():
             for rank, address in map(split_address, state.filter.get_addresses(key).tolist()):
+                # An address is a node of a tree or an abstract.
                 if rank != NODE_RANK and address < FIRST_UPPER_ABSTRACT:
                     self._abstracts.setdefault(entry.entity, []).append(address)
                     self._entities.setdefault(address, []).append(entry.entity)
@@ -207,7 +208,7 @@ def _embed_texts(
 
 
 def _build_hnsw_index(vectors: Matrix) -> hnswlib.Index:
-    """Build an HNSW index of unit vectors."""
+    """Build an HNSW index of unit vectors by cosine; a label is the index of a row."""
     index = hnswlib.Index(space="ip", dim=vectors.shape[1])
     index.init_index(max_elements=len(vectors), M=16, ef_construction=100, random_seed=0)
     index.add_items(vectors)

@@ -159,7 +159,7 @@ class _PageParser(HTMLParser):
     def __init__(self) -> None:
         """Create a parser; :meth:`feed` fills :attr:`parts`."""
         super().__init__()
-        #: Kind, text and codes.
+        #: The kind of each part (p, dt, heading, command or other), its text, and its names in code.
         self.parts: list[tuple[str, str, list[str]]] = []
         self._open: tuple[str, str] | None = None  # kind, tag
         self._has_command = False
@@ -172,6 +172,7 @@ class _PageParser(HTMLParser):
         classes = dict(attrs).get("class") or ""
         if tag == "code" and classes in ("option", "varname"):
             self._code = []
+        # A paragraph inside a term or heading belongs to that.
         elif tag in ("p", "dt", "h2", "h3", "h4") and not (self._open and tag == "p" and self._open[1] != "p"):
             self._close()
             kind = tag if tag in ("p", "dt") else "heading" if classes == "title" else "other"
@@ -217,7 +218,7 @@ class _StoredPages:
             self._keys.setdefault(Path(key.partition("#")[0]).name, []).append(key)
 
     def make_question(self, text: str, definition: Definition) -> Question:
-        """Return a question with the span of its definition, or without spans if the store lacks the definition."""
+        """Return a question with the spans of its definition, or without spans if the store lacks the definition."""
         document_keys = self._keys.get(definition.page, [])
         spans = tuple(self._find_spans(document_keys, definition))
         return Question(text, frozenset(document_keys), None, spans)

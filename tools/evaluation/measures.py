@@ -107,9 +107,10 @@ def compute_span_measures(
     return measures
 
 
-def _cut_to_words(passages: Passages, remaining_words: int, texts: Texts) -> list[TextSpan]:
-    """Return the spans of the first ``remaining_words`` words of some chunks."""
+def _cut_to_words(passages: Passages, max_words: int, texts: Texts) -> list[TextSpan]:
+    """Return the spans of the first ``max_words`` words of some chunks."""
     spans = []
+    remaining_words = max_words
     for passage in passages:
         span = texts.locate_passage(passage)
         ends = [match.end() for match in _WORD.finditer(texts.get_text(span.document), span.start, span.end)]
@@ -144,7 +145,7 @@ def list_measures(outcomes: Sequence[Outcome]) -> list[str]:
 def summarize(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return the means of all measures over all questions and over each half, and percentiles of the times.
 
-    The suffixes ``_tune`` and ``_report`` mark the halves.
+    The suffixes ``_tune`` and ``_report`` mark the halves: the questions with even and with odd indexes.
     """
     figures: dict[str, float] = {}
     for suffix, subset in (("", outcomes), ("_tune", outcomes[::2]), ("_report", outcomes[1::2])):

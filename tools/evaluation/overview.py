@@ -99,7 +99,8 @@ def build_overview_rows(
 def compute_answer_shares(text: str, answers: Sequence[str]) -> dict[str, float]:
     """Return the shares of the words, content words and bigrams of reference answers that a text contains.
 
-    The shares are means over the answers.
+    Words are those of at least _MIN_LETTERS letters, content words are those that are not function words. The shares
+    are means over the answers.
     """
     text_words = _split_words(text)
     shares: dict[str, list[float]] = {}
@@ -119,13 +120,14 @@ def _retrieve_words(
 ) -> str:
     """Return the first ``limit`` words that a system retrieves, from the question's document or from all.
 
-    The system "beginning" takes the first words of the documents.
+    The system "beginning" takes the first words of the documents, equally many of each.
     """
     keys = [question.document] if in_document else store.keys()
     if system == "beginning":
         return " ".join(_truncate_words(_get_text(store, key), limit // len(keys)) for key in keys)
     clauses: dict[str, Any] = {"where": "key = ?", "parameters": (question.document,)} if in_document else {}
     document_text = _get_text(store, question.document)
+    # Results are limited in tokens; the ratio of tokens to words is that of the document.
     token_limit = int(_LENGTH_MARGIN * limit * count_text_tokens(document_text) / len(document_text.split()))
     for _ in range(_MAX_TRIES):
         evidence = store.retrieve(question.text, using=system, top=_MAX_HITS, within=token_limit, **clauses)

@@ -62,7 +62,8 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def load(path: str, limit: int | None = None) -> QuestionSet:
     """Load the question set at ``FOLDER`` or ``FOLDER:N`` (its first N texts; otherwise the first ``limit``).
 
-    If some questions have spans, only those are loaded: the others ask about whole documents.
+    Questions that need a text beyond these are dropped. If some questions have spans, only those are loaded: the others
+    ask about whole documents. Raises UsageError for a folder without a set, or if no question is left.
     """
     folder_part, colon, count = path.rpartition(":")
     folder = Path(folder_part) if colon and count.isdigit() else Path(path)

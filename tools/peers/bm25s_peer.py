@@ -21,7 +21,7 @@ class Bm25s(Peer):
     setup = "method lucene, English stop words, PyStemmer; index read whole"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import bm25s
         import Stemmer
 
@@ -42,7 +42,7 @@ class Bm25s(Peer):
         self.retriever = bm25s.BM25.load(f"{self.folder}/index")
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         tokens = self.bm25s.tokenize(question, stopwords="en", stemmer=self.stemmer, show_progress=False)
         indexes, _ = self.retriever.retrieve(tokens, k=top, show_progress=False)
         documents = [self.documents[index] for index in indexes[0].tolist()]

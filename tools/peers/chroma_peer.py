@@ -23,7 +23,7 @@ class Chroma(Peer):
     setup = "PersistentClient, space cosine, adds of the client's largest batch or less"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         client = self._open_client()
         collection = client.create_collection(
             "documents", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
@@ -46,15 +46,15 @@ class Chroma(Peer):
         self.collection = self.client.get_collection("documents", embedding_function=None)
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._search(vector, top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         return self._search(vector, top, where={field: value})
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         self.collection.update(
             ids=[document.key],
             embeddings=[to_array(vector)],
@@ -79,7 +79,10 @@ class Chroma(Peer):
         return chromadb.PersistentClient(self.folder, settings=chromadb.Settings(anonymized_telemetry=False))
 
     def _search(self, vector: bytes, top: int, **clauses: Any) -> Results:
-        """Query the collection with a vector; ``clauses`` are further arguments of Chroma, such as ``where``."""
+        """Return (key, text) of the documents nearest to a vector.
+
+        ``clauses`` are further arguments of Chroma's ``query``, such as ``where``.
+        """
         result = self.collection.query(
             query_embeddings=[to_array(vector)], n_results=top, include=["documents", "distances"], **clauses
         )

@@ -132,6 +132,7 @@ class Corpus:
         count = min(count, self.count)
         indexes = [index * self.count // count for index in range(count)]
         words = _list_words(documents[:6000])  # enough to draw from
+        # REPLACEMENT takes the place of the number of a copy.
         replacements = [
             _alter_document(documents[index], documents[index].key, REPLACEMENT, *words)._replace(
                 shelf=documents[index].shelf, drawer=documents[index].drawer
@@ -171,7 +172,7 @@ class Corpus:
                     document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
                 vector_file.write(rows.tobytes())
-        draft.replace(self._documents)
+        draft.replace(self._documents)  # last, because prepare() takes this file for a complete corpus
 
 
 def _compute_shelf_and_drawer(index: int) -> tuple[int, int]:
@@ -202,7 +203,10 @@ def _alter_document(document: Document, key: str, copy: int, words: list[str], n
 
 
 def _list_words(documents: list[Document]) -> tuple[list[str], list[str]]:
-    """Return the words of all texts, and the capitalized words of all titles, each as often as it occurs."""
+    """Return the words of all texts, and the capitalized words of all titles, each as often as it occurs.
+
+    Without such a title, "Other" is the only word for titles.
+    """
     words = [word for document in documents for word in document.text.split()]
     names = [word for document in documents for word in document.title.split() if len(word) > 3 and word[0].isupper()]
     return words, names or ["Other"]

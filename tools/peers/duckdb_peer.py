@@ -32,7 +32,7 @@ class DuckDB(Peer):
     setup = "FLOAT[384] and array_cosine_similarity, primary key on key, inserts from Arrow; fts where it is installed"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import os
 
         import pyarrow as pa
@@ -63,15 +63,15 @@ class DuckDB(Peer):
         self.connection.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._query(_NEAREST.format(where=""), (_to_list(vector), top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         return self._query(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         if not self._load_full_text_search():
             raise NotAnswered("the extension fts is not installed")
         return self._query(
@@ -81,7 +81,7 @@ class DuckDB(Peer):
         )
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         self.connection.execute(
             "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?::FLOAT[384])", (*document, _to_list(vector))
         )

@@ -24,7 +24,7 @@ class Faiss(Peer):
     setup = "IndexHNSWFlat, 32 links, efSearch 64, inner product; IDSelectorBitmap as filter"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import faiss
         import numpy as np
 
@@ -46,17 +46,20 @@ class Faiss(Peer):
         }
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._search(vector, top, self.faiss.SearchParametersHNSW(efSearch=_SEARCHED))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         bits = self.numpy.packbits(self.fields[field] == value, bitorder="little")
         selector = self.faiss.IDSelectorBitmap(bits)
         return self._search(vector, top, self.faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCHED))
 
     def _search(self, vector: bytes, top: int, parameters: Any) -> Results:
-        """Search the graph with the search parameters of Faiss. It returns -1 for each missing result."""
+        """Return (key, text) of the documents nearest to a vector; ``parameters`` are the search parameters of Faiss.
+
+        Faiss returns the index -1 for each missing result.
+        """
         row = self.numpy.frombuffer(vector, self.numpy.float32).reshape(1, -1)
         _, indexes = self.index.search(row, top, params=parameters)
         documents = [self.documents[index] for index in indexes[0].tolist() if index >= 0]

@@ -23,7 +23,7 @@ class Kvstore(Peer):
     )
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import kvstore
 
         settings = {"language": "rules", "chunk_tokens": 2000}
@@ -52,23 +52,23 @@ class Kvstore(Peer):
         self.store.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._search("", vector, top, using="vector")
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         return self._search("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         return [(hit.document, hit.text) for hit in self.store.search(question, using="lexical", top=top)]
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents for a question and its vector, best first."""
+        """Return (key, text) of the ``top`` documents for a question and its vector, best first."""
         return self._search(question, vector, top, using="hybrid")
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         self.store.put(
             document.key,
             document.text,
@@ -99,6 +99,9 @@ class Kvstore(Peer):
         return {name: make_search(name) for name in ("graph", "hipporag", "bridge", "cft")}
 
     def _search(self, question: str, vector: bytes, top: int, **clauses: Any) -> Results:
-        """Search with a vector and further clauses. kvstore rejects an empty question, so "?" replaces it."""
+        """Return (key, text) of the hits; ``clauses`` are further arguments of ``Store.search``.
+
+        kvstore rejects an empty question, so "?" replaces it.
+        """
         hits = self.store.search(question or "?", vector=to_array(vector), top=top, **clauses)
         return [(hit.document, hit.text) for hit in hits]

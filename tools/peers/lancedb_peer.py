@@ -26,7 +26,7 @@ class LanceDB(Peer):
     setup = "create_table from batches, BTREE on key, BITMAP on shelf and drawer, native FTS on text; exact vectors"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import lancedb
         import pyarrow as pa
 
@@ -46,24 +46,24 @@ class LanceDB(Peer):
         self.table = lancedb.connect(self.folder).open_table("documents")
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return _read_results(self._query_nearest(vector, top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         return _read_results(self._query_nearest(vector, top).where(f"{field} = {value}", prefilter=True))
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         return _read_results(self.table.search(question, query_type="fts").select(_COLUMNS).limit(top))
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents for a question and its vector, best first."""
+        """Return (key, text) of the ``top`` documents for a question and its vector, best first."""
         query = self.table.search(query_type="hybrid").vector(to_array(vector)).text(question).distance_type("cosine")
         return _read_results(query.select(_COLUMNS).limit(top))
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         import pyarrow as pa
 
         from .corpus import Batch

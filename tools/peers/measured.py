@@ -22,7 +22,12 @@ from .systems import load_system
 
 
 def main() -> None:
-    """Run the job that the command line describes, and write its figures to the file ``out``."""
+    """Run the job that the command line describes, and write its figures to the job's file ``out``.
+
+    A job is a JSON object: the names of the system and of the row, the folders of the store and of the cache, the
+    number of documents (``count``), the documents per batch, and ``out``. Two more rows are not in the table:
+    "interpreter" is a process that only reads the documents, "warm" a run before the measurements.
+    """
     job = json.loads(sys.argv[1])
     corpus = Corpus(Path(job["cache"]), job["count"])
     figures: Figures | dict[str, str]

@@ -21,7 +21,7 @@ class Numpy(Peer):
     setup = "float32 matrix in memory, one product a question, masks as filters"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import numpy as np
 
         vectors = write_documents(self.folder, batches)
@@ -39,11 +39,11 @@ class Numpy(Peer):
         }
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._select_nearest(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         rows = self.numpy.flatnonzero(self.fields[field] == value)
         return self._select_nearest(self.vectors[rows] @ self.numpy.frombuffer(vector, self.numpy.float32), top, rows)
 

@@ -52,23 +52,23 @@ class Peer(ABC):
         """Close what :meth:`open` opened."""
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector by cosine."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes) by cosine."""
         raise NotAnswered("no vector search")
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         raise NotAnswered("no vector search with a filter")
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25 over titles and texts."""
+        """Return (key, text) of the ``top`` documents for a question by BM25 over titles and texts."""
         raise NotAnswered("no BM25")
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents for a question and its vector, as the system combines both rankings."""
+        """Return (key, text) of the ``top`` documents for a question and its vector, as the system ranks them."""
         raise NotAnswered("no hybrid search")
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         raise NotAnswered("documents are not replaced")
 
     def delete_keys(self, keys: Sequence[str]) -> None:
@@ -85,7 +85,7 @@ class Peer(ABC):
 
 
 def to_array(vector: bytes) -> Any:
-    """Return a vector as an array of float32."""
+    """Return a vector, whose bytes are float32, as an array."""
     import numpy as np
 
     return np.frombuffer(vector, np.float32)

@@ -28,7 +28,10 @@ FILTERS = {"1": "drawer", "10": "shelf"}
 
 
 def measure_load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
-    """Measure building the store from batches of ``batch`` documents, without the time for reading them."""
+    """Return the time, memory and written bytes of building the store from batches of ``batch`` documents.
+
+    The time for reading the documents is not included.
+    """
     reading_seconds = 0.0
 
     def iter_batches() -> Iterator[Batch]:
@@ -53,7 +56,7 @@ def measure_load(peer: Peer, corpus: Corpus, batch: int) -> Figures:
 
 
 def measure_vector_search(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure vector search: time, memory of the process, and recall."""
+    """Return the figures of vector search: time, memory of the process, and recall."""
     queries = _list_unfiltered_queries(corpus)
     figures, results = _measure_queries(
         peer, "vector", queries, lambda question, *_: peer.search_by_vector(question.vector, TOP)
@@ -63,7 +66,10 @@ def measure_vector_search(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure vector search among one percent and ten percent of the documents; filter values vary by question."""
+    """Return the times and recall of vector search among one percent and ten percent of the documents.
+
+    The value of the filter varies by question.
+    """
     figures: Figures = {}
     for share, field in FILTERS.items():
         num_values = 100 if field == "drawer" else 10
@@ -79,14 +85,14 @@ def measure_filtered_search(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_lexical_search(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure search by words with BM25."""
+    """Return the times of search by words with BM25."""
     queries = _list_unfiltered_queries(corpus)
     figures, _ = _measure_queries(peer, "bm25", queries, lambda question, *_: peer.search_by_words(question.text, TOP))
     return figures
 
 
 def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure search by words and vectors together."""
+    """Return the times of search by words and vectors together."""
     queries = _list_unfiltered_queries(corpus)
     figures, _ = _measure_queries(
         peer, "hybrid", queries, lambda question, *_: peer.search_hybrid(question.text, question.vector, TOP)
@@ -95,7 +101,7 @@ def measure_hybrid_search(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure the strategies that only this system has."""
+    """Return the times of the strategies that only this system has."""
     queries = _list_unfiltered_queries(corpus)
     figures: Figures = {}
     peer.open()
@@ -108,7 +114,7 @@ def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_replacement(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure replacing documents one by one, each durably.
+    """Return the times and written bytes of replacing documents one by one, each durably.
 
     The cost of deferred work until the store is closed is divided among them.
     """
@@ -120,7 +126,7 @@ def measure_replacement(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_single_deletion(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure deleting documents one by one, each durably, counted like replaced ones."""
+    """Return the times and written bytes of deleting documents one by one, as for :func:`measure_replacement`."""
     documents, _ = corpus.make_replacements(NUM_REPLACED)
     return _measure_one_by_one(
         peer, "delete_one", [partial(peer.delete_keys, [document.key]) for document in documents]
@@ -128,13 +134,13 @@ def measure_single_deletion(peer: Peer, corpus: Corpus) -> Figures:
 
 
 def measure_deletion_by_keys(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure deleting a tenth of the documents by their keys, in one call."""
-    keys = [document.key for document in corpus.read_documents() if document.shelf == 3]
+    """Return the time and written bytes of deleting a tenth of the documents by their keys, in one call."""
+    keys = [document.key for document in corpus.read_documents() if document.shelf == 3]  # one of ten shelves
     return _measure_bulk_deletion(peer, "delete", lambda: peer.delete_keys(keys))
 
 
 def measure_deletion_by_condition(peer: Peer, corpus: Corpus) -> Figures:
-    """Measure deleting a tenth of the documents by a condition."""
+    """Return the time and written bytes of deleting a tenth of the documents by a condition."""
     return _measure_bulk_deletion(peer, "delete_where", lambda: peer.delete_where("shelf", 3))
 
 
@@ -193,7 +199,8 @@ def _measure_queries(
     """Run all queries in several rounds; return the figures and the results of the first round.
 
     The figures are the median of the rounds' mean times, and the mean time of the first round, which repeats no
-    question. A store that is too slow for all queries within SECONDS answers at least MIN_QUESTIONS of them.
+    question, in milliseconds of processor time. ``search`` is called with the question, the field and the value of a
+    query. A store that is too slow for all queries within SECONDS answers at least MIN_QUESTIONS of them.
     """
     peer.open()
     for query in queries[-3:]:  # warms up the store

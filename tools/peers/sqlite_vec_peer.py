@@ -49,7 +49,7 @@ class SqliteVec(Peer):
     setup = "WAL, synchronous FULL, vec0 with metadata columns, FTS5 (porter) over an external content table"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import os
 
         os.makedirs(self.folder, exist_ok=True)
@@ -81,24 +81,24 @@ class SqliteVec(Peer):
         self.connection.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._query(_NEAREST, (vector, top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         return self._query(f"{_NEAREST} AND {field} = ?3", (vector, top, value))
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         statement = "SELECT rowid AS id, rank AS distance FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
         return self._query(statement, (_build_match_query(question), top))
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents for a question and its vector, best first."""
+        """Return (key, text) of the ``top`` documents for a question and its vector, best first."""
         return list(self.connection.execute(_HYBRID, (vector, _build_match_query(question), top)))
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         with self.connection:
             row_id = self._delete_row(document.key)
             self._insert(row_id, document, vector)

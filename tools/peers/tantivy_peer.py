@@ -21,7 +21,7 @@ class Tantivy(Peer):
     setup = "en_stem on title and text, raw key, texts stored; one writer, one commit at the end of a load"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         import os
 
         import tantivy
@@ -50,14 +50,14 @@ class Tantivy(Peer):
         self.searcher = self.index.searcher()
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         query = self.index.parse_query(" ".join(re.findall(r"\w+", question)).lower(), ["title", "text"])
         hits = self.searcher.search(query, top).hits
         documents = [self.searcher.doc(address) for _, address in hits]
         return [(document.get_first("key"), document.get_first("text")) for document in documents]
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         writer = self.index.writer()
         writer.delete_documents("key", document.key)
         writer.add_document(_make_tantivy_document(self.tantivy, document))
@@ -81,7 +81,7 @@ class Tantivy(Peer):
 
 
 def _make_tantivy_document(tantivy: Any, document: Document) -> Any:
-    """Convert a document; ``tantivy`` is the module."""
+    """Return a document as a Document of tantivy; ``tantivy`` is the module."""
     return tantivy.Document(
         key=document.key,
         title=document.title,

@@ -24,7 +24,7 @@ _MAX_CACHED_TEXTS = 4000
 
 
 def get_vectors(texts: Sequence[str]) -> Any:
-    """Return the vectors of texts, shape (texts, 384)."""
+    """Return the vectors that were registered for these texts in ``_VECTORS``, shape (texts, 384)."""
     import numpy as np
 
     return np.array([_VECTORS[text] for text in texts], np.float32)
@@ -38,7 +38,7 @@ class Txtai(Peer):
     setup = "content, hybrid (dense and BM25), external vectors; saved after every change"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store with all documents of the batches."""
+        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
         from txtai import Embeddings
 
         embeddings = Embeddings(
@@ -60,11 +60,11 @@ class Txtai(Peer):
         self.embeddings.close()
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents nearest to a vector, best first."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes), best first."""
         return self._search("?", vector, top, weights=1.0)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return the ``top`` documents nearest to a vector among those whose ``field`` has this value."""
+        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
         _VECTORS["?"] = to_array(vector)
         # The weight 1.0 compares vectors only.
         rows = self.embeddings.search(
@@ -75,15 +75,15 @@ class Txtai(Peer):
         return [(row["id"], row["text"]) for row in rows]
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return the ``top`` documents for a question by BM25, best first."""
+        """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         return self._search(question, bytes(4 * 384), top, weights=0.0)
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
-        """Return the ``top`` documents for a question and its vector, best first."""
+        """Return (key, text) of the ``top`` documents for a question and its vector, best first."""
         return self._search(question, vector, top, weights=None)
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the document with the same key."""
+        """Replace the stored document that has the key of ``document``."""
         from .corpus import Batch
 
         self.embeddings.upsert(_iter_rows([Batch([document], [to_array(vector)])]))
@@ -102,7 +102,9 @@ class Txtai(Peer):
         self.delete_keys([row["id"] for row in rows])
 
     def _search(self, question: str, vector: bytes, top: int, weights: float | None) -> Results:
-        """Search with a question and its vector; ``weights`` is the share of the vectors (None: that of txtai).
+        """Return (key, text) of the documents for a question and its vector.
+
+        ``weights`` is the share of the vectors in the score, from 0 to 1 (None: txtai's default).
 
         txtai computes vectors by a function of the text, so the vector is stored where that function finds it.
         """
@@ -111,7 +113,10 @@ class Txtai(Peer):
 
 
 def _iter_rows(batches: Iterable[Batch]) -> Iterator[tuple[str, dict[str, Any], None]]:
-    """Yield the rows of documents for txtai, and register their vectors for :func:`get_vectors`."""
+    """Yield the rows of documents for txtai, (key, fields, no tags), and register vectors for :func:`get_vectors`.
+
+    The vectors of the latest texts only are kept, because txtai requests those soon.
+    """
     batches_in_memory: deque[list[str]] = deque()
     for documents, vectors in batches:
         texts = [f"{document.title}\n\n{document.text}" for document in documents]

@@ -234,6 +234,10 @@ def make_page_name(title: str) -> str:
     return next((chapter.name for chapter in MANUAL if chapter.title == title), "index")
 
 
+#: The end of the paragraph that the footnote belongs to.
+_FOOTNOTED_END = "three years."
+
+
 def render_rst(chapter: Chapter) -> str:
     """Return a chapter in reStructuredText."""
     blocks: list[str] = []
@@ -242,8 +246,7 @@ def render_rst(chapter: Chapter) -> str:
             case Heading():
                 blocks.append(f"{part.text}\n{'=-~'[part.level - 1] * len(part.text)}")
             case Paragraph():
-                has_footnote = part.text.endswith("three years.")  # the paragraph before the footnote
-                blocks.append(part.text + (" [1]_" if has_footnote else ""))
+                blocks.append(part.text + (" [1]_" if part.text.endswith(_FOOTNOTED_END) else ""))
             case Box(kind="sidebar" | "topic"):
                 blocks.append(f".. {part.kind}:: {part.title}\n\n   {part.text}")
             case Box():
@@ -281,7 +284,7 @@ def render_markdown(chapter: Chapter) -> str:
             case Heading():
                 blocks.append("#" * part.level + " " + part.text)
             case Paragraph():
-                blocks.append(part.text + ("[^1]" if part.text.endswith("three years.") else ""))
+                blocks.append(part.text + ("[^1]" if part.text.endswith(_FOOTNOTED_END) else ""))
             case Box():
                 title = "" if part.title.lower() == part.kind else f' "{part.title}"'
                 blocks.append(f"!!! {part.kind}{title}\n\n    {part.text}")

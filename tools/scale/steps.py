@@ -72,7 +72,8 @@ class IndexBytes(threading.Thread):
 def load_parts(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
     """Ingest the parts from ``first`` to ``last`` - 1, and append the figures of each part to the file ``log``.
 
-    No part begins after the time ``until``.
+    Return the index of the last ingested part (-1: none), the costs of closing the store, and the sizes of its files.
+    No part begins after ``until``, in seconds since 1970. ``settings`` are those of a new store, with its ``embedder``.
     """
     vocabulary = made_documents.generate_vocabulary()
     part_file = store.with_name("part.jsonl")
@@ -131,7 +132,10 @@ def _load_part(
 
 
 def measure_strategies(store: Path, paragraphs: int) -> Figures:
-    """Measure every strategy, and vector search with filters: the median and the 95th percentile of a question."""
+    """Return the median and the 95th percentile of a question, for every strategy and for search with filters.
+
+    A strategy that cannot answer has the error message as its figure ``NAME_not_asked``.
+    """
     questions = made_documents.generate_questions(paragraphs, NUM_QUESTIONS, made_documents.generate_vocabulary())
     figures: Figures = {}
     with kvstore.open(store, readonly=True) as opened_store:
@@ -153,7 +157,7 @@ def measure_strategies(store: Path, paragraphs: int) -> Figures:
 
 
 def measure_opening(store: Path) -> Figures:
-    """Measure opening a store several times in a process that has already imported everything."""
+    """Return the times of opening a store, the first and the median, in a process that has imported everything."""
     times = []
     for _ in range(NUM_OPENINGS):
         start, wall_start = time.process_time(), time.perf_counter()
@@ -168,7 +172,7 @@ def measure_opening(store: Path) -> Figures:
 
 
 def measure_replacement(store: Path, paragraphs: int) -> Figures:
-    """Measure replacing documents, one per commit.
+    """Return the times and written bytes of replacing documents, one per commit.
 
     The documents are from six parts that are evenly spread over the store. The cost of deferred work until the store is
     closed is divided among them.
@@ -201,14 +205,14 @@ def measure_replacement(store: Path, paragraphs: int) -> Figures:
 
 
 def measure_check(store: Path) -> Figures:
-    """Measure CHECK, and return its figures with the problems that it reports."""
+    """Return the time and memory of CHECK, and the problems that it reports."""
     with kvstore.open(store, readonly=True) as opened_store:
         figures = _measure_time("check", opened_store.check)
     return {"check_found": figures.pop("result")} | figures | {"check_memory_mb": get_peak_megabytes()}
 
 
 def measure_backup(store: Path) -> Figures:
-    """Measure BACKUP in its default form, which omits free pages."""
+    """Return the time and size of a backup in its default form, which omits free pages."""
     with kvstore.open(store, readonly=True) as opened_store:
         figures = _measure_time("backup", lambda: opened_store.backup(store.with_name("backup")))
     figures.pop("result")
@@ -216,7 +220,7 @@ def measure_backup(store: Path) -> Figures:
 
 
 def measure_index_build(store: Path, kind: str) -> Figures:
-    """Measure creating an index, or refreshing it if it exists."""
+    """Return the times of creating an index, or of refreshing it if it exists."""
     with kvstore.open(store) as opened_store:
         exists = any(status.kind == kind for status in opened_store.indexes())
         figures = _measure_time(
@@ -227,7 +231,7 @@ def measure_index_build(store: Path, kind: str) -> Figures:
 
 
 def measure_compaction(store: Path) -> Figures:
-    """Measure COMPACT, and return the size of the data file before and after."""
+    """Return the time of COMPACT, and the size of the data file before and after."""
     with kvstore.open(store) as opened_store:
         figures = _measure_time("compact", opened_store.compact)
     report = figures.pop("result")
@@ -247,7 +251,10 @@ STEPS: dict[str, Callable[..., Figures]] = {
 
 
 def main() -> None:
-    """Run the job that the command line describes, and write its figures."""
+    """Run the job that the command line describes, and write its figures.
+
+    A job is a JSON object: the name of the ``step``, the file ``out``, and the arguments of the step's function.
+    """
     job = json.loads(sys.argv[1])
     output_file, step = Path(job.pop("out")), job.pop("step")
     for name in ("store", "log"):  # the arguments that are paths

@@ -1,4 +1,4 @@
-"""Draw the batches of the training: windows with labels, pairs of windows to log apart, and groups to choose from.
+"""Draw the batches of the training: windows with labels, pairs of windows to distinguish, and groups to choose from.
 
 A batch is a function of (seed, step). It holds, for each of some near misses written by people, a window with the
 plausible words, another window of the article, and a question of the same passage that the window does answer; for
@@ -96,7 +96,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
     """The batches of a training, by step."""
 
     def __init__(self, rows: list[Row], tokenizer: Tokenizer, seed: int, left_out: int) -> None:
-        """Draw from `rows` without the articles of the fold `left_out`."""
+        """Draw from `rows` without the articles of the fold `left_out` (-1: from all)."""
         rows = [row for row in rows if compute_fold(row.article) != left_out]
         self._tokenizer = tokenizer
         self._seed = seed
@@ -190,7 +190,11 @@ class Batches(torch.utils.data.Dataset[Batch]):
             draft.add(row, examples, rng)
 
     def _encode_draft(self, draft: _Draft, rng: random.Random) -> Batch:
-        """Convert the drawn examples to tensors, in parts of similar length, with pairs and groups as ordinals."""
+        """Convert the drawn examples to tensors, in parts of similar length.
+
+        Pairs and groups keep the ordinals of the examples in the draft. The span of an example is a random one of its
+        answers, or (-1, -1).
+        """
         inputs = encode_examples(self._tokenizer, draft.examples)
         spans = torch.tensor([rng.choice(targets) if targets else (-1, -1) for targets in inputs.targets])
         lengths = inputs.mask.sum(1)

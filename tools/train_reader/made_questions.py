@@ -91,5 +91,5 @@ def _make_question(kind: str, match: re.Match[str], rng: random.Random) -> tuple
     if kind == "condition":
         conjunction, condition, _ = match.groups()
         return rng.choice(["What happens {} {}?", "What {} {}?"]).format(conjunction.lower(), condition), 3
-    claim = match[1]
+    claim = match[1]  # of a sentence of the kind "reason"
     return f"Why {claim[0].lower()}{claim[1:]}?", 2

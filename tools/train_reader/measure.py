@@ -165,6 +165,7 @@ def _encode(tokenizer: Tokenizer, examples: list[Example]) -> Iterator[tuple[lis
 def _find_spans(start: torch.Tensor, end: torch.Tensor) -> list[tuple[int, int]]:
     """Return the first and last token of the likeliest answer in each window, from the logits of all tokens."""
     length = start.shape[1]
+    # A span begins at or before its last token, and has at most MAX_SPAN_TOKENS.
     is_span = torch.ones(length, length, dtype=torch.bool).triu().tril(MAX_SPAN_TOKENS - 1)
     span_logits = (start[:, :, None] + end[:, None, :]).masked_fill(~is_span, -1e9)
     return [divmod(flat_index, length) for flat_index in span_logits.flatten(1).argmax(1).tolist()]

@@ -38,12 +38,12 @@ def load_tokenizer(directory: Path) -> Tokenizer:
     """Return the tokenizer of the start model with the limits of the reader."""
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS, strategy="only_second")
+    tokenizer.enable_truncation(MAX_TOKENS, strategy="only_second")  # cuts the window, not the question
     return tokenizer
 
 
 def encode_examples(tokenizer: Tokenizer, examples: list[Example]) -> Inputs:
-    """Return the padded inputs of the network, and the token spans of the answers in each window."""
+    """Return the padded inputs of the network, and for each window the (first, last) token of its answers."""
     encodings = tokenizer.encode_batch([(example.question, example.window) for example in examples])
     length = max(len(encoding.ids) for encoding in encodings)
     ids, mask, types = (np.zeros((len(examples), length), dtype=np.int64) for _ in range(3))
@@ -84,7 +84,10 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, hidden: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Return the hidden states [batch, tokens, width]; `bias` is added to the attention scores."""
+        """Return the hidden states [batch, tokens, width] after this layer, from those before it.
+
+        `bias` [batch, 1, 1, tokens] is added to the attention scores.
+        """
         batch, length, width = hidden.shape
         heads = self.projection(hidden).view(batch, length, 3, self.num_heads, width // self.num_heads)
         query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
@@ -130,6 +133,7 @@ class Reader(nn.Module):
         bias = (1.0 - mask[:, None, None, :].to(hidden.dtype)) * OUTSIDE
         for layer in self.layers:
             hidden = layer(hidden, bias)
+        # The tokens of the window have the type 1, those of the question the type 0.
         is_window = (mask * types * (ids != self.separator)).to(hidden.dtype)
         mean = (hidden * is_window[:, :, None]).sum(1) / is_window.sum(1, keepdim=True).clamp(min=1.0)
         pooled = functional.gelu(self.answered_inner(torch.cat([hidden[:, 0], mean], dim=-1)))

@@ -302,7 +302,7 @@ def build_similar_example(row: Row, rng: random.Random) -> Example | None:
 
 
 def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[Example]:
-    """Return the examples as users write them: with a title before the window, or without a question mark.
+    """Return the examples in other forms: with a title before the window, and without question mark or capitals.
 
     All examples of a question, and its near misses, are varied alike, so that the form does not give the label away.
     """
