@@ -326,6 +326,7 @@ class Changes:
         for document in ids:
             context.linker.unlink_nodes(self.forest.remove_document_edges(document))
             for stored_derivation, parts in self._derived_writers:
+                # An index that is being dropped still has parts, although it is not maintained.
                 if stored_derivation.has_part(document) or parts.find(document) is not None:
                     parts.remove(document)
         self._abstracts.remove(abstract for record in documents for abstract in record.iter_abstract_ids())

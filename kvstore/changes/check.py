@@ -176,7 +176,7 @@ class _Checker:
             """Add the hash of each chunk's location in a block to the sum of that chunk."""
             for row, chunk in enumerate(ids.tolist()):
                 if chunk != FREE_ID:
-                    if self._vector_sums[chunk]:
+                    if self._vector_sums[chunk]:  # an earlier row also has this chunk
                         duplicates.append(chunk)
                     self._vector_sums.add(chunk, (block, row))
 
@@ -246,7 +246,7 @@ class _Checker:
                 self._state.filter, fold(headed_abstract.text), self._state.settings.name_words
             )
         }
-        if expected != set(occurrences) or len(expected) != len(occurrences):
+        if expected != set(occurrences) or len(expected) != len(occurrences):  # or some are stored twice
             yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
 
     def _count_introduction(self, entity: int, slot: int) -> None:

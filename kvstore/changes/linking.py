@@ -170,7 +170,8 @@ class _NewNames:
             for name_index, start, end in self._search_keys.find_in_text(folded_text, name_indexes):
                 occurrences.add(
                     headed_abstract.make_occurrence(
-                        self.entities[name_index], " ".join(folded_text[start:end].decode().split())
+                        self.entities[name_index],
+                        " ".join(folded_text[start:end].decode().split()),  # the normal form of the name
                     )
                 )
         return occurrences
@@ -345,7 +346,7 @@ class Linker:
             remaining_occurrences = self._mentions.put_chunk(
                 chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
             )
-            # The delta reports a name inside a removed name as a change of the chunk.
+            # The delta lists removed mentions only if no remaining mention lies inside them; else, the chunk changed.
             if any(
                 _is_inside(occurrence, removed_occurrence)
                 for removed_occurrence in removed_occurrences

@@ -310,6 +310,7 @@ def complete_pending(
         key: {name: value for name, value in document_facts.items() if value is not None}
         for key, document_facts in facts_by_key.items()
     }
+    # The caller's state stays open while the texts are embedded.
     for document in embed_documents(
         pending.new_documents, state.settings, lambda: nullcontext(state), embed, facts_of_new_documents
     ):

@@ -95,7 +95,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
 
 def describe_entity(state: State, name: str) -> dict[str, Any]:
     """Return the properties of an entity. Raises EntityNotFoundError."""
-    reader = TableReader(state, list)
+    reader = TableReader(state, list)  # without settings, which are not needed here
     key = to_entity_key(name)
     entity_id = reader.find_entity(key)
     if entity_id is None:

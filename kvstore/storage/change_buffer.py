@@ -22,7 +22,6 @@ import os
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from heapq import merge
-from typing import cast
 
 from kvstore_cext.patches import add_pieces, apply_chain
 
@@ -289,7 +288,8 @@ class ChangeBuffer:
         reverse: bool,
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Yield stored records merged with changed ones, whose keys are ``first_key`` and the following ``keys``."""
-        get_chain, changed_key = self.get_table(table).get_chain, cast(bytes | None, first_key)
+        get_chain = self.get_table(table).get_chain
+        changed_key: bytes | None = first_key
         for key, value in stored:
             while changed_key is not None and (changed_key > key if reverse else changed_key < key):
                 yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
