@@ -201,7 +201,10 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: 
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
-    """Return the passage of a group, with its snippets and their hits."""
+    """Return the passage of a group, with its snippets and their hits.
+
+    The title of the document cannot be selected as an answer. A whole document without sentences is split into notes.
+    """
     start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
     record = state.documents.get(group.document)
     # The chunk before the passage shows if the passage begins in the middle of a line.

@@ -60,7 +60,7 @@ def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
     """Return the chunk with this ordinal as a passage."""
     headings, text = document.list_headings(ordinal), document.get_chunk_text(ordinal).decode()
     chunk_digest = compute_passage_digest(document.title, headings, text)
-    return SourcePassage(chunk_digest, document.title, headings, text, range(ordinal, ordinal + 1))
+    return SourcePassage(chunk_digest, document.title, headings, text, chunks=range(ordinal, ordinal + 1))
 
 
 @frozen_dataclass

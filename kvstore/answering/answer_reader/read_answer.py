@@ -48,7 +48,8 @@ def extract_reader_answer(
 ) -> ExtractedAnswer:
     """Return the answer that the reader chose, with its context, its citations and the words that answer.
 
-    ``max_words`` limits the words of the answer with its context; None: the usual limits.
+    ``max_words`` limits the words of the answer with its context; None: the usual limits. The first line about the
+    question's entities follows, if the evidence has one.
     """
     # With a limit of words, only that limits the sentences of context.
     max_context = _MAX_CONTEXT if max_words is None else len(reading.readings)

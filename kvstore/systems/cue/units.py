@@ -113,7 +113,10 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return a unit; ``ordinal`` is that of its chunk, and ``number`` its own number in the chunk, from 0."""
+        """Return a unit; ``ordinal`` is that of its chunk, and ``number`` its own number in the chunk, from 0.
+
+        A unit that a model wrote has the span of its chunk.
+        """
         if spans := self.get_spans(ordinal):
             source, (start, end, subject) = RULE, spans[number]
         else:

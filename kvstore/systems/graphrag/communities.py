@@ -114,7 +114,7 @@ class Communities(StoredCommunities):
         return [f"{level}/{name}" for level, name in zip(levels, names, strict=True)]
 
     def find(self, key: str) -> int | None:
-        """Return the community with this key, or None."""
+        """Return the community with this key, see :meth:`get_key`; None if there is no such community."""
         level, _, name = key.partition("/")
         identity = self._state.resolve(to_entity_key(name)) if level.isdecimal() and name else None
         candidates = [] if identity is None else self.find_by_entity(identity.entry.entity)

@@ -93,7 +93,11 @@ class DriftStrategy:
         return evidence
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the points that the model extracts from the results and from those of its follow-up questions."""
+        """Return the evidence with the points that the model extracts from the hits.
+
+        In each further round, the model also reads the hits of its follow-up questions, which :class:`LocalStrategy`
+        answers.
+        """
         with distiller.open_query(evidence.question) as query:
             num_rounds, width = int(option(query, self, "rounds")), int(option(query, self, "width"))
         points: list[Point] = []

@@ -95,7 +95,7 @@ class GlobalStrategy:
         return Evidence(query.question, self.name, hits, steps=query.trace.steps, pool=selection.num_scored)
 
     def distill(self, evidence: Evidence, distiller: Distiller) -> Evidence:
-        """Return the points that the model extracts from the reports that it rates as relevant.
+        """Return the evidence with the points that the model extracts from the reports that it rates as relevant.
 
         It rates reports from the coarsest communities to finer ones. If it rates none as relevant, the reports of the
         evidence are read.
@@ -175,10 +175,10 @@ class _SelectedGroups(NamedTuple):
 
 
 def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> _SelectedGroups:
-    """Return the ``limit`` best groups.
+    """Return the ``limit`` best groups: communities, and the unassigned chunks as one group.
 
     The selection descends at most ``levels`` levels from the coarsest communities, to each child that scores at least
-    as high as its parent. The unassigned chunks are one more group.
+    as high as its parent.
     """
     current = scoring.score_children(None)
     scored, selected = [current], list[ScoredCommunities]()

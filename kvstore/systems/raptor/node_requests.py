@@ -88,7 +88,10 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the root above each chunk: a topic, or the highest abstract of its document."""
+        """Return the distinct roots above the chunks, with their cosines, in the order of the chunks.
+
+        They are topics or, for a chunk in no topic, the highest abstract of its document.
+        """
         reader = _NodeReader(state)
         topics_by_chunk = reader.find_topics(self.chunks)
         without_topics = [chunk for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True) if not topics]

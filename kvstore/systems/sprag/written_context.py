@@ -76,7 +76,11 @@ def _build_document_passage(document: ChunkedText) -> SourcePassage:
     """Return the beginning of a document as the passage in a prompt."""
     text = _truncate_text(document.text, _MAX_DOCUMENT_BYTES)
     return SourcePassage(
-        compute_passage_digest(document.title, [], text), document.title, (), text, range(len(document.chunks))
+        digest=compute_passage_digest(document.title, [], text),
+        title=document.title,
+        headings=(),
+        text=text,
+        chunks=range(len(document.chunks)),
     )
 
 
@@ -92,8 +96,8 @@ def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourceP
             headings = build_heading_path(document.outline, section)
             text = _truncate_text(document.text[start:end], _MAX_SECTION_BYTES)
             digest = compute_passage_digest(document.title, headings, text)
-            passage = SourcePassage(digest, document.title, headings, text, range(ordinals[0], ordinals[-1] + 1))
-            yield section, passage
+            chunks = range(ordinals[0], ordinals[-1] + 1)
+            yield section, SourcePassage(digest, document.title, headings, text, chunks)
 
 
 def _truncate_text(text: bytes, max_bytes: int) -> str:
