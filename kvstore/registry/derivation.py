@@ -142,7 +142,7 @@ def list_missing_texts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Sequence[str]]:
-    """Return the texts of a document to embed, by vector space.
+    """Return the texts of a document to embed, by vector space: that of the chunks, or the label of a derivation.
 
     The texts of ``embedded_spaces`` have vectors already, and are left out.
     """

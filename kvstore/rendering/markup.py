@@ -107,7 +107,7 @@ def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
     """Return the HTML of an outline as nested lists.
 
     ``rows`` are (level, name, note), each followed by the rows below it. Level 0 is the outermost. A row that skips
-    levels is put one level below the row before it.
+    levels is put one level below the row before it, and one deeper than ``MAX_DEPTH`` is put at that level.
     """
     pieces: list[str] = []
     depth = -1

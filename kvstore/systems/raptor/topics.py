@@ -461,6 +461,7 @@ def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[t
 
 def parse_topic(tree_fields: tuple[int, int | None, Sequence[int]], row: Sequence[Any]) -> Topic:
     """Return the topic of a row; ``tree_fields`` are the fields that the trees store: level, parent and children."""
+    # A topic of related content also has its entities.
     chunk_count, document_count, title, summary, prompt_spans, content, vector_sum, *entities = row
     title, summary, prompt_spans = ([StoredSpan(*span) for span in spans] for spans in (title, summary, prompt_spans))
     return Topic(
