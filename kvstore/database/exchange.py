@@ -130,7 +130,7 @@ class _ExportReader:
     def check(self) -> None:
         """Raise InputError unless the file can be read, begins with the header of an export and is complete."""
         with self._open() as file:
-            self._read_header(file)
+            self._check_header(file)
 
     def _open(self) -> BinaryIO:
         """Open the file; raises InputError for a folder, and for a device or pipe, which might never end."""
@@ -155,10 +155,10 @@ class _ExportReader:
             )
         return line
 
-    def _read_header(self, file: BinaryIO) -> None:
-        """Read the first line.
+    def _check_header(self, file: BinaryIO) -> None:
+        """Read the first line, and raise InputError unless it is the header of an export that this version reads.
 
-        Raises InputError unless it is the header of an export that this version reads, and the file has its lines.
+        Also raises InputError if the file has fewer lines than the header says.
         """
         header = self._parse_line(1, self._read_line(file, 1))
         if header.get("format") != FORMAT:
@@ -224,7 +224,7 @@ class _Importer(_ExportReader):
         """Import all lines, and return the report."""
         with self._open() as file:
             line_number = 1
-            self._read_header(file)
+            self._check_header(file)
             while line := self._read_line(file, line_number + 1):
                 line_number += 1
                 if line.strip():

@@ -347,6 +347,7 @@ class ModelExtraction:
             key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
         )
         num_copied = sum(len(texts.passages) for texts in copies.values())
+        # A text is stored in every document that contains its passage; all but one of them are copies.
         num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
         num_left = sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected) - num_to_copy
         forecast = ExtractionForecast(

@@ -70,7 +70,7 @@ def prepare_query(
     if not isinstance(question, str):
         strategy = _fuse_questions(strategy, question, vector)
         question = " ".join(question)
-    question = compose(question)
+    question = compose(question)  # to Unicode normal form C
     check_options(strategy, options or {}, as_segments=bool(as_segments))
     own_options, fill, reranker_option = split_options(options)
     if reranker is not None and reranker_option not in (None, reranker):

@@ -35,7 +35,7 @@ def format_literal(value: SqlValue) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "NULL"
     if isinstance(value, float) and math.isinf(value):
-        return "9e999" if value > 0 else "-9e999"
+        return "9e999" if value > 0 else "-9e999"  # too large for a float, and therefore parsed as infinite
     return repr(value)
 
 
