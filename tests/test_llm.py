@@ -277,7 +277,7 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
         ([Planned([delta(content="Twenty w"), event({"error": {"message": "out of memory"}})])], "out of memory"),
         ([Planned([delta(content="<think>on and on"), delta("length")])], "token limit ended its reasoning"),
         ([Planned([delta("stop")])], "it is empty"),
-        ([Planned([delta(content="x" * (1 << 20))] * 5)], "longer than 4 MiB"),
+        ([Planned([delta(content=" " * (1 << 20))] * 5)], "longer than 4 MiB"),
         ([refusal(500, "no memory"), refusal(503, "still none")], "after 2 attempts (status 503: still none)"),
         ([refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
         ([refusal(400, "the prompt exceeds the context")], "SET prompt_tokens to less"),
