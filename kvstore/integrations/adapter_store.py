@@ -68,19 +68,21 @@ class QuestionStore(AdapterStore):
         *,
         create: bool = False,
     ) -> None:
-        """Open the store at ``path``, or use ``store``; ``adapter`` is the class name that errors begin with."""
-        # A store without embedder has the vectors of documents only, so the framework embeds the questions.
-        embeds_questions = isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store)
-        self.store, self._owns_store = resolve_store(
-            adapter, path, store, None if embeds_questions else embedder, create=create
-        )
-        self._embedder = embedder if embeds_questions and isinstance(embedder, FrameworkEmbedder) else None
+        """Open the store at ``path``, or use ``store``; ``adapter`` is the class name that errors begin with.
+
+        ``embedder`` is for a new store, or embeds the questions to a store that was created without an embedder.
+        """
+        self._embedder: FrameworkEmbedder | None = None
+        if isinstance(embedder, FrameworkEmbedder) and _has_no_embedder(path, store):
+            self._embedder, embedder = embedder, None
+        self.store, self._owns_store = resolve_store(adapter, path, store, embedder, create=create)
 
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """Return the clauses ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question.
 
-        A missing ``vector`` is computed with the framework's embedder, if there is one. The option ``fill`` is ``none``
-        if the store has no embedder and the question no vector, because other searches would need one.
+        ``vector`` is the question's vector; if it is None, the framework's embedder computes it, if there is one.
+        ``fill`` is the search that adds hits if a strategy returns few. It becomes ``none`` if the store has no
+        embedder and the question no vector, because other searches would need one.
         """
         if vector is None and self._embedder is not None:
             vector = self._embedder.embed_query(question)

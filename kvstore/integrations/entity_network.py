@@ -65,6 +65,7 @@ class EntityNetwork:
 
 def build_edges(neighbor: Neighbour) -> list[NetworkEdge]:
     """Return the edges of an entity and a neighbor: one solid edge per direction in a tree, else one dashed edge."""
+    # ``above`` and ``below`` are the trees in which the neighbor is directly above or below the entity.
     entity, neighbor_name = neighbor.entity, neighbor.name
     details = neighbor.links, neighbor.passages, neighbor.score
     tree_edges = [NetworkEdge(entity, neighbor_name, neighbor.above, *details)] if neighbor.above else []
@@ -154,7 +155,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
         _add_cross_edges(store, cache={}, names=selected, edges=edges)
     children = {edge.source for edge in edges.values() if edge.solid}
     roots = {edge.target for edge in edges.values() if edge.solid} - children
-    network_names = [NetworkName(name, 0 if name in roots else 1) for name in names]
+    network_names = [NetworkName(name, distance=0 if name in roots else 1) for name in names]
     return EntityNetwork(network_names, list(edges.values()), max(0, len(neighbors) - len(names)))
 
 
@@ -212,6 +213,7 @@ def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, 
             continue
         distances.setdefault(row.relative, abs(row.level))
         if row.via and row.via in distances:  # ``via`` is the name that led to this one
+            # Levels below the name are positive.
             child_and_parent = (row.relative, row.via) if row.level > 0 else (row.via, row.relative)
             _add_edges(edges, [NetworkEdge(*child_and_parent, (tree,))])
     network.names = [NetworkName(node, distance) for node, distance in distances.items()]

@@ -64,7 +64,10 @@ class FrameworkEmbedder:
         return unit_vector
 
     def _normalize(self, vectors: Sequence[Sequence[float]], num_texts: int) -> UnitVectors:
-        """Return vectors scaled to length 1. Raises EmbedderError if they are not one row of numbers per text."""
+        """Return vectors scaled to length 1; vectors of zeros stay as they are.
+
+        Raises EmbedderError unless there is one row of finite numbers for each text.
+        """
         try:
             rows = np.asarray(vectors, np.float32)
         except (TypeError, ValueError):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 def select_by_mmr(
     question: npt.NDArray[np.float32], vectors: npt.NDArray[np.float32], top: int, weight: float
 ) -> list[tuple[int, float]]:
-    """Return the selected rows in order, at most ``top``, each with its marginal relevance.
+    """Return the indexes of the selected vectors in order, at most ``top``, each with its marginal relevance.
 
     ``question``, shape (dimension,), and ``vectors``, shape (n, dimension), have length 1. ``weight`` (lambda) is 1 for
     relevance alone, and 0 for diversity alone. The earlier of equal rows is selected.

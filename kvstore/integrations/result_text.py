@@ -32,10 +32,11 @@ _MAX_SPANS, _MAX_SHOWN_CHARS = 8, 80
 def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
     """Join as many parts as fit in ``tokens`` tokens, but at least the beginning of the first part.
 
-    The result begins with the rule that names the marks around quoted text. ``render_note`` returns a note on the
-    number of omitted parts, which is appended if there are any.
+    The result begins with the instruction that explains the quotation marks. ``render_note`` returns a note on the
+    number of omitted parts, which is appended if there are any. There must be at least one part.
     """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
+    # What surrounds the parts; the longest count reserves tokens for any note.
     frame = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
     max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
     texts = [part.to_text(quotation) for part in parts]
@@ -56,11 +57,12 @@ def render_lines(
     """Return a heading and as many lines as fit in ``tokens`` tokens, with the lines in one quotation.
 
     ``render_note`` returns a note on the number of omitted lines. The note is appended if lines were omitted, or if
-    ``always_note`` is true.
+    ``always_note`` is true. At least the beginning of the first line is returned; there must be one.
     """
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
+    # What surrounds the lines; the longest count reserves tokens for any note.
     frame = header + quotation.quote("") + render_note(_LONGEST_COUNT)
     max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
     fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]
@@ -98,7 +100,10 @@ class ResultPart:
         return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
-        """Return as much of the part as fits in ``tokens`` tokens, with both quotation marks."""
+        """Return as much of the part as fits in ``tokens`` tokens, with both quotation marks.
+
+        The head gets at most half of the tokens if the part has document text.
+        """
         if self.quoted is None:
             return truncate(self.head, tokens)
         head = (

@@ -16,7 +16,7 @@ _MAX_QUERIES, _MAX_NAME_CHARS, _MAX_STATEMENT_CHARS = 500, 60, 20_000
 
 
 def get_config_folder() -> Path:
-    """Return the folder of the user's settings: ``kvstore`` under XDG_CONFIG_HOME."""
+    """Return the folder of the user's settings: ``kvstore`` in XDG_CONFIG_HOME if it is absolute, else in ~/.config."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".config") / "kvstore"
 

@@ -168,7 +168,7 @@ def _describe_table(connection: Any, name: str) -> kvstore.Table:
 def _parse_option(name: str, value: Any) -> Any:
     """Parse an option of a URL. Raises InputError for an unknown or invalid one."""
     parse = _OPTION_PARSERS.get(name)
-    if parse is None or not isinstance(value, str):
+    if parse is None or not isinstance(value, str):  # an option that the URL repeats is a tuple
         raise InputError(f"the URL of a store takes the options {', '.join(_OPTION_PARSERS)}, each once, not {name}")
     try:
         return parse(value)

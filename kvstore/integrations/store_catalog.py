@@ -53,12 +53,12 @@ class StoreCatalog:
         return self._trees
 
     def list_entity_names(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return entities whose names begin with a prefix."""
+        """Return at most ``limit`` names of entities that begin with a prefix."""
         with self._get_store().snapshot() as snapshot:
             return snapshot.names(prefix, limit)
 
     def list_document_keys(self, prefix: str, limit: int) -> Sequence[str]:
-        """Return the document keys that begin with a prefix."""
+        """Return at most ``limit`` document keys that begin with a prefix."""
         with self._get_store().snapshot() as snapshot:
             return snapshot.keys(prefix, limit)
 

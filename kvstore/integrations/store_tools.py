@@ -83,7 +83,7 @@ class StoreTools:
 
     @property
     def store(self) -> kvstore.Store:
-        """The store of the tools."""
+        """The store that the tools were created for; the tools use a session on it."""
         return self._handle
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
@@ -165,6 +165,8 @@ class StoreTools:
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
+        # The columns of ASK are answer, citations, extractive, model, dropped, confidence, abstained, outcome,
+        # answer_span, verdict and parts.
         ((answer, citations, _, model, _, confidence, _, outcome, answer_span, verdict, answer_parts),) = (
             cursor.fetchall()
         )
@@ -200,6 +202,7 @@ class StoreTools:
 
     def lookup(self, name: str, limit: int = 10) -> ToolResult:
         """Return the occurrences of a name in trees and texts; with a condition, only those in allowed documents."""
+        # The columns of LOOKUP are entity, temperature, tree, level, parent, document, abstract and text.
         cursor = self._store.query(
             "LOOKUP ? LIMIT ?", (name, limit if self._where is None else MAX_ROWS), timeout=TIMEOUT_SECONDS
         )
@@ -231,6 +234,7 @@ class StoreTools:
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]
+        # The columns of EXPAND are entity, tree, level, relative, via and text.
         rows = self._query(statement, parameters)
         lines = [
             f"{level:+d} {relative}{f' (under {via})' if level > 0 else ''} in {where}{f': {text}' if text else ''}"
@@ -367,12 +371,12 @@ class StoreTools:
         return f"{format_key(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
-        """Add an edge to a tree; return a sentence that says if it is new."""
+        """Add the edge from ``child`` to ``parent`` to a tree; return a sentence that says if it is new."""
         is_new = self._store.put_edge(child, parent, tree=tree)
         return to_one_line(f"{child} under {parent} in tree {tree}: {'added' if is_new else 'already known'}")
 
     def alias(self, name: str, entity: str) -> str:
-        """Add an alias of an entity; return a sentence that says if it is new."""
+        """Add ``name`` as an alias of an entity; return a sentence that says if it is new."""
         return to_one_line(f"{name} for {entity}: {'added' if self._store.alias(name, entity) else 'already known'}")
 
     # Documents as resources, and the prompt
@@ -411,7 +415,7 @@ class StoreTools:
         clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = f"{verb} ?" + "".join(f" {name} ?" for name in set_clauses)
-        condition = self._where or where
+        condition = self._where or where  # the tools take no condition if the server has one
         if condition is not None:
             language.check_condition(condition)
             statement += f" WHERE (\n{condition}\n)"  # the line end ends a comment in the condition

@@ -156,6 +156,7 @@ class BertGraph:
             + self._take_weight("embeddings.token_type_embeddings")[0]
         )
         tokens = self._add_word_rows(self._take_weight("embeddings.word_embeddings"))
+        # The input has a row per text; from dimension 1 on, its shape is the number of tokens.
         count = self._add_operation("Shape", ["input_ids"], "count", start=1)
         all_positions = self._add_position_table(position_table)
         positions = self._add_operation("Slice", [all_positions, self._add_integers("zero", [0]), count], "positions")
@@ -325,7 +326,7 @@ class QuantizedBertGraph(BertGraph):
             [
                 bytes_name,
                 self._add_constant(f"{name}.weight", numbers),
-                self._add_number("unit", 1),
+                self._add_number("unit", 1),  # no scale of the inputs, since each row has its own, multiplied below
                 self._add_constant(f"{name}.scales", column_scales),
                 self._add_zero_point(shift),
             ],

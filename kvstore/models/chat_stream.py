@@ -76,11 +76,15 @@ class ChatStream:
             yield from self._splitter.flush()
 
     def close(self) -> None:
-        """Stop the server if it is still writing."""
+        """Close the reply; a server that is still writing stops."""
         self._reply.close()
 
     def _iter_parts(self) -> Iterator[tuple[str, str]]:
-        """Yield the text and reasoning of each event, up to the one that ends the answer."""
+        """Yield the text and reasoning of each event, up to the one that ends the answer.
+
+        Raises StreamError for an error that the server reports, ConnectionError if the stream ends too early, and
+        ValueError if an event violates the protocol.
+        """
         finished = False
         for event in self._iter_events():
             if event.get("error"):
@@ -189,7 +193,7 @@ class _ReceivedText:
                 text = text[:num_shown] + _STARS + text[secret_start + len(self._secret) :]
             text = text.replace(self._secret, _STARS)
         overlap = _count_overlap(text, self._secret)  # the length of a possible beginning of the secret
-        ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"
+        ends_in_half_pair = "\ud800" <= text[-1:] <= "\udbff"  # the first of two surrogates
         num_unsafe = overlap if overlap > _MAX_PREFIX_SHOWN else int(ends_in_half_pair)
         shown_end = max(num_shown, len(text) - num_unsafe)
         pending_start = len(text) - max(overlap, num_unsafe)

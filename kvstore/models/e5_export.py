@@ -63,7 +63,7 @@ def write_e5(folder: Path) -> None:
 
 
 def read_tensors(weights: E5Weights) -> Tensors:
-    """Return all tensors except the word vectors in float32, by BERT's names."""
+    """Return all tensors in float32, by BERT's names; the table of word vectors is empty, since it stays in 4 bits."""
     tensors: Tensors = {
         "embeddings.word_embeddings.weight": np.zeros((0, WIDTH), np.float32),
         "embeddings.position_embeddings.weight": weights.read_floats("emb.pos").reshape(MAX_TOKENS, WIDTH),
@@ -73,7 +73,7 @@ def read_tensors(weights: E5Weights) -> Tensors:
     }
     for layer_index in range(NUM_LAYERS):
         layer = f"encoder.layer.{layer_index}"
-        for name, short_name in _LINEAR_NAMES.items():
+        for name, short_name in _LINEAR_NAMES.items():  # ``fi`` is the only layer with the inner width as its output
             integers, scales = weights.read_quantized(
                 f"l{layer_index}.{short_name}.w", INNER_WIDTH if short_name == "fi" else WIDTH
             )

@@ -64,6 +64,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
     create = EMBEDDERS.get(kind) if form is None else None
     if create is not None:
         return create(name, options)
+    # A colon needs an argument after it, and a form that takes one.
     if form is None or (":" in name and (not argument or ":" not in form)):
         suggestion = suggest(name, EMBEDDER_FORMS, 0.5)  # the part after the colon differs
         hint = f"did you mean {suggestion}? " if suggestion else ""
@@ -107,7 +108,7 @@ def _create_builtin_embedder(name: str, options: dict[str, Any]) -> Embedder:
         from .hashing import DEFAULT_DIMENSION, HashingEmbedder
 
         return HashingEmbedder(_parse_dimension(name, argument) if argument else DEFAULT_DIMENSION)
-    return NullEmbedder(_parse_dimension(name, argument))
+    return NullEmbedder(_parse_dimension(name, argument))  # the only other kind is ``none``
 
 
 def open_recorded_embedder(name: str, weights: str) -> Embedder:

@@ -124,7 +124,7 @@ class Endpoint:
 
     @property
     def secret(self) -> str:
-        """The key, which an answer must not repeat; empty without one.
+        """The key, which an answer must not repeat; empty without a key, and if the key is short.
 
         A short key, such as ``none`` or ``ollama``, is a word that a local server requires, and can be part of an
         answer.

@@ -84,7 +84,7 @@ def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capital
         if word in RELATIVE_PRONOUNS and not (begins_part and begins_sentence):
             num_relative_pronouns += 1
         elif previous_word not in AUXILIARIES and _is_verb(word, previous_word, next_word):
-            if not num_relative_pronouns:
+            if not num_relative_pronouns:  # else it is the verb of a relative clause
                 return position
             num_relative_pronouns -= 1
     return None
@@ -119,5 +119,5 @@ def is_adverb(word: str) -> bool:
 
 
 def is_past_form(word: str) -> bool:
-    """True if a word in normal form is a past tense or participle by its ending, or a common one."""
+    """True if a word in normal form is a past tense or participle: by its ending, or because it is listed as one."""
     return (len(word) > 4 and word.endswith("ed")) or word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES

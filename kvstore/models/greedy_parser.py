@@ -34,6 +34,7 @@ class GreedyParser:
         """Copy the moves, labels and weights of spaCy's trained parser in the form that the kernel reads."""
         self.model = parser.model
         moves = [parser.moves.get_class_name(number) for number in range(parser.moves.n_moves)]
+        # The name of a move is its letter, a hyphen and its label, such as "L-nsubj".
         self._kinds = np.array([MOVE_LETTERS.index(move[0]) for move in moves], np.uint8)
         strings = parser.vocab.strings
         # The last label is that of a word without a head, which also has move -1.

@@ -62,7 +62,10 @@ class Reply:
         self.content_type: str = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
 
     def read(self, seconds: float) -> bytes:
-        """Return the next bytes, empty at the end. Raises TimeoutError if nothing arrives within ``seconds``."""
+        """Return the next bytes, empty at the end.
+
+        Raises TimeoutError if nothing arrives within ``seconds`` or before the deadline of the reply.
+        """
         remaining = min(seconds, self._deadline - time.monotonic())
         if remaining <= 0:
             raise TimeoutError("timed out")
@@ -131,8 +134,8 @@ def post(
 ) -> Reply:
     """Send a request and return the reply once its header has arrived.
 
-    Every wait, also for the body, ends at ``deadline`` (monotonic). Raises ``error`` if httpx is not installed, and the
-    errors that the module describes.
+    Every wait, also for the body, ends at ``deadline`` (monotonic). Raises ``error`` if httpx is not installed, OSError
+    (such as TimeoutError) for a broken connection, and ValueError for an error that another attempt would not fix.
     """
     httpx = import_extra("httpx", "llm", "to ask an endpoint", error=error)
     connections = _get_connections()
@@ -204,7 +207,7 @@ async def _run_timed(coroutine: Coroutine[Any, Any, Result], seconds: float) -> 
         raise
     except Exception as problem:
         error = _convert_error(problem)
-    raise error
+    raise error  # outside of the except clause, so that it does not refer to the original error
 
 
 def _create_client(httpx: Any) -> Any:
@@ -224,7 +227,7 @@ def _create_client(httpx: Any) -> Any:
     except Exception:
         # The message can contain the password of a proxy.
         message = "an address in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or NO_PROXY is invalid; correct the variable"
-    raise ValueError(message)
+    raise ValueError(message)  # outside of the except clause, so that it does not refer to the original error
 
 
 def _convert_error(problem: Exception) -> Exception:

@@ -37,7 +37,9 @@ class _LeanImporter(MetaPathFinder, Loader):
             return None
         if fullname == "torch":
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return ModuleSpec(fullname, self, is_package=fullname == _CLI_MODULES[0]) if fullname in _CLI_MODULES else None
+        if fullname not in _CLI_MODULES:
+            return None
+        return ModuleSpec(fullname, self, is_package=fullname == _CLI_MODULES[0])  # the first is the package
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Return None, so that Python creates an ordinary empty module."""

@@ -205,9 +205,10 @@ class LanguageModel:
     def _open_fitting_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send the request as :meth:`_open_stream`, once more with a shorter answer if the server says it is too long.
+        """Send the request as :meth:`_open_stream`; if the server says that it is too long, repeat it once.
 
-        Some servers count the longest possible answer as part of the request.
+        Some servers count the longest possible answer as part of the request, so the second request limits the answer
+        to a part of the context that the server named. Raises PromptTooLongError if it named none, or if it was known.
         """
         try:
             return self._open_stream(messages, optional_fields)
@@ -255,7 +256,10 @@ class LanguageModel:
         return self._open_stream(messages, optional_fields)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
-        """Return the stream of a reply and its pieces, of which the first is already read."""
+        """Return the stream of a reply and its pieces, of which the first is already read.
+
+        Raises ModelError if the server reports an error instead of the first piece.
+        """
         stream = ChatStream(
             reply, first=self._timeouts.first, between=self._timeouts.between, secret=self._endpoint.secret
         )
@@ -282,6 +286,7 @@ def _parse_prompt_limit(message: str) -> PromptTooLongError:
     reason = message.partition("status ")[2][3:]  # without the three digits of the status
     limit_match = _LIMIT_PATTERN.search(reason)
     limit = None if limit_match is None else _parse_number(limit_match[1])
+    # A number above the limit is the size of the prompt, or of the prompt and the answer; the smallest is the prompt.
     sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
     return PromptTooLongError(
         f"{message}; use a model with a larger context, or SET prompt_tokens to less", limit, min(sizes, default=None)

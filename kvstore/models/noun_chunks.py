@@ -68,7 +68,8 @@ def _is_phrase_head(token: Token) -> bool:
 def _find_start(head: Token) -> int:
     """Return the index of the first word of a phrase.
 
-    It is the head, or the first of its modifiers that are adjacent to the head or to another such modifier.
+    It is the head, or the first word of its modifiers that are adjacent to the head or to another such modifier. An
+    owner ("Ann's") has a phrase of its own, but a possessive pronoun is part of this one.
     """
     start = head.i
     for child in reversed(list(head.lefts)):

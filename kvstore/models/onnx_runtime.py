@@ -48,7 +48,10 @@ class OnnxRuntime:
     """
 
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
-        """Load the model. ``open_tokenizer`` opens the tokenizer in the folder (None: that of ``tokenizer.json``)."""
+        """Load the model. ``open_tokenizer`` opens the tokenizer in the folder (None: that of ``tokenizer.json``).
+
+        Raises ValueError if the folder contains no usable model.
+        """
         onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "")
@@ -71,9 +74,9 @@ class OnnxRuntime:
             raise ValueError(f"{folder} contains no usable exported model: {error}") from error
 
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of questions or documents (``kind``), shape (len(texts), dimension). Raises EmbedderError.
+        """Return the unit vectors of questions or documents (``kind``), shape (len(texts), dimension).
 
-        The model's prompt for the kind precedes each text.
+        The model's prompt for the kind precedes each text. Raises EmbedderError.
         """
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK_SIZE):
@@ -96,6 +99,7 @@ class OnnxRuntime:
             "token_type_ids": np.zeros_like(ids),
         }
         try:
+            # The first row of the only output: the vector of the only text.
             vector: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
         except Exception as error:  # The errors of the library have no common class.
             _raise_if_out_of_memory(error)

@@ -58,7 +58,7 @@ class OpenAIEmbedder:
         return self._known_dimension
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        """Return the unit vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         batches = [self._fetch_vectors(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
@@ -86,6 +86,7 @@ class OpenAIEmbedder:
         }
         if self._requested_dimension is not None:
             payload["dimensions"] = self._requested_dimension
+        # The more texts a request has, the longer it may take: up to twice the timeout for a full batch.
         answer = self._endpoint.post("embeddings", payload, self._timeout * (1 + len(texts) / BATCH_SIZE))
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])
@@ -94,7 +95,7 @@ class OpenAIEmbedder:
             reason = self._endpoint.extract_message(repr(error))
         else:
             reason = ""
-        if reason:
+        if reason:  # raised here, because the original error can contain what the server repeated, such as the key
             raise EmbedderError(
                 f"{self._endpoint.base_url}/embeddings: the answer is not a list of vectors ({reason}); is this an "
                 "OpenAI-compatible endpoint?"

@@ -21,7 +21,10 @@ EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
 def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
-    """Return a factory of the embedders of an entry point. ``make`` is the object of the entry point.
+    """Return a factory of the embedders of an entry point.
+
+    ``make`` is the object of the entry point. It is called with the part of the embedder's name after the colon, if
+    there is one, and with the options.
 
     Raises PluginError if ``make`` cannot be called.
     """

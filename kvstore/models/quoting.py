@@ -41,7 +41,7 @@ class Quotation:
 
 
 def to_printable(text: str) -> str:
-    """Return a document's text without control characters and surrounding white space."""
+    """Return a document's text without surrounding white space, with U+FFFD in place of control characters."""
     return replace_controls(text.strip())
 
 

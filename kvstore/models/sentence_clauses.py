@@ -1,4 +1,4 @@
-"""Clauses of an English sentence that say the same alone, found by lists of words.
+"""Clauses of an English sentence that mean the same without the rest of it, found by lists of words.
 
 In: the parts of a sentence between punctuation marks and conjunctions. Out: its clauses, each as a list of parts: the
 main clause without those joined to it, a joined clause with a subject, a joined predicate with the subject before it,
@@ -22,10 +22,10 @@ _SUBJECT_PRONOUNS = frozenset("he i it she that there they this we who which you
 
 
 def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the clauses of a sentence that say the same alone, each as a list of texts, such as subject and predicate.
+    """Yield the clauses of a sentence that mean the same without the rest of it.
 
-    ``parts`` are the parts of the sentence between conjunctions and punctuation, and ``connectives`` the texts before
-    each of them.
+    A clause is a list of texts, such as subject and predicate. ``parts`` are the parts of the sentence between
+    conjunctions and punctuation, and ``connectives`` the texts before each of them.
 
     >>> list(iter_clauses(["Ann sings", "Bo swims", "runs"], ["", " and ", " and "]))
     [['Ann sings'], ['Bo swims'], ['Bo', 'runs']]
@@ -40,11 +40,13 @@ def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[l
     if main == len(parts):
         return
     subject = list(filter(None, [*parts[:main], " ".join(words[main][: verbs[main]])]))
+    # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
     if main == 2 and verbs[2] == 0 and not connectives[2].strip().isalpha():
         for attribute in _iter_attributes(words[0], words[1], words[2][0].lower()):
             subject = [parts[0]]
             yield [*subject, attribute]
-    # The current clause begins with the part ``start``, after ``first_parts``; None if it cannot be said alone.
+    # The current clause begins with the part ``start``, after ``first_parts`` (the subject that it shares with an
+    # earlier clause, or nothing); None if it could mean something else without the rest.
     start = 0
     first_parts: list[str] | None = []
     for index, joined_words in enumerate(map(_find_joined_words, words, connectives)):
@@ -82,8 +84,9 @@ def _is_noun(word: str) -> bool:
 
 
 def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:
-    """True if words can be a predicate that is joined to that of a clause with ``clause_words``.
+    """True if words, whose verb is at the index ``verb``, can be a predicate joined to that of a clause.
 
+    ``clause_words`` are the words of the clause in lower case.
     Words with a subject, a participle ("was sold and burned") and an infinitive ("may sing and dance") are none.
     """
     if any(_is_noun(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
@@ -95,7 +98,9 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
 
 
 def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) -> Iterator[str]:
-    """Yield the words after a subject as predicates about it, if it is a noun. ``verb`` is that of the sentence.
+    """Yield the words after a subject as predicates about it, if the subject is a noun.
+
+    ``verb`` is the verb of the sentence, which decides between "is" and "was" before an article.
 
     >>> list(_iter_attributes(["Ann"], "a singer".split(), "sailed")), list(_iter_attributes(["It"], ["born"], "is"))
     (['was a singer'], [])

@@ -108,8 +108,8 @@ class _SentencePart:
 class SentenceOutline:
     """A sentence or statement: its parts and all its words in normal form.
 
-    ``ends`` are the numbers of words before the end of each part. ``clauses`` are the parts of each clause that says
-    the same alone; they are known for English only.
+    ``ends`` are the numbers of words before the end of each part. ``clauses`` are the parts of each clause that means
+    the same without the rest of the sentence; they are known for English only.
     """
 
     parts: Sequence[_SentencePart]
@@ -120,7 +120,7 @@ class SentenceOutline:
 
 
 def build_outline(text: str, language: str | None) -> SentenceOutline:
-    """Return the outline of a sentence of a text in a language; None for an unknown one."""
+    """Return the outline of a sentence in a language (None: unknown)."""
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
     qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
@@ -133,16 +133,16 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
         content_words = list_content_words(part, neutral_words)
         terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
         return _SentencePart(
-            list(map(STEM_ENGLISH, terms)),
-            {STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
-            frozenset(
+            terms=list(map(STEM_ENGLISH, terms)),
+            stems={STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
+            qualifiers=frozenset(
                 "not" if word in NEGATIONS else word
                 for word, written_word in zip(words, written_words, strict=True)
                 # A capitalized word, as in "No. 5", is a part of a name.
                 if word in qualifiers and (word == words[0] or written_word.islower())
             ),
-            not sentence_qualifiers.isdisjoint(words),
-            is_joined,
+            governs_sentence=not sentence_qualifiers.isdisjoint(words),
+            is_joined=is_joined,
         )
 
     texts, connectives = _split_parts(text)
@@ -152,11 +152,15 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
         words += map(fold_text, split_written_words(part))
         ends.append(len(words))
     return SentenceOutline(
-        [build_part(part, connective.strip().isalpha()) for part, connective in zip(texts, connectives, strict=True)],
-        words,
-        ends,
-        _QUESTION_PATTERN.search(text) is not None,
-        [list(map(build_part, clause)) for clause in iter_clauses(texts, connectives)] if language == "english" else [],
+        parts=[
+            build_part(part, connective.strip().isalpha()) for part, connective in zip(texts, connectives, strict=True)
+        ],
+        words=words,
+        ends=ends,
+        is_question=_QUESTION_PATTERN.search(text) is not None,
+        clauses=[list(map(build_part, clause)) for clause in iter_clauses(texts, connectives)]
+        if language == "english"
+        else [],
     )
 
 
@@ -184,7 +188,7 @@ def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutlin
         return False
     if any(_is_cut(statement.words, sentence) for sentence in sentences):
         return False
-    num_parts = Counter(stem for part in parts for stem in part.stems)
+    num_parts = Counter(stem for part in parts for stem in part.stems)  # the number of parts with each stem
     stems = _union(part.stems for part in statement.parts)
     for part in parts:
         is_used = part.governs_sentence or any(num_parts[stem] == 1 for stem in part.stems & stems)
@@ -257,7 +261,7 @@ def is_incomplete(sentence: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _parse_words(words: str) -> frozenset[str]:
-    """Return the words of a list in normal form."""
+    """Return the words of a string, between spaces, in normal form."""
     return frozenset(map(fold_text, words.split()))
 
 

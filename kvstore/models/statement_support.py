@@ -191,7 +191,7 @@ class _CheckedStatement:
     must_keep_parts: bool
 
     def is_supported_by(self, passage: _ParsedPassage) -> bool:
-        """True if a sentence of a passage supports the statement, or one that refers back with the one before it."""
+        """True if a sentence of a passage supports the statement, or two together of which the second refers back."""
         earlier: list[_PassageSentence] = []
         earlier_counts: list[float] = []
         for sentence in passage.sentences:
@@ -206,7 +206,10 @@ class _CheckedStatement:
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
-        """True if consecutive sentences with the words of the statement do not say something else by order or parts."""
+        """True unless one or two sentences with the words of the statement say something else.
+
+        They do so if their words are in another order, or if the statement leaves out or adds what changes the meaning.
+        """
         if not self.order.has_compatible_order([word for sentence in sentences for word in sentence.words]):
             return False
         if self.is_title:
@@ -243,13 +246,14 @@ class SourcePassages:
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
+        languages = {passage.language for passage in self._passages}
         parsed = _CheckedStatement(
-            [clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems],
-            _parse_order(statement, is_title=is_title),
-            {language: build_outline(statement, language) for language in {p.language for p in self._passages}},
-            len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD,
-            is_title,
-            must_keep_parts,
+            clauses=[clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems],
+            order=_parse_order(statement, is_title=is_title),
+            outlines={language: build_outline(statement, language) for language in languages},
+            max_missing=len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD,
+            is_title=is_title,
+            must_keep_parts=must_keep_parts,
         )
         indices = [index for index, passage in enumerate(self._passages) if parsed.is_supported_by(passage)]
         if not parsed.clauses or not indices:
@@ -269,7 +273,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
     language = detect_language(text)
     outline_language = "english" if has_known_pronouns else language
-    names: list[set[str]] = []
+    names: list[set[str]] = []  # of each sentence so far
     for start, end in split_sentences(text, None if has_known_pronouns else language):
         sentence = text[start:end]
         words = segment_words(sentence)
@@ -277,14 +281,14 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
         refers_back = not has_known_pronouns or not PRONOUNS.isdisjoint(words)
         sentences.append(
             _PassageSentence(
-                {*stems, *heading_stems},
-                stems,
-                build_outline(sentence, outline_language),
-                tuple(names) if refers_back else (),
-                _list_denied_stems(words),
-                not NEGATIONS.isdisjoint(words),
-                _find_tenses(words),
-                refers_back,
+                stems={*stems, *heading_stems},
+                words=stems,
+                outline=build_outline(sentence, outline_language),
+                earlier_names=tuple(names) if refers_back else (),
+                denied_stems=_list_denied_stems(words),
+                is_negated=not NEGATIONS.isdisjoint(words),
+                tenses=_find_tenses(words),
+                refers_back=refers_back,
             )
         )
         names.append(_find_names(sentence))
@@ -301,15 +305,23 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
     """Return the order of the content words of a statement, all of which must be in order in a title."""
     stems = list_content_stems(statement)
-    repeated = {stem: count for stem, count in Counter(stems).items() if count > 1}
-    return _WordOrder(stems, repeated, _find_names(statement), "by" in segment_words(statement), is_title)
+    return _WordOrder(
+        stems=stems,
+        repeated={stem: count for stem, count in Counter(stems).items() if count > 1},
+        names=_find_names(statement),
+        has_by="by" in segment_words(statement),
+        is_title=is_title,
+    )
 
 
 def _parse_clause(text: str) -> _StatedClause:
-    """Return the content words of a clause."""
+    """Return what is compared of a clause: its content words, names, negation and tenses."""
     words = segment_words(text)
     return _StatedClause(
-        set(list_content_stems(text)), _find_names(text), not NEGATIONS.isdisjoint(words), _find_tenses(words)
+        stems=set(list_content_stems(text)),
+        names=_find_names(text),
+        is_negated=not NEGATIONS.isdisjoint(words),
+        tenses=_find_tenses(words),
     )
 
 

@@ -72,7 +72,7 @@ def trim_to_sentences(text: str) -> str:
     line = to_printable(" ".join(text.split()))
     if is_unspaced(line) or _SENTENCE_END_PATTERN.search(line):
         return line
-    *_, last_end = 0, *(match.end(1) for match in _INNER_END_PATTERN.finditer(line))
+    last_end = max((match.end(1) for match in _INNER_END_PATTERN.finditer(line)), default=0)
     return line[:last_end] or line
 
 
@@ -95,7 +95,7 @@ def iter_written_sentences(text: str) -> Iterator[str]:
 
 
 def is_fragment(sentence: str, *, is_english: bool) -> bool:
-    """True if a sentence begins with a small letter, announces a list, or has half of a pair of brackets.
+    """True if a sentence begins with a lower-case letter, ends with a colon, or has half of a pair of brackets.
 
     English sentences without a verb, or that end with "and" or "the", are fragments, too.
 

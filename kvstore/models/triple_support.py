@@ -80,9 +80,10 @@ class _OrderedSentence:
     ends: Set[int]
 
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
-        """Return the spans that have, in order, all of ``stems`` that are in the sentence; empty if less than half are.
+        """Return the spans that have, in order, all of ``stems`` that are in the sentence.
 
-        A span has at most ``max_other_words`` other words between its first and last word.
+        If there is none, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
+        span has at most ``max_other_words`` other words between its first and last word.
         """
         present = [stem for stem in stems if stem in self.stems]
         # Without its last stems, if they are elsewhere: "Ann of Oslo" is "Ann" in "Ann is Queen of Oslo".
@@ -149,6 +150,7 @@ class _OrderedSentence:
             and self.words[position] not in FUNCTION_WORDS
             # A common first word has its capital from the sentence; "New" of "New York" can be an adjective.
             and (position > 0 or get_everyday_kind(self.words[position]) in (None, ADJECTIVE))
+            # The words around the span, each with the first of two adjacent words: the one before the boundary.
             for first, position in ((start - 1, start - 1), (end, end + 1))
         )
 
@@ -303,7 +305,7 @@ def _find_subjects(
             if word in _SUBJECT_PRONOUNS and (lacks_subject or position == 0)
         ]
     if is_titled and lacks_subject:
-        spans.append(_IMPLIED)
+        spans.append(_IMPLIED)  # nothing stands for the subject
         if sentence.words[0] in ("the", "this") and not kinds.isdisjoint(sentence.words[1:2]):
             spans.append((0, 1))
     return spans
@@ -372,9 +374,9 @@ def check_name(name: str) -> list[str]:
     ['choir', 'rome']
     """
     words, stems = split_written_words(name), list_content_stems(name)
-    ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | LINKING_PARTICIPLES
+    forbidden_ends = _LINKS | _ARTICLES_AND_CONJUNCTIONS | LINKING_PARTICIPLES
     ends_in_adverb = bool(words) and is_adverb(words[-1])
-    if not stems or ends_in_adverb or words[0] in _LINKS or words[-1] in ends or len(words) > _MAX_NAME_WORDS:
+    if not stems or ends_in_adverb or words[0] in _LINKS or words[-1] in forbidden_ends or len(words) > _MAX_NAME_WORDS:
         raise ValueError(f"{name[:40]!r} is not a name or a short term; write names without verbs")
     return stems
 
@@ -399,7 +401,7 @@ def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
 
 @lru_cache(maxsize=1)  # The triples of a text are checked one after another.
 def _parse_text(text: str) -> _OrderedText:
-    """Return the sentences of a text, which end by the rules of its language."""
+    """Parse a text into sentences, which end by the rules of its language, and the words that can be nouns or kinds."""
     has_spaces = not is_unspaced(text)
     words = segment_words(text)
     word_language = detect_word_language(words, "english")
@@ -415,8 +417,18 @@ def _parse_text(text: str) -> _OrderedText:
         if not written_words:
             continue
         folded_words = list(map(fold_text, written_words))
-        sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
-    return _OrderedText(has_spaces, is_english, nouns, _list_kinds(sentences[0]) if sentences else set(), sentences)
+        sentences.append(
+            _OrderedSentence(
+                written_words=written_words, words=folded_words, stems=list(map(to_stem, folded_words)), ends=ends
+            )
+        )
+    return _OrderedText(
+        has_spaces=has_spaces,
+        is_english=is_english,
+        nouns=nouns,
+        kinds=_list_kinds(sentences[0]) if sentences else set(),
+        sentences=sentences,
+    )
 
 
 def _list_kinds(sentence: _OrderedSentence) -> set[str]:

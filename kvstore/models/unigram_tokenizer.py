@@ -84,6 +84,7 @@ def _read_replacements(vocabulary: bytes, position: int) -> dict[int, str]:
     num_characters, _ = struct.unpack_from("<iI", vocabulary, position)
     position += 8
     replacements = {}
+    # An entry is the code of a character, the number of codes of its normal form, and these codes.
     for _ in range(num_characters):
         character, count = struct.unpack_from("<IB", vocabulary, position)
         replacements[character] = "".join(map(chr, struct.unpack_from(f"<{count}I", vocabulary, position + 5)))

@@ -109,7 +109,7 @@ class WordPieceTokenizer:
                     first = match.start()
                     word = match[0]
                     for token_id in self._split_word_cached(word) if len(word) <= _MAX_WORD else (self._unknown,):
-                        length = self._lengths[token_id] or len(word)
+                        length = self._lengths[token_id] or len(word)  # the token of an unknown word spans the word
                         yield token_id, origins[first], origins[first + length - 1] + 1
                         first += length
             start += len(part)

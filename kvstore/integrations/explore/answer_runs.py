@@ -78,7 +78,7 @@ class DocumentTexts:
 
 
 def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
-    """Render a paragraph of an answer as HTML.
+    """Render the runs of a paragraph of an answer, as :meth:`AnswerRun.as_data` returns them, as HTML.
 
     Every run is Markdown, linked to its spans, and followed by its citation numbers. The first occurrence of ``words``,
     the words that answer the question, is marked.
@@ -102,7 +102,7 @@ def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
 
 
 def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[AnswerRun]]:
-    """Split an answer into paragraphs, and each paragraph into runs with the spans that they come from."""
+    """Split the text of an answer into paragraphs, and each paragraph into runs with the spans that they cite."""
     citations_by_number = {citation.number: citation for citation in citations}
     return [
         list(_iter_runs(paragraph, citations_by_number, texts))

@@ -92,7 +92,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
     """Return the explorer of a store for clients with the token, at this port of 127.0.0.1."""
     routes: list[Any] = [Mount("/static", StaticFiles(directory=STATIC))]
     for page in PAGES:
-        if page.is_named:
+        if page.is_named:  # the path ends with a name, and the suffix of a form follows the name
             routes.append(Route(page.url + "{name:path}", _make_endpoint(store, page, None)))
             continue
         for suffix in ("", ".json", *page.forms):
@@ -143,6 +143,7 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
             html_pieces = get_template(page.template).generate(
                 _build_variables(store, session, page, request, name, content)
             )
+            # Iterators in the content are consumed while the page is sent.
             if not any(isinstance(value, Iterator) for value in content.values()):
                 return Response("".join(html_pieces), media_type="text/html")
             return StreamingResponse(
@@ -156,7 +157,8 @@ def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None
 def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: Request) -> tuple[str, str]:
     """Return the name that a page shows, and the requested form of the page (``.json``, or '' for HTML).
 
-    Both are in the path. A name that a path cannot express is in the argument ``name``, and the form in ``form``.
+    ``name`` is the end of the path: the name and the suffix of the form, unless the store has an object with the whole
+    string as its name. It is empty if a path cannot express the name; then the arguments ``name`` and ``form`` do.
     """
     if not name:
         requested_form = request.query_params.get("form", "")
@@ -208,6 +210,7 @@ def _build_variables(
     content: PageContent,
 ) -> dict[str, Any]:
     """Return the template variables of a page, including its content."""
+    # ``name`` and ``form`` are part of the URLs below, and ``run`` identifies a single run of a statement.
     arguments = [
         (argument, value)
         for argument, value in request.query_params.multi_items()
@@ -218,7 +221,7 @@ def _build_variables(
     def build_form_url(suffix: str) -> str:
         """Return the URL of this page in another form, such as ``.json``.
 
-        The form is an argument if the path with the suffix would be the page of another object.
+        The form is an argument if a path cannot express the name, or if the name with the suffix is another object.
         """
         if not page.is_named:
             return add_query(("/index" if url == "/" else url) + suffix, arguments)

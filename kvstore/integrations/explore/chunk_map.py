@@ -178,7 +178,7 @@ def _label_by_document(store: kvstore.Store, chunks: ChunkMap) -> list[str | Non
 
 
 def _label_by_field(store: kvstore.Store, chunks: ChunkMap, field: str) -> list[str | None]:
-    """Return for each chunk the value of a metadata field of its document."""
+    """Return for each chunk the value of a metadata field of its document as a string, or None without a value."""
     rows = _fetch_rows(store, "SELECT key, meta ->> ? FROM documents", (f'$."{field}"',))
     values_by_key = {key: None if value is None else str(value) for key, value in rows}
     document_values = [values_by_key.get(key) for key in chunks.documents]
@@ -246,7 +246,7 @@ _LOCK = threading.Lock()
 
 def get_chunk_map(store: kvstore.Store) -> ChunkMap:
     """Return the map of the store's current state, from the cache or computed now."""
-    # The inode changes if the store is replaced by another one, and the change with every commit.
+    # The inode changes if the store is replaced by another one, and ``change`` (the number of commits) with a commit.
     key = str(store.path), os.stat(store.path / "data.mdb").st_ino, int(store.statistics()["change"])
     with _LOCK:  # concurrent requests wait for the same map
         cached = _CACHE.get(key)

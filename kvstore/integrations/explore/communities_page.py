@@ -16,7 +16,10 @@ def build_list(request: PageRequest) -> PageContent:
 
 
 def build_community(request: PageRequest) -> PageContent:
-    """Return a community with its parent, its parts and its names."""
+    """Return a community with its parent, its parts (the communities directly below it) and its names.
+
+    Raises EntityNotFoundError if there is no such community.
+    """
     store, key = request.store, request.name
     try:
         description = store.describe("community", key) if "communities" in list_built_indexes(store) else None

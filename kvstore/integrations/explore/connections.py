@@ -105,7 +105,7 @@ class _OneLineFormatter(logging.Formatter):
     """A one-line formatter: an error is its last line, or the whole traceback if KVSTORE_TRACEBACK is set."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as one line."""
+        """Format a record as one line, or with its traceback if ``KVSTORE_TRACEBACK`` is set."""
         if os.environ.get("KVSTORE_TRACEBACK"):
             return super().format(record)
         line = record.getMessage().partition("\n")[0]

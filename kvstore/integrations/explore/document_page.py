@@ -109,7 +109,10 @@ def _render_text(
     names: Sequence[tuple[str, int, int]],
     chunks: Sequence[Mapping[str, Any]],
 ) -> Markup:
-    """Return a part of the text as HTML: rendered Markdown, else the text. ``view=text`` always shows the text."""
+    """Return a part of the text as HTML, with marks, linked names, and link targets at the starts of chunks.
+
+    Markdown is rendered, unless the request has ``view=text``.
+    """
     anchors = [chunk["start"] for chunk in chunks]
     if document.format != "markdown" or request.get_text("view") == "text":
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
@@ -192,13 +195,17 @@ def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequenc
     return _find_part(min(mark[0] for mark in marks), parts) if marks else 0
 
 
-def _find_part(byte: int, parts: Sequence[ByteSpan]) -> int:
-    """Return the index of the part that contains a byte, or of the last part if the byte is after all parts."""
-    return next((index for index, (_, end) in enumerate(parts) if byte < end), len(parts) - 1)
+def _find_part(offset: int, parts: Sequence[ByteSpan]) -> int:
+    """Return the index of the part that contains a byte offset, or of the last part if the offset is after it."""
+    return next((index for index, (_, end) in enumerate(parts) if offset < end), len(parts) - 1)
 
 
 def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan]) -> list[dict[str, Any]]:
-    """Return the headings in order, each with its level, the offset of its first chunk, and the part with it."""
+    """Return the headings in order, each with its level from 0, the start of its first chunk, and that chunk's part.
+
+    The heading of a chunk is a path such as ``Tea > Leaves``; every title that differs from the previous chunk's path
+    is a heading.
+    """
     headings: list[dict[str, Any]] = []
     previous_path: list[str] = []
     for chunk in chunks:

@@ -115,6 +115,7 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "tex
 def _make_table_header(text: str) -> str:
     """Return an empty header for a passage that begins inside a Markdown table, else an empty string."""
     first_line, _, rest = text.partition("\n")
+    # The second line of a complete table is the delimiter row.
     if not first_line.startswith("|") or rest.startswith(("|-", "| -", "|:", "| :")):
         return ""
     num_columns = first_line.rstrip().rstrip("|").count("|")
@@ -138,7 +139,7 @@ def strip_markdown(text: str) -> str:
 def _find_syntax(text: bytes) -> list[ByteSpan]:
     """Return the spans of Markdown syntax in order; code contains none."""
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
-    code_spans = [match.span(2) for match in code_matches]
+    code_spans = [match.span(2) for match in code_matches]  # groups 1 and 3 are the backticks
     for block in _BLOCK_PATTERN.finditer(text):
         if block[0].startswith(b"`"):
             code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
@@ -146,6 +147,7 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
     syntax_spans = [match.span(group) for match in code_matches for group in (1, 3)]
     for pattern in _SYNTAX_PATTERNS:
         for match in pattern.finditer(text):
+            # The groups of a pattern are its syntax; without groups, the whole match is. Absent groups are empty.
             syntax_spans += [match.span(group) for group in range(1, pattern.groups + 1)] or [match.span()]
     ends = [end for _, end in code_spans]
     # Each span with the index of the first code span that ends after the span begins.
@@ -156,7 +158,7 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
 
 
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
-    """Return spans in order, with overlapping ones merged.
+    """Return spans in order, with overlapping ones merged and empty ones omitted.
 
     >>> merge_spans([(8, 9), (0, 3), (2, 5), (5, 6)])
     [(0, 5), (5, 6), (8, 9)]
@@ -179,9 +181,10 @@ def _find_blocks(text: bytes, part: ByteSpan) -> list[Element]:
 
 
 def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
-    """Return links to the pages of names. Of overlapping names the first is linked, at the same start the longest.
+    """Return links to the pages of names, which are given with their spans, in order.
 
-    Names written in lower case get the class ``common``.
+    Of overlapping names the first is linked, at the same start the longest. Names written in lower case get the class
+    ``common``. Only the first link of a name is in the keyboard tab order.
     """
     links: list[Element] = []
     previous_end, linked_names = 0, set()

@@ -83,13 +83,13 @@ def _parse_facet(text: str) -> tuple[str, Any]:
         name, value = json.loads(text)
     except ValueError:
         name = value = None
-    if not isinstance(name, str) or '"' in name or isinstance(value, list | dict):
+    if not isinstance(name, str) or '"' in name or isinstance(value, list | dict):  # a JSON path cannot quote '"'
         raise InputError(f'a facet must be a field and a value, such as ["year", 2024], not {text[:40]!r}')
     return name, value
 
 
 def _build_json_path(name: str) -> str:
-    """Return a metadata field as a JSON path, escaped for an SQL string."""
+    """Return a metadata field as a JSON path, escaped for an SQL string; the name must not contain ``"``."""
     return '$."' + name.replace("'", "''") + '"'
 
 
@@ -114,7 +114,7 @@ def _count_fields(request: PageRequest, where_clause: str, parameters: list[Any]
             FROM fields WHERE value IS NOT NULL GROUP BY name, value
         )
         SELECT name, value, documents, different FROM counted
-        WHERE place <= {_MAX_VALUES} AND total > 0 ORDER BY different = total, total DESC, name, place""",
+        WHERE place <= {_MAX_VALUES} ORDER BY different = total, total DESC, name, place""",
         parameters,
         timeout=request.seconds,
     ).fetchall()

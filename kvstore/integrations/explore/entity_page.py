@@ -81,6 +81,7 @@ def _list_topics(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     """Return up to five of the finest topics of the chunks that mention a name, by descending number of chunks."""
     if "topics" not in list_built_indexes(store):
         return []
+    # Chunks are ids in mentions, but ordinals in topic_members.
     counts = store.query(
         "WITH named AS (SELECT DISTINCT document, chunk FROM mentions WHERE entity = ?), "
         "numbered AS (SELECT named.document AS document, ordinal FROM named JOIN chunks ON chunks.id = named.chunk) "

@@ -71,7 +71,10 @@ class FollowedStore:
 
 
 def _identify_file(path: Path) -> tuple[int, int]:
-    """Return the device and inode of the data file, which differ if another store replaces it."""
+    """Return the device and inode of the data file, which differ if another store replaces it.
+
+    Raises StoreNotFoundError if the file does not exist.
+    """
     try:
         status = os.stat(path / "data.mdb")
     except FileNotFoundError:

@@ -34,7 +34,10 @@ _STYLE = (
 
 
 def build_content_policy(style: str = "'self'") -> str:
-    """Return the Content-Security-Policy of a page, which allows only resources of this server."""
+    """Return the Content-Security-Policy of a page, which allows only resources of this server.
+
+    ``style`` is the allowed source of styles, such as the hash of an inline style.
+    """
     return (
         f"default-src 'none'; script-src 'self'; style-src {style}; img-src 'self' data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -76,6 +79,7 @@ class Guard:
         self._application = application
         self._token = token
         names = "127.0.0.1", "localhost"
+        # The Host header omits the default port.
         self._hosts = frozenset([*(f"{name}:{port}" for name in names), *(names if port == 80 else ())])
         self._secret = secrets.token_urlsafe(32)
         # Cookies are shared by all ports of a host.
@@ -110,6 +114,7 @@ class Guard:
         is_navigation = _get_header_values(scope, b"sec-fetch-mode") == ["navigate"]
         if any(site not in ("same-origin", "none") for site in sites) and not is_navigation:
             return _Rejection(403, "The explorer does not answer requests from other sites.")
+        # A request to save must state its origin, which was checked above.
         can_post = scope["path"] == ENTRANCE or (scope["path"] in _SAVING_PATHS and len(origins) == 1)
         if scope["method"] not in ("GET", "HEAD") and not (scope["method"] == "POST" and can_post):
             return _Rejection(405, "The explorer is read-only: its only method is GET.")
@@ -149,7 +154,7 @@ _TOKEN_FORM = (
 
 
 def _render_page(title: str, main: str, head: str = "") -> str:
-    """Format a page; ``main`` and ``head`` are HTML."""
+    """Return a page as HTML; ``title`` and ``main``, and ``head`` (further elements of the head), are HTML."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
@@ -169,7 +174,7 @@ def _get_header_values(scope: Any, name: bytes) -> list[str]:
 
 
 async def _read_body(receive: Any) -> bytes:
-    """Return the body of a request, or an empty string if it is too long for a token."""
+    """Return the body of a request, or no bytes if it is too long for a token."""
     body = b""
     while len(body) <= _MAX_FORM_BYTES:
         message: dict[str, Any] = await receive()

@@ -20,7 +20,7 @@ class RowList:
     """A query for the rows of a table that satisfy conditions, with ``size`` rows per page."""
 
     def __init__(self, request: PageRequest, table: str, *, size: int = PAGE_SIZE) -> None:
-        """Create a query without conditions; ``table`` can be a join."""
+        """Create a query without conditions; ``table`` can be a join, and ``size`` is the number of rows per page."""
         self._request = request
         self._table = table
         self._size = size
@@ -41,7 +41,11 @@ class RowList:
         return text
 
     def query(self, selection: str, suffix: str = "", parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        """Return named rows of a selection from the table, with the conditions and a suffix such as GROUP BY."""
+        """Return rows of the table that satisfy the conditions, as dicts by column name.
+
+        ``selection`` is the SQL of the columns. ``suffix`` is the SQL after the conditions, such as GROUP BY, and
+        ``parameters`` are its parameters.
+        """
         where = f" WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
         return fetch_named_rows(
             self._request.store.query(
@@ -52,7 +56,7 @@ class RowList:
         )
 
     def count_by(self, column: str, order: str) -> list[dict[str, Any]]:
-        """Return the values of a column as ``value``, with their numbers of rows as ``count``."""
+        """Return the values of a column as ``value``, with their numbers of rows as ``count``, in the SQL order."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build(self, columns: str, order: str, *, details: str = "") -> PageContent:
@@ -63,7 +67,7 @@ class RowList:
         page = self._request.get_number("page", 1, minimum=1, maximum=10**7)
         count = self.query("count(*) AS count")[0]["count"]
         suffix = f"ORDER BY {order} LIMIT ? OFFSET ?"
-        if details:
+        if details:  # the conditions and the limit belong to the inner SELECT, which the suffix closes
             columns, suffix = f"*, {details} FROM (SELECT {columns}", f"{suffix})"
         rows = self.query(columns, suffix, (self._size, (page - 1) * self._size))
         return {"rows": rows, "count": count, "page_number": page, "page_size": self._size}

@@ -76,7 +76,10 @@ def _add_counts(counters: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the most frequent spelling of each term, from the spellings of the terms of each chunk."""
+    """Return the most frequent spelling of each term; of equally frequent ones, the last in lexicographic order.
+
+    Each mapping has the spellings of the terms of a chunk, by term.
+    """
     spellings: dict[str, Counter[str]] = {}
     for terms in terms_by_chunk:
         for term, spelling in terms.items():
@@ -85,8 +88,9 @@ def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, 
 
 
 def _get_max_share(name: str, heading_fraction: float) -> float:
-    """Return the fraction of chunks above which a word is too common to be a term.
+    """Return the fraction of chunks above which a word is too common to be a term; it is lower for short words.
 
+    Capitalized words and words that are often in headings do not count as short.
     ``heading_fraction`` is the fraction of the word's chunks that have it in a heading.
     """
     if not name.islower() or heading_fraction >= _MIN_TERM_HEADING_FRACTION:

@@ -62,11 +62,11 @@ class MapLayout:
         return np.asarray(centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-9), np.float32)
 
     def assign_clusters(self, vectors: MapVectors) -> npt.NDArray[np.intp]:
-        """Return the cluster of each vector."""
+        """Return for each vector the index of the cluster with the nearest center."""
         return np.asarray(np.argmax(self._normalize(vectors) @ self._centers.T, 1))
 
     def compute_cosines(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
-        """Return the cosine of each vector with the center of its cluster."""
+        """Return the cosine of each vector, once centered, with the center of its cluster."""
         return np.asarray((self._normalize(vectors) @ self._centers.T).max(1), np.float32)
 
     def project(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
@@ -130,15 +130,18 @@ def _place_discs(centers: MapVectors, radii: npt.NDArray[np.float64]) -> npt.NDA
         differences = positions[:, None] - positions
         distances = np.linalg.norm(differences, axis=2) + np.eye(len(positions))
         overlaps = np.maximum(min_distances - distances, 0) * (1 - np.eye(len(positions)))
-        positions += (differences / distances[:, :, None] * overlaps[:, :, None]).sum(
-            1
-        ) * 0.25  # overlapping discs apart
+        pushes = (differences / distances[:, :, None] * overlaps[:, :, None]).sum(1)
+        positions += pushes * 0.25  # a part of the overlap, so that the positions converge
         positions -= (positions - positions.mean(0)) * 0.004  # keeps the map compact
     return positions
 
 
 def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
-    """Return the two principal axes of a cluster, shape (dimension, 2), and the mean length of its members on them."""
+    """Return the two principal axes of a cluster, shape (dimension, 2), and the scale of its members on them.
+
+    The scale is the mean distance of the projected members from their center. A cluster of fewer than two members has
+    axes of zeros and the scale 1.
+    """
     axes = np.zeros((members.shape[1], 2), np.float32)
     if len(members) < 2:
         return axes, 1.0

@@ -70,7 +70,10 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _list_colorings(store: kvstore.Store) -> list[str]:
-    """Return the available colorings: cluster, document, the built indexes, and metadata fields."""
+    """Return the available colorings: cluster, document, topic and community if their index is built, and fields.
+
+    The fields are the first ones with a single value in the metadata of the first ``_MAX_SCANNED`` documents.
+    """
     colorings = ["cluster", "document"]
     built_kinds = list_built_indexes(store)
     colorings += [

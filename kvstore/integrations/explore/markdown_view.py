@@ -101,7 +101,8 @@ def render_markdown(
 def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
     """Return the Markdown with a start and an end marker around every span.
 
-    A marker never precedes block syntax such as a list bullet. A span without rendered text gets no markers.
+    A marker never precedes block syntax such as a list bullet. A span of syntax only gets no markers; an empty span
+    does, because its insert is at a point.
     """
     markers: list[tuple[int, int, str]] = []
     for index, insert in enumerate(inserts):
@@ -155,7 +156,7 @@ def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None])
                 token.attrs |= {"href": url} | ({} if url.startswith("/") else {"rel": "noopener noreferrer"})
         _adapt_tokens(token.children or (), resolve)
     open_tags: list[str] = []
-    for token in tokens:
+    for token in tokens:  # a closing tag gets the tag of its link
         if token.type == "link_open":
             open_tags.append(token.tag)
         elif token.type == "link_close":
@@ -177,7 +178,7 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
 
 
 def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[Insert]:
-    """Return the inserts around a piece of text, outermost first: those with a span, and the innermost link last.
+    """Return the inserts around a piece of text, outermost first: the non-empty ones, with only the innermost link.
 
     Inside a link of the text itself there is no other link.
     """

@@ -46,7 +46,10 @@ class PageRequest:
         as_data: bool = True,
         calls: BoundedQueries | None = None,
     ) -> None:
-        """Create a request whose deadline begins now; ``arguments`` are the names and values of the URL's query."""
+        """Create a request whose time limit starts now; ``arguments`` are the names and values of the URL's query.
+
+        ``name`` is the object in the path, or empty. The content is for JSON if ``as_data``, else for a template.
+        """
         self.store = store
         self.name = name
         self.arguments = tuple(arguments)

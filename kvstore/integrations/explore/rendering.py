@@ -80,13 +80,15 @@ def _format_number(value: float, num_decimals: int = 2) -> str:
 
 
 def _format_size(num_bytes: int) -> str:
-    """Format a size in bytes with a unit."""
+    """Format a size in bytes with a unit, with three significant digits if it is not in bytes."""
     size, unit = float(num_bytes), "bytes"
     for larger_unit in ("kB", "MB", "GB", "TB"):
         if size < 1000:
             break
         size, unit = size / 1000, larger_unit
-    return f"{num_bytes} bytes" if unit == "bytes" else f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"
+    if unit == "bytes":
+        return f"{num_bytes} bytes"
+    return f"{size:.3g} {unit}" if size < 999.5 else f"{size:.0f} {unit}"  # .3g would be 1e+03 from 999.5 on
 
 
 def _format_percent(fraction: float) -> str:

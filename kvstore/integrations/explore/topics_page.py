@@ -13,12 +13,15 @@ _COLUMNS = "topic, level, tree, parent, title, chunks, documents, stale, text"
 
 
 def build_list(request: PageRequest) -> PageContent:
-    """Return the topics that contain ``q`` in their title or text, the largest first; ``level`` selects a level."""
+    """Return the topics that contain ``q`` in their title or text; ``level`` selects a level.
+
+    They are in order of tree and level, both descending; within a level, the largest come first.
+    """
     return build_index_page(request, "topics", _COLUMNS, "tree DESC, level DESC, chunks DESC, topic")
 
 
 def build_topic(request: PageRequest) -> PageContent:
-    """Return a topic with its parent, its subtopics and its chunks."""
+    """Return a topic with its parent, its subtopics and its chunks. Raises EntityNotFoundError for an unknown id."""
     topic_id, store = request.name, request.store
     rows = (
         _load_topics(request, "topic", topic_id)

@@ -54,7 +54,7 @@ def build_tree(request: PageRequest) -> PageContent:
 
 
 def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
-    """Set ``below``, the list of children, in each node, level by level.
+    """Set ``below``, the list of children, in ``roots`` and in all nodes below them, level by level.
 
     Once the outline has its maximum number of names, ``below`` is empty.
     """
@@ -70,7 +70,10 @@ def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) 
 
 
 def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
-    """Return the children of names in a tree: for each parent, their names and numbers of children, largest first."""
+    """Return the children of names in a tree: for each parent, their names and numbers of children.
+
+    A parent has at most ``_MAX_CHILDREN`` of them, those with the most children first.
+    """
     rows = store.query(
         "SELECT parent, entity, children FROM (SELECT parent, entity, children, "
         "row_number() OVER (PARTITION BY parent ORDER BY children DESC, entity) AS position "
@@ -87,7 +90,7 @@ def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> 
 
 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
-    """Return the path from the root of a tree to a name, without the name; the first parent if there are several."""
+    """Return the ancestors of a name in a tree, from a root down to its parent; of several parents, the first."""
     path: list[str] = []
     while len(path) < _MAX_PATH:
         row = store.query(

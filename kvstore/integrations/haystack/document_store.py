@@ -118,7 +118,7 @@ class KvstoreDocumentStore(AdapterStore):
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that satisfy the filters in one commit; return their number."""
-        with self.store.transaction(models=False) as transaction:
+        with self.store.transaction(models=False) as transaction:  # deleting needs no embedder or language model
             return transaction.delete_many(self._find_keys(filters, transaction))
 
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
@@ -172,7 +172,10 @@ class KvstoreDocumentStore(AdapterStore):
         size: int = 10,
         filters: Filters | None = None,
     ) -> tuple[list[Any], int]:
-        """Return a page of the different values of a field that contain the search term, and their number."""
+        """Return ``size`` of the distinct values of a field from index ``from_`` on, and the number of all of them.
+
+        With a search term, only the values that contain it, in any case, are returned and counted.
+        """
         values = _find_unique_values(self._list_metadata(filters), metadata_field)
         matching = [value for value in values if search_term is None or search_term.lower() in str(value).lower()]
         return matching[from_ : from_ + size], len(matching)

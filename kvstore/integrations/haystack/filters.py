@@ -24,7 +24,7 @@ _NEVER: FilterMapping = {"$key": {"$in": []}}
 
 
 def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
-    """Convert filters to a condition. Raises FilterError if they are invalid."""
+    """Convert filters to a condition, or to None if there are none. Raises FilterError if they are invalid."""
     return _convert_filter(filters) if filters else None
 
 
@@ -59,7 +59,7 @@ def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
     if operator in _LIST_OPERATORS and not isinstance(value, list):
         raise FilterError(f"{operator!r} takes a list of values, not {value!r}")
     if operator in _ORDER_OPERATORS:
-        if value is None:
+        if value is None:  # nothing is less or greater than None
             return _NEVER
         value = _check_order_operand(operator, value)
     if field in _OTHER_ATTRIBUTES:

@@ -41,6 +41,7 @@ class KvstoreDocumentIndex(KvstoreRetriever, DocumentIndex):
         """Delete documents by id, in one commit. Raises ValueError if no ids are given."""
         if ids is None:
             raise ValueError("delete() takes the ids of documents; give a list of them")
+        # Deleting needs no embedder or language model.
         with self._question_store.store.transaction(models=False) as transaction:
             deleted_keys = [key for key in dict.fromkeys(ids) if transaction.delete(key)]
         return DeleteResponse(num_deleted=len(deleted_keys), num_failed=0, succeeded=deleted_keys, failed=[])

@@ -64,7 +64,9 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         group_ids: Sequence[str | None] | None = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Record that documents are confirmed now, in one commit; skip keys without a document.
+        """Record that documents are confirmed now, in one commit.
+
+        Keys without a document are skipped, and documents of this namespace confirmed at ``time_at_least`` or later.
 
         The time of a record is at least ``time_at_least``, even if the clock was set back. Raises ValueError if the
         numbers of groups and keys differ, and for a group that is not the document's.
@@ -114,7 +116,11 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Return the keys of documents of the namespace in order, filtered by time of confirmation and by group."""
+        """Return the keys of documents of the namespace in order, at most ``limit``.
+
+        Only documents of the groups, confirmed before the time ``before`` and after the time ``after``, are returned;
+        None is no condition.
+        """
         matching_keys: list[str] = []
         for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
             stored_origin = DocumentOrigin.parse(origin)

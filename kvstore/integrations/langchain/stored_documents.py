@@ -46,7 +46,7 @@ class DocumentOrigin:
 
     @classmethod
     def parse(cls, origin: str | None) -> DocumentOrigin | None:
-        """Parse an origin in this format; return None for any other.
+        """Parse an origin (a prefix, a UTC time, a separator and the namespace); return None for any other.
 
         >>> DocumentOrigin.parse(str(DocumentOrigin("wiki", 1763832000.25)))
         DocumentOrigin(namespace='wiki', confirmed=1763832000.25)

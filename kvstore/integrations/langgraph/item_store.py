@@ -78,7 +78,10 @@ class KvstoreStore(AdapterStore, BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        """Read one state, then put and delete in one commit; return a result per operation."""
+        """Read one state, then put and delete in one commit; return a result per operation, in order.
+
+        Gets and searches do not see the puts of the same batch. Of several puts of one item, the last is written.
+        """
         operations = list(ops)
         for operation in operations:
             validate_op_namespace(operation)
@@ -120,7 +123,10 @@ class KvstoreStore(AdapterStore, BaseStore):
         return items[0] if isinstance(operation, GetOp) else items
 
     def _search(self, state: Snapshot, search: SearchOp, now: datetime) -> list[SearchItem]:
-        """Return a page of the items in a namespace that satisfy the filter, the best for the question first."""
+        """Return a page of the items in a namespace that satisfy the filter.
+
+        The hits of a question come first, best first, then the other items in the order of their keys.
+        """
         _check_page(search)
         if search.query is not None:
             check_text("query", search.query)
@@ -145,9 +151,10 @@ class KvstoreStore(AdapterStore, BaseStore):
         ]
 
     def _find_best_hits(self, state: Snapshot, query: str, where: Mapping[str, Any], num_items: int) -> dict[str, Hit]:
-        """Return the best hit of each of at least the best ``num_items`` documents, by key, best first.
+        """Return the best hit of each document, by document key, best first, for at least ``num_items`` documents.
 
-        A document can have several hits, so the search is repeated with twice as many until there are enough documents.
+        A document can have several hits, so the search is repeated with twice as many until there are enough documents,
+        no more hits, or ``_MAX_HITS`` of them.
         """
         top = min(num_items, _MAX_HITS)
         while True:

@@ -60,7 +60,7 @@ def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: date
         **({} if put.ttl is None else {"minutes": put.ttl, "expires": _compute_expiry(now, put.ttl)}),
     }
     texts = texts or get_text_at_path(value, "$")
-    spans, start = [], 0
+    spans, start = [], 0  # in characters
     for text in texts:
         spans.append((start, start + len(text)))
         start += len(text) + len(_TEXT_SEPARATOR)

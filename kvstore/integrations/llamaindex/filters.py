@@ -33,7 +33,7 @@ _COMPARISONS = {
 
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
-    """Convert filters to a condition. Raises InputError for an unknown operator."""
+    """Convert filters to a condition, or to None if there are none. Raises InputError for an unknown operator."""
     if filters is None:
         return None
     if not isinstance(filters, MetadataFilters):
@@ -48,7 +48,7 @@ def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
     ]
     if filters.condition == FilterCondition.OR:
         return {"$or": conditions}
-    if filters.condition == FilterCondition.NOT:
+    if filters.condition == FilterCondition.NOT:  # none of the filters
         return {"$not": {"$or": conditions}}
     return {"$and": conditions}
 

@@ -63,7 +63,11 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         embed_model: BaseEmbedding | str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Open or create the store at ``path``, or use ``store``; see the class for the arguments."""
+        """Open or create the store at ``path``, or use ``store``; see the class for the arguments.
+
+        Without ``embed_model``, a missing store is created when the first nodes with vectors are added, because their
+        dimension is fixed when the store is created.
+        """
         super().__init__()
         self._path, self._settings = path, dict(settings or {})
         if path is not None and store is None and embed_model is None:
@@ -105,7 +109,11 @@ class KvstoreVectorStore(BasePydanticVectorStore):
         self.close()
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones."""
+        """Put nodes, replacing those with the same ids, in one commit; return the ids of the stored ones.
+
+        Nodes without text are skipped with a warning. Raises InputError if the store must be created and no node has a
+        vector.
+        """
         for node in nodes:
             if not isinstance(node, BaseNode):
                 raise ArgumentError(f"add(): nodes must be LlamaIndex nodes, not {format_value(node)}")
@@ -120,6 +128,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
             first_vector = next((row["vectors"][0] for row in rows if row["vectors"] is not None), None)
             if first_vector is None:
                 raise InputError("the first nodes have no vectors; give the vector store an embed_model, or embed them")
+            # A store of supplied vectors of this dimension.
             store = self._open_store(f"none:{len(first_vector)}")
         store.put_many(rows)
         return [row["key"] for row in rows]
@@ -201,6 +210,7 @@ class KvstoreVectorStore(BasePydanticVectorStore):
                 vector=query.query_embedding,
                 top=query.hybrid_top_k or top,
                 where=where,
+                # ``alpha`` is the weight of the vectors, and ``words`` that of the words.
                 options=None if query.alpha is None else {"words": 1 - query.alpha},
             ).hits
         else:
