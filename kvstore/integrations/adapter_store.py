@@ -80,7 +80,7 @@ class QuestionStore(AdapterStore):
     def build_clauses(self, question: str, vector: Any, fill: str) -> dict[str, Any]:
         """Return the clauses ``vector`` and ``options`` of :meth:`kvstore.Store.retrieve` for a question.
 
-        ``vector`` is the question's vector; if it is None, the framework's embedder computes it, if there is one.
+        The framework's embedder, if there is one, computes a missing ``vector``, which is the question's vector.
         ``fill`` is the search that adds hits if a strategy returns few. It becomes ``none`` if the store has no
         embedder and the question no vector, because other searches would need one.
         """

@@ -36,7 +36,7 @@ def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, rende
     number of omitted parts, which is appended if there are any. There must be at least one part.
     """
     quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
-    # What surrounds the parts; the longest count reserves tokens for any note.
+    # The text around the parts; the longest count reserves tokens for any note.
     frame = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
     max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
     texts = [part.to_text(quotation) for part in parts]
@@ -62,7 +62,7 @@ def render_lines(
     all_lines = list(lines)
     quotation = Quotation([heading, *all_lines])
     header = f"{quotation.rule}\n{heading}\n" if heading else f"{quotation.rule}\n"
-    # What surrounds the lines; the longest count reserves tokens for any note.
+    # The text around the lines; the longest count reserves tokens for any note.
     frame = header + quotation.quote("") + render_note(_LONGEST_COUNT)
     max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
     fitting = all_lines[: _count_fitting(all_lines, "\n", max_tokens)] or [truncate(all_lines[0], max_tokens)]

@@ -82,7 +82,7 @@ class _OrderedSentence:
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
         """Return the spans that have, in order, all of ``stems`` that are in the sentence.
 
-        If there is none, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
+        If no span has them, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
         span has at most ``max_other_words`` other words between its first and last word.
         """
         present = [stem for stem in stems if stem in self.stems]
