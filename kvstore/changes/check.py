@@ -76,9 +76,11 @@ class _Checker:
         #: The sizes of documents' texts, and which documents can be read.
         self._sizes: dict[int, int] = {}
         self._readable_documents: list[int] = []
-        self._last_group = 0
+        #: The lowest id that the next group of chunks can have: above the groups of all documents.
+        self._min_next_group = 0
         #: Normal forms of mentioned entities, cached for recognition.
         self._keys: dict[int, str] = {}
+        #: What the checks have counted, by the name of the counter.
         self._totals: Counter[str] = Counter()
         # Data that would not fit into memory is summed: for each chunk its postings and vector location, for
         # each entity its introductions and addresses.
@@ -131,7 +133,7 @@ class _Checker:
         """
         for record in self._state.documents.scan():
             self._sizes[record.id] = record.size
-            self._last_group = max(self._last_group, record.first_group + len(record.groups))
+            self._min_next_group = max(self._min_next_group, record.first_group + len(record.groups))
             if self._state.documents.find_id(record.key) != record.id:
                 yield f"document {record.id}: the table of keys does not find it by its key {record.key!r}"
         if len(self._sizes) != self._state.lmdb.count(tables.DOCUMENT_KEYS):
@@ -455,8 +457,8 @@ class _Checker:
                 yield f"the store has {self._totals[name]} {name}, but its counter has {getattr(counters, name)}"
         if counters.languages != self._languages:
             yield f"the documents have the languages {dict(self._languages)}, but the counter has {counters.languages}"
-        if counters.next_group < self._last_group or counters.next_document <= max(self._sizes, default=0):
-            yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._last_group}"
+        if counters.next_group < self._min_next_group or counters.next_document <= max(self._sizes, default=0):
+            yield f"the next ids are in use already: chunks have ids up to {GROUP_SIZE * self._min_next_group}"
 
 
 def _choose_array_size(view: View, table: str) -> int:

@@ -261,7 +261,7 @@ class DataFile:
 
         The list of free pages, which every write transaction reads, is verified once per opening of the file.
         """
-        # The committed pages are those of the transaction before this one; None if pages cannot be verified.
+        # The committed pages are those of the transaction before this one; None without any table.
         pages = self.open_pages(transaction, transaction.id() - 1)
         if pages is not None and not self._is_free_list_verified:
             try:

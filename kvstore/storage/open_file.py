@@ -359,7 +359,7 @@ class OpenFile:
     def make_map_full_error(self) -> MapFull:
         """Return the error for a transaction that did not fit into the map.
 
-        The map grows before the next transaction.
+        Unless the map has its maximum size, this also makes it grow before the next transaction.
         """
         if self.data.map_size >= self._compute_max_map_size():
             return MapFull(
