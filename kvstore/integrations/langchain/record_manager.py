@@ -118,8 +118,8 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> list[str]:
         """Return the keys of documents of the namespace in order, at most ``limit``.
 
-        Only documents of the groups, confirmed before the time ``before`` and after the time ``after``, are returned. An
-        omitted argument is no condition.
+        Only documents of the groups, confirmed before the time ``before`` and after the time ``after``, are returned.
+        An omitted argument is no condition.
         """
         matching_keys: list[str] = []
         for key, origin in self._load_origins(None if not group_ids else self._list_group_keys(group_ids)):
