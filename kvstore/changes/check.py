@@ -80,7 +80,7 @@ class _Checker:
         self._min_next_group = 0
         #: Normal forms of mentioned entities, cached for recognition.
         self._keys: dict[int, str] = {}
-        #: What the checks have counted, by the name of the counter.
+        #: The totals that the checks have counted, by the name of the counter.
         self._totals: Counter[str] = Counter()
         # Data that would not fit into memory is summed: for each chunk its postings and vector location, for
         # each entity its introductions and addresses.
