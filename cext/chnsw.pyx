@@ -371,8 +371,8 @@ cdef bint search_layers(
 ) noexcept nogil:
     """Search the layers of a graph from the top, and set ``results[i]`` to the ``counts[i]`` nearest nodes of layer i.
 
-    ``entry``, ``ef``, ``follow_links_down`` and ``max_compared_nodes`` are as in :meth:`LayeredGraph.search`. The
-    search ends at the lowest layer with a count above 0. Returns False if a node fails its checksum.
+    ``entry`` is as in :class:`LayeredGraph`; ``ef``, ``follow_links_down`` and ``max_compared_nodes`` are as in its
+    ``search``. The search ends at the lowest layer with a count above 0. Returns False if a node fails its checksum.
     """
     cdef Py_ssize_t layer, lowest = 0
     cdef size_t i, count, limit

@@ -409,6 +409,7 @@ cdef Tree _make_tree(Pages pages, const uint8_t* record):
     """Create the tree that a record of 48 bytes describes."""
     cdef Tree tree = Tree.__new__(Tree)
     tree._pages = pages
+    # The offsets of the fields of LMDB's ``MDB_db``.
     tree._depth = _read_u16(record + 6)
     tree._branches, tree._leaves = _read_u64(record + 8), _read_u64(record + 16)
     tree._overflows = _read_u64(record + 24)

@@ -76,7 +76,7 @@ cdef void _write_payload(const Posting* postings, size_t count, vector[uint8_t]&
 
 
 def count_postings(payload) -> int:
-    """Return the number of postings of a payload."""
+    """Return the number of postings in the payload of a block."""
     cdef Py_buffer buffer
     cdef uint64_t count
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)

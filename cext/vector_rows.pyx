@@ -44,6 +44,7 @@ cdef void _copy_row(
     const uint8_t* block, Py_ssize_t rows, Py_ssize_t row, Py_ssize_t dimension, bint quantized, float* out
 ) noexcept nogil:
     """Write the vector in a row of a block to ``out``. ``rows`` is the number of rows of the block."""
+    # The ids, 8 bytes each, are between the header and the vectors.
     cdef const uint8_t* data = block + _HEADER + 8 * rows
     cdef const int8_t* codes
     cdef float scale

@@ -105,7 +105,7 @@ def iter_batches(names: list[str]) -> Iterator[tuple[int, list[str]]]:
 def load_filter(path: Path, names: list[str], durability: str = "full") -> float:
     """Return the seconds to build a store of names, in transactions of BATCH names.
 
-    Entity i + 1 has the i-th name and the single address i.
+    Entity i + 1 has the name with the index i, and the single address i.
     """
     addresses = [np.array([index], np.uint64) for index in range(len(names))]
     started = perf_counter()
@@ -413,7 +413,7 @@ def measure_opening(path: Path, name: str) -> float:
 def measure_all(items: int, names_file: Path | None, text: str, folder: Path) -> dict[str, float]:
     """Build all stores, and return the figures of all measurements by name.
 
-    ``items`` is the number of names; those of ``names_file``, if any, come first.
+    ``items`` is the number of names. They are taken from ``names_file``, if it is given, and then generated.
     """
     names = select_distinct_names(int(items * max(SIZES)), names_file, SEED)
     known_names = set(names)

@@ -156,7 +156,7 @@ def measure_ask(path: Path, question: str) -> float:
 
 
 def measure_size(path: Path) -> dict[str, float]:
-    """Return the size of the files of a new store, divided by the size of its texts and vectors."""
+    """Return the ratio of the size of a new store to that of its content, before and after its names are embedded."""
     with kvstore.open(path, readonly=True) as store:
         figures, vector_bytes = store.statistics(), 4 * store.settings.dimension
     content_bytes = int(figures["text_bytes"]) + int(figures["chunks"]) * vector_bytes
@@ -337,7 +337,10 @@ def replace_documents(store: kvstore.Store, documents: list[tuple[str, str]]) ->
 
 
 def measure_compact(scratch: Path, num_documents: int) -> dict[str, Any]:
-    """Compare a store after deleting a tenth of its documents and COMPACT with a new store of the other documents."""
+    """Return the ratio of the size of a store to that of a new store of the same documents.
+
+    Before COMPACT, a tenth of the documents of the first store is deleted.
+    """
     documents = list(generate_documents(num_documents, 1, 4))
     deleted_keys = {key for key, _ in random.Random(6).sample(documents, num_documents // 10)}
     remaining_documents = [document for document in documents if document[0] not in deleted_keys]

@@ -53,7 +53,7 @@ class PageMeasures:
 
 
 def measure_page(page: Page) -> PageMeasures:
-    """Read a page with the HTML reader, and compare the words of its text with those of the page's source."""
+    """Return how well the words of a page, as the HTML reader reads it, agree with those of the page's source."""
     (document,) = read_bytes(page.markup, f"{page.name}.html")
     assert isinstance(document, RawDocument)
     source_words, document_words, page_words = (

@@ -186,7 +186,7 @@ def load_and_measure(
             continue
         job: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
         store = progress.copy if step in STEPS_ON_COPY else progress.store
-        shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an interrupted run
+        shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an earlier step
         name, _, kind = step.partition(" ")  # a step is "index KIND", or has a name only
         job |= {"kind": kind} if kind else {}
         progress.save_figures(count, step, progress.run(count, name, store=str(store), **job))

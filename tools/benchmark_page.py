@@ -138,7 +138,7 @@ def main(
 
 
 def run_measurement(measurement: Measurement, data: Path, work: Path) -> Outcome:
-    """Run one tool; if it fails, the outcome has the last line of its standard error."""
+    """Run one tool and return its outcome; if it fails, the outcome has the last line of its standard error."""
     new_folder = work / f"{measurement.name}-new"
     shutil.rmtree(new_folder, ignore_errors=True)
     arguments = [part.format(data=data, work=work, new=new_folder) for part in measurement.command]

@@ -50,7 +50,7 @@ class Chroma(Peer):
         return self._search(vector, top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         return self._search(vector, top, where={field: value})
 
     def replace(self, document: Document, vector: bytes) -> None:

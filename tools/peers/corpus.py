@@ -172,7 +172,7 @@ class Corpus:
                     document = document._replace(shelf=shelf, drawer=drawer)
                     lines.write(json.dumps(document, ensure_ascii=False) + "\n")
                 vector_file.write(rows.tobytes())
-        draft.replace(self._documents)  # last, because prepare() takes this file for a complete corpus
+        draft.replace(self._documents)  # last, because this file shows that the corpus is complete
 
 
 def _compute_shelf_and_drawer(index: int) -> tuple[int, int]:

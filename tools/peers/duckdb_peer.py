@@ -67,7 +67,7 @@ class DuckDB(Peer):
         return self._query(_NEAREST.format(where=""), (_to_list(vector), top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         return self._query(_NEAREST.format(where=f"WHERE {field} = ?"), (value, _to_list(vector), top))
 
     def search_by_words(self, question: str, top: int) -> Results:

@@ -50,7 +50,7 @@ class Faiss(Peer):
         return self._search(vector, top, self.faiss.SearchParametersHNSW(efSearch=_SEARCHED))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         bits = self.numpy.packbits(self.fields[field] == value, bitorder="little")
         selector = self.faiss.IDSelectorBitmap(bits)
         return self._search(vector, top, self.faiss.SearchParametersHNSW(sel=selector, efSearch=_SEARCHED))

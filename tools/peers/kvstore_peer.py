@@ -56,7 +56,7 @@ class Kvstore(Peer):
         return self._search("", vector, top, using="vector")
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         return self._search("", vector, top, using="vector", where=f"meta ->> '{field}' = ?", parameters=(value,))
 
     def search_by_words(self, question: str, top: int) -> Results:

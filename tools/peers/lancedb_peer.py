@@ -50,7 +50,7 @@ class LanceDB(Peer):
         return _read_results(self._query_nearest(vector, top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         return _read_results(self._query_nearest(vector, top).where(f"{field} = {value}", prefilter=True))
 
     def search_by_words(self, question: str, top: int) -> Results:

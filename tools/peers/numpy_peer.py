@@ -43,7 +43,7 @@ class Numpy(Peer):
         return self._select_nearest(self.vectors @ self.numpy.frombuffer(vector, self.numpy.float32), top)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         rows = self.numpy.flatnonzero(self.fields[field] == value)
         return self._select_nearest(self.vectors[rows] @ self.numpy.frombuffer(vector, self.numpy.float32), top, rows)
 

@@ -85,7 +85,7 @@ class SqliteVec(Peer):
         return self._query(_NEAREST, (vector, top))
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         return self._query(f"{_NEAREST} AND {field} = ?3", (vector, top, value))
 
     def search_by_words(self, question: str, top: int) -> Results:

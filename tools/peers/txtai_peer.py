@@ -64,7 +64,7 @@ class Txtai(Peer):
         return self._search("?", vector, top, weights=1.0)
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the nearest documents among those whose ``field`` (shelf or drawer) has a value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
         _VECTORS["?"] = to_array(vector)
         # The weight 1.0 compares vectors only.
         rows = self.embeddings.search(

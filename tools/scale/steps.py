@@ -132,7 +132,7 @@ def _load_part(
 
 
 def measure_strategies(store: Path, paragraphs: int) -> Figures:
-    """Return the median and the 95th percentile of a question, for every strategy and for search with filters.
+    """Return the median and 95th percentile time of a question, for every strategy and for search with filters.
 
     A strategy that cannot answer has the error message as its figure ``NAME_not_asked``.
     """

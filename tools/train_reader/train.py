@@ -90,7 +90,10 @@ class Training:
     """The data and options that all models share."""
 
     def __init__(self, start: Path, data: Path, out: Path, workers: int) -> None:
-        """Read the questions of `data`; `start` has the start weights, and `workers` processes draw batches."""
+        """Read the questions of `data`; `start` has the start weights, and `workers` processes draw batches.
+
+        The weights of each trained model are written to the folder `out`.
+        """
         self._start, self._out, self._workers = start, out, workers
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._tokenizer = load_tokenizer(start)
