@@ -53,7 +53,7 @@ class AdapterStore:
 
 
 class QuestionStore(AdapterStore):
-    """A store to query, with an embedder of questions if the store has none.
+    """A store to query, with an embedder of questions if the store has no embedder.
 
     A store that was created without an embedder (``none:DIMENSION``) uses the framework's embedder for its questions.
     Any other store must have been created with the framework's embedder. Raises the errors of :func:`resolve_store`.

@@ -160,7 +160,7 @@ def build_whole_network(store: kvstore.Store, *, tree: str | None = None, limit:
 
 
 def _load_tree_edges(store: kvstore.Store, tree: str | None) -> dict[tuple[str, str], set[str]]:
-    """Return the accepted edges as pairs (child, parent), with the trees that contain them.
+    """Return the accepted edges as pairs (child, parent), each mapped to the trees that contain it.
 
     If ``tree`` is not None, only its edges are returned. Raises InputError for an unknown tree.
     """

@@ -45,7 +45,7 @@ class ProgressBar:
         done, total = progress.done, progress.total
         if isinstance(progress, IngestProgress):
             self._text = f"{done:,} of {total:,} files, {progress.documents:,} documents, {progress.chunks:,} chunks"
-            if progress.bytes:  # more even than files, whose sizes differ
+            if progress.bytes:  # bytes progress more evenly than files
                 done, total = progress.bytes_done, progress.bytes
             if progress.seconds_left is not None and done < total:
                 self._text += f", {_format_seconds(progress.seconds_left)} left"

@@ -170,7 +170,7 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quote_cell(value: Any) -> Any:
-    """Return a value of a row as JSON data, with text quoted like that of a document, and bytes in hexadecimal."""
+    """Return a value of a row as JSON data: text quoted as the text of documents is, and bytes in hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     return value if value is None or isinstance(value, (int, float)) else sanitize_slice(str(value))

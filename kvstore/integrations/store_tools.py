@@ -230,7 +230,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
-        """Return the names above and below a name in the entity trees, one per line, or that there are none."""
+        """Return the names above and below a name in the entity trees, one per line, or a sentence without any."""
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]
@@ -249,7 +249,10 @@ class StoreTools:
         )
 
     def select(self, sql: str, parameters: Sequence[Any] = ()) -> ToolResult:
-        """Return the rows of a query after the column names, one JSON array per line."""
+        """Return the column names and then the rows of a query, one JSON array per line.
+
+        Raises StatementError unless the statement is SELECT or another one that only reads.
+        """
         first_token = next(
             (token for token in language.iter_tokens(sql) if token.kind not in ("space", "comment")), None
         )
@@ -343,7 +346,7 @@ class StoreTools:
         )
 
     def put(self, key: str, text: str, title: str | None = None, meta: Mapping[str, Any] | None = None) -> str:
-        """Store a document; return a sentence that says if the store changed.
+        """Store a document; return its key and ``stored``, ``changed`` or ``unchanged``.
 
         Raises InputError if the condition on documents does not allow the document.
         """
@@ -371,12 +374,12 @@ class StoreTools:
         return f"{format_key(key)}: deleted"
 
     def put_edge(self, child: str, parent: str, tree: str = "edges") -> str:
-        """Add the edge from ``child`` to ``parent`` to a tree; return a sentence that says if it is new."""
+        """Add the edge from ``child`` to ``parent`` to a tree; return the edge and ``added`` or ``already known``."""
         is_new = self._store.put_edge(child, parent, tree=tree)
         return to_one_line(f"{child} under {parent} in tree {tree}: {'added' if is_new else 'already known'}")
 
     def alias(self, name: str, entity: str) -> str:
-        """Add ``name`` as an alias of an entity; return a sentence that says if it is new."""
+        """Add ``name`` as an alias of an entity; return the alias and ``added`` or ``already known``."""
         return to_one_line(f"{name} for {entity}: {'added' if self._store.alias(name, entity) else 'already known'}")
 
     # Documents as resources, and the prompt
@@ -422,7 +425,7 @@ class StoreTools:
         return statement, [question, *set_clauses.values()]
 
     def _load_titles(self, keys: Sequence[str]) -> dict[str, str | None]:
-        """Return the titles of documents by key."""
+        """Return the titles of documents by key; a document can have the title None."""
         rows = self._query(
             "SELECT key, title FROM documents WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(keys)]
         )

@@ -119,7 +119,7 @@ def read_safetensors(path: Path) -> Tensors:
     tensors = {}
     for name, tensor in json.loads(data[8:header_end].tobytes()).items():
         if name == "__metadata__" or tensor["dtype"] not in ("F32", "F16"):
-            continue  # the ids of positions are integers, and no weight
+            continue  # the position ids, which are integers, are not weights
         data_start, data_end = tensor["data_offsets"]  # from the end of the header
         float_type = np.float32 if tensor["dtype"] == "F32" else np.float16
         numbers = data[header_end + data_start : header_end + data_end].view(float_type)
@@ -297,7 +297,7 @@ class QuantizedBertGraph(BertGraph):
         self._quantized: dict[str, tuple[str, str, npt.NDArray[Any], float]] = {}
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
-        """Return the scale of each input channel of the layer ``name``.
+        """Return the scale of each input channel of the layer ``name``; subclasses define it.
 
         Layers with the same input use the scales of the first of them.
         """
@@ -308,7 +308,7 @@ class QuantizedBertGraph(BertGraph):
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return the weights of a layer as bytes (inputs, outputs), the scale of each output, and the bias.
 
-        The inputs are divided by ``scales`` after ``shift`` is added to them.
+        The inputs are divided by ``scales`` after ``shift`` is added to them. Subclasses define the method.
         """
         raise NotImplementedError
 

@@ -51,8 +51,8 @@ class ChatStream:
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
         """Begin to read the answer in a reply.
 
-        ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. ``secret`` is
-        replaced by stars.
+        ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. Stars replace
+        ``secret`` in the answer.
         """
         self._reply = reply
         self._between = between
@@ -108,7 +108,10 @@ class ChatStream:
             raise ConnectionError("the stream ended before the answer did")
 
     def _iter_events(self) -> Iterator[dict[str, Any]]:
-        """Yield the decoded events of a stream, or the whole answer as one event."""
+        """Yield the decoded events of a stream, or the whole answer as one event.
+
+        Raises ValueError if the answer is neither a stream nor JSON.
+        """
         content_type = self._reply.content_type
         if content_type == "application/json":
             yield _decode_event(b"".join(self._read_parts()))

@@ -59,7 +59,8 @@ def write_e5(folder: Path) -> None:
     graph.add_bert(CONFIG, mean=True)
     graph.save(folder / MODEL_FILE, WIDTH)
     (folder / VOCABULARY_FILE).write_bytes(weights.get_vocabulary())
-    save_description(folder, WIDTH, ["input_ids"], {"query": "query: ", "passage": "passage: "}, None)
+    prompts = {"query": "query: ", "passage": "passage: "}
+    save_description(folder, WIDTH, inputs=["input_ids"], prompts=prompts, default=None)
 
 
 def read_tensors(weights: E5Weights) -> Tensors:

@@ -166,7 +166,7 @@ class Endpoint:
                 reason = f"status {reply.status}: {message}"
                 requested_wait = _parse_retry_after(reply.headers.get("Retry-After"))
                 if reply.status == 503 and "loading" in message.lower():
-                    # Waiting for the model is part of waiting for the first token, and no attempt.
+                    # Waiting for the model is part of waiting for the first token, and does not count as an attempt.
                     if time.monotonic() + LOADING_PAUSE < min(deadline, start + self.timeouts.first):
                         time.sleep(LOADING_PAUSE)
                         continue

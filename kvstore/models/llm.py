@@ -144,7 +144,8 @@ class LanguageModel:
     ) -> Generator[str, None, ModelAnswer]:
         """Yield the pieces of an answer's text as they arrive, without the reasoning, and return the whole answer.
 
-        The parameters are those of :meth:`write`. Closing the generator early stops the server.
+        The parameters are those of :meth:`write`. Closing the generator early stops the server. Raises ModelError, and
+        ModelUnavailableError if the answer breaks off or has no text.
         """
         # Reasoning counts as part of the answer.
         optional_fields = {
@@ -223,8 +224,9 @@ class LanguageModel:
     ) -> tuple[ChatStream, Iterator[Piece]]:
         """Send the request, and return the stream and its pieces.
 
-        The first piece is read at once, because a broken connection can be retried only before a piece is passed on. If
-        the server rejects an optional field, the request is repeated without it.
+        The first piece is read at once, because a broken connection can be retried only before a piece is yielded. If
+        the server rejects an optional field, the request is repeated without it. Raises ModelError, and
+        PromptTooLongError if the prompt does not fit into the model's context.
         """
         payload: dict[str, Any] = {
             "model": self.name,

@@ -91,7 +91,7 @@ class OnnxRuntime:
         return normalised(vectors)
 
     def _run(self, tokens: Sequence[int]) -> Embeddings:
-        """Return the vector of one text, given its token ids."""
+        """Return the vector of one text, given its token ids. Raises EmbedderError if the model fails."""
         ids = np.array([tokens], dtype=np.int64)
         inputs: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,

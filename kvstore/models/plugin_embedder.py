@@ -57,7 +57,7 @@ class PluginEmbedder:
 
     @property
     def dimension(self) -> int:
-        """The number of components of a vector."""
+        """The number of components of a vector. Raises EmbedderError if it is not a whole number above 0."""
         dimension = _call_plugin(self._plugin, lambda: self._embedder.dimension)
         if not isinstance(dimension, int) or dimension < 1:
             raise EmbedderError(f"{self._plugin}: its dimension must be a whole number above 0, not {dimension!r:.80}")

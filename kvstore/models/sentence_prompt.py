@@ -58,7 +58,10 @@ def build_sentence_prompt(
     max_chars = max(_MIN_SENTENCE_CHARS, min(_MAX_SENTENCE_CHARS, max(map(len, texts))))
 
     def build_schema(min_items: int, max_chars: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the schema of at least ``min_items`` sentences of at most ``max_chars`` characters."""
+        """Return the schema of an answer with at least ``min_items`` sentences of at most ``max_chars`` characters.
+
+        Each sentence has a label, of the schema ``label_schema``, of the passage that it is about.
+        """
         text_schema = build_text_schema(max_chars, _MIN_SENTENCE_CHARS)
         sentence_schema = build_object_schema(passage=label_schema, text=text_schema)
         return build_object_schema(sentences=build_array_schema(sentence_schema, len(texts), min_items))

@@ -79,7 +79,10 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         return TorchRuntime(self.name, self._find_source(), device=self._device)
 
     def _open_runtime(self) -> Runtime:
-        """Open the exported model, after exporting it if necessary; if that is impossible, open the original."""
+        """Open the exported model, after exporting it if necessary; if that is impossible, open the original.
+
+        Raises EmbedderError if neither is possible, and for a quantized model that cannot be exported.
+        """
         if self._device not in (None, "cpu"):
             if self._int8:
                 raise EmbedderError(f"embedder {self.name} runs only on the CPU; remove the option device")
@@ -156,7 +159,10 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
         self.description = f"all-MiniLM-L6-v2, 384 dimensions, run in this process from {weights}"
 
     def _find_source(self) -> str:
-        """Return the folder of the weights, whose SHA-256 is checked. The package itself is not imported."""
+        """Return the folder of the weights, without importing their package.
+
+        Raises EmbedderError if the package is missing or its weights have another SHA-256.
+        """
         spec = importlib.util.find_spec(_WEIGHTS_PACKAGE)
         if spec is None or not spec.submodule_search_locations:
             raise EmbedderError(

@@ -184,7 +184,7 @@ class StructuredModel:
         """Return the model's answer to a prompt, with the text ``correction`` before its last message.
 
         The answer is requested in the first response format that the server accepts. Rejected formats are not tried
-        again.
+        again. Raises the first rejection if the server rejects all formats.
         """
         first_refusal: ModelError | None = None
         sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens

@@ -77,7 +77,7 @@ def trim_to_sentences(text: str) -> str:
 
 
 def end_sentence(text: str) -> str:
-    """Return a text with a full stop if it has no mark at its end, as weak models often forget it.
+    """Return a text with a period added if it does not end with punctuation, which weak models often forget.
 
     >>> end_sentence("Tea is made from leaves"), end_sentence("Is it?"), end_sentence("He said: 'No.'")
     ('Tea is made from leaves.', 'Is it?', "He said: 'No.'")

@@ -139,7 +139,7 @@ class _OrderedSentence:
         )
 
     def is_whole_name(self, span: _Span) -> bool:
-        """True if the name at a span is no part of a longer one, as "York" is of "New York" and "Ann" of "Ann Lee"."""
+        """True if the name at a span is not part of a longer one, as "York" is of "New York" and "Ann" of "Ann Lee"."""
         start, end = span
         if span == _IMPLIED or not self.written_words[end][0].isupper():
             return True
@@ -184,7 +184,7 @@ class _OrderedSentence:
         return (last in self.ends and (is_first or span[1] in self.ends)) or (is_first and self.words[last] == "and")
 
     def find_preposition(self, position: int) -> str | None:
-        """Return the preposition before the name at a position and its articles, or None if it has none."""
+        """Return the preposition before the name at a position and its articles, or None without a preposition."""
         before = position - 1
         while before >= 0 and before not in self.ends and self.words[before] in DETERMINERS:
             before -= 1
@@ -273,7 +273,7 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
                     for relation_span in relation_spans
                 )
             else:
-                # A name of the sentence is no object if the triple writes it in lower case.
+                # A capitalized name in the sentence is not the object if the triple has the object in lower case.
                 has_order = (not object_.islower() or sentence.has_lower_case(object_span)) and _has_light_order(
                     sentence, subject_span, frozenset(relation_words), object_span
                 )
@@ -432,7 +432,10 @@ def _parse_text(text: str) -> _OrderedText:
 
 
 def _list_kinds(sentence: _OrderedSentence) -> set[str]:
-    """Return the words between the first "is a" of a sentence and the next preposition or punctuation mark."""
+    """Return the words that say what the subject of a sentence is, such as "film" in "Ran is a film by Kurosawa".
+
+    They are the lower-case content words after the first form of "be", up to a preposition or punctuation mark.
+    """
     copula = next((position for position, word in enumerate(sentence.words) if word in BE_WORDS), len(sentence.words))
     kinds = set()
     for position in range(copula + 1, len(sentence.words)):

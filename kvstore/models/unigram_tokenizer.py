@@ -80,7 +80,7 @@ class UnigramTokenizer:
 
 
 def _read_replacements(vocabulary: bytes, position: int) -> dict[int, str]:
-    """Return the normal form of each character that has one: the compatible forms of Unicode (NFKC), mostly."""
+    """Return the normal form of characters by their code: mostly the compatible forms of Unicode (NFKC)."""
     num_characters, _ = struct.unpack_from("<iI", vocabulary, position)
     position += 8
     replacements = {}

@@ -119,7 +119,7 @@ def build_hit_data(
     hit: kvstore.Hit, texts: DocumentTexts, cited_spans: Set[tuple[str, int, int]] = frozenset()
 ) -> dict[str, Any]:
     """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text."""
-    # The text of any other hit is not the bytes between its offsets, so that it has no marks.
+    # Other hits have no marks, because their text is not the bytes between their offsets.
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
     marks = sorted(
         (start - hit.start, end - hit.start)
@@ -147,7 +147,7 @@ def build_hit_data(
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
     """Return steps as JSON data, each with the fractions of the total time before it and in it."""
-    total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0  # not 0, since it divides
+    total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0  # 1.0 avoids a division by zero
     rows, elapsed = [], 0.0
     for step in steps:
         milliseconds = step.milliseconds or 0.0

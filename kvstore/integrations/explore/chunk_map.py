@@ -118,7 +118,7 @@ class ChunkMap:
         return labels
 
     def locate_vector(self, vector: npt.NDArray[np.float32]) -> tuple[float, float]:
-        """Return x and y of a vector. Both are from 0 to 1 on the map, but a vector may lie outside it."""
+        """Return x and y of a vector. The map's chunks are between 0 and 1, but other vectors may lie outside."""
         x, y = ((self._layout.project(vector[None]) - self._low) / self._span)[0].tolist()
         return x, y
 

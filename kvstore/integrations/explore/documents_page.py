@@ -27,7 +27,7 @@ def build_content(request: PageRequest) -> PageContent:
     """Return the documents that satisfy ``where``, contain ``q`` in their key or title, and have each ``facet``.
 
     A facet is a list of a field and a value, as JSON. ``page`` counts from 1, ``order`` is one of key, title, newest
-    and longest.
+    and longest. Raises InputError for another order or an invalid facet, and StatementError for an invalid condition.
     """
     store = request.store
     order, page = request.get_text("order", "key"), request.get_number("page", 1, minimum=1, maximum=10**7)

@@ -131,7 +131,7 @@ def _allow_stopping(request: PageRequest) -> Iterator[None]:
 
 
 def _interrupt_statement(request: PageRequest) -> str:
-    """Interrupt the running statement of the request named ``run``; the JSON result says if there was one."""
+    """Interrupt the running statement of the request named ``run``; return as JSON if there was such a statement."""
     session = _RUNNING.get(request.get_text("run"))
     if session is not None:
         session.interrupt()
@@ -181,7 +181,7 @@ def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | No
     """Return the URL of the document or entity that a value names, judged by its column's name, or None."""
     if not isinstance(value, str):
         return None
-    # A row with the number of mentions is that of an entity, and its key is not a document's.
+    # A row with a column "mentions" describes an entity, so its key is not the key of a document.
     if column in ("document", "key") and not ("mentions" in row and column == "key"):
         start, end = row.get("start"), row.get("end")
         return (

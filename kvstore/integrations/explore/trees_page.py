@@ -36,7 +36,10 @@ def build_list(request: PageRequest) -> PageContent:
 
 
 def build_tree(request: PageRequest) -> PageContent:
-    """Return a tree, or its part below the name ``under``, as nested names with their numbers of children."""
+    """Return a tree, or its part below the name ``under``, as nested names with their numbers of children.
+
+    Raises EntityNotFoundError for an unknown tree, or a name that the tree does not contain.
+    """
     store, tree = request.store, request.name
     trees = fetch_named_rows(store.query("SELECT name, nodes, source FROM trees WHERE name = ?", (tree,)))
     if not trees:

@@ -139,12 +139,12 @@ class KvstoreDocumentStore(AdapterStore):
             return [document.meta for document in documents if document is not None]
 
     def count_unique_metadata_by_filter(self, filters: Filters, metadata_fields: list[str]) -> dict[str, int]:
-        """Return the number of different values of each field in the documents that satisfy the filters."""
+        """Return, by field, the number of distinct values in the documents that satisfy the filters."""
         metadata = self._list_metadata(filters)
         return {name: len(_find_unique_values(metadata, name)) for name in metadata_fields}
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
-        """Return the type of each metadata field: ``boolean``, ``int``, ``float`` or ``keyword``.
+        """Return the type of each metadata field, by its name: ``boolean``, ``int``, ``float`` or ``keyword``.
 
         A field has the type of its value in the last document that has one.
         """
@@ -157,7 +157,7 @@ class KvstoreDocumentStore(AdapterStore):
         }
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
-        """Return the minimum and maximum of a field; both are None if it is missing or its values have no order."""
+        """Return ``min`` and ``max`` of a field; both are None if it is missing or its values cannot be compared."""
         values = _find_unique_values(self._list_metadata(), metadata_field)
         try:
             return {"min": min(values, default=None), "max": max(values, default=None)}

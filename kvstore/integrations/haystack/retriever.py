@@ -74,7 +74,10 @@ class KvstoreRetriever:
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
     ) -> dict[str, list[Document]]:
-        """Return the hits for a question, its embedding, or both; arguments override the settings of the retriever."""
+        """Return the hits for a question, its embedding, or both, as ``documents``.
+
+        Arguments override the settings of the retriever; ``filter_policy`` says how ``filters`` are combined.
+        """
         where = build_condition(apply_filter_policy(self.filter_policy, self.filters, filters))
         clauses = self._question_store.build_clauses(query, query_embedding, "hybrid")
         clauses["options"] |= self.clauses.get("options") or {}

@@ -27,7 +27,7 @@ class KvstoreEmbeddings(Embeddings):
 
 
 def make_embedder(embedding: Embeddings | str | None) -> FrameworkEmbedder | str | None:
-    """Return a LangChain embedding as the embedder of a store; the name of a kvstore embedder is returned unchanged."""
+    """Return a LangChain embedding as the embedder of a store; return None and names of embedders unchanged."""
     if embedding is None or isinstance(embedding, str):
         return embedding
     return FrameworkEmbedder(

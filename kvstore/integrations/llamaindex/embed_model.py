@@ -8,7 +8,7 @@ from ..framework_embedder import FrameworkEmbedder, build_embedding_name
 
 
 def make_embedder(embed_model: BaseEmbedding | str | None) -> FrameworkEmbedder | str | None:
-    """Return a LlamaIndex embedding as the embedder of a store; return the name of a kvstore embedder unchanged."""
+    """Return a LlamaIndex embedding as the embedder of a store; return None and names of embedders unchanged."""
     if embed_model is None or isinstance(embed_model, str):
         return embed_model
     return FrameworkEmbedder(

@@ -33,7 +33,7 @@ _COMPARISONS = {
 
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
-    """Convert filters to a condition, or to None if there are none. Raises InputError for an unknown operator."""
+    """Convert filters to a condition; return None without filters. Raises InputError for an unknown operator."""
     if filters is None:
         return None
     if not isinstance(filters, MetadataFilters):

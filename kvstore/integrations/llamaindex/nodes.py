@@ -19,7 +19,10 @@ _HIDDEN_FIELDS = ["evidence"]
 
 
 def to_row(node: BaseNode) -> dict[str, Any]:
-    """Convert a node to the arguments of ``put``; ``meta`` contains its metadata and its other fields."""
+    """Convert a node to the arguments of ``put``.
+
+    ``meta`` has its metadata and, as JSON, its other fields, so that :func:`build_node` can restore it.
+    """
     return {
         "key": node.node_id,
         "text": node.get_content(metadata_mode=MetadataMode.NONE),
