@@ -75,7 +75,7 @@ document = st.one_of(
 KEYS = ["a", "b", "c", "d"]
 # Names as a user types them, in other spellings too, and one that only edges and aliases bring. They are few, so that
 # statements meet: an edge that a document states too, aliases in chains, in circles (refused), several of one entity.
-few = st.sampled_from(["Ada", "Lovelace", "ada  LOVELACE", "engine", "Countess"])
+stated_name = st.sampled_from(["Ada", "Lovelace", "ada  LOVELACE", "engine", "Countess"])
 tree = st.sampled_from(["t", "edges"])
 # Triples of names that texts have, and of some that only triples bring.
 phrase = st.sampled_from(["Ada", "ada  lovelace", "engine", "of", "Countess", "Bank of", "first programmer (1843)"])
@@ -87,13 +87,13 @@ step = st.one_of(
     st.tuples(st.just("delete"), st.sampled_from(KEYS)),
     st.tuples(st.just("put_triples"), st.sampled_from(KEYS), triples, st.lists(phrase, max_size=2)),
     st.tuples(st.just("write"), st.sampled_from(KEYS), st.lists(sentence, max_size=2)),
-    st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, few, tree),
-    st.tuples(st.sampled_from(["put_edge", "delete_edge"]), few, st.just("Lovelace"), st.just("t")),
-    st.tuples(st.just("alias"), few, few),
-    st.tuples(st.just("merge"), few, few),
-    st.tuples(st.just("drop_alias"), few),
-    st.tuples(st.sampled_from(["alias", "merge"]), few, st.just("Lovelace")),
-    st.tuples(st.sampled_from(["drop_alias", "unmerge"]), few),
+    st.tuples(st.sampled_from(["put_edge", "delete_edge"]), stated_name, stated_name, tree),
+    st.tuples(st.sampled_from(["put_edge", "delete_edge"]), stated_name, st.just("Lovelace"), st.just("t")),
+    st.tuples(st.just("alias"), stated_name, stated_name),
+    st.tuples(st.just("merge"), stated_name, stated_name),
+    st.tuples(st.just("drop_alias"), stated_name),
+    st.tuples(st.sampled_from(["alias", "merge"]), stated_name, st.just("Lovelace")),
+    st.tuples(st.sampled_from(["drop_alias", "unmerge"]), stated_name),
 )
 # With it in the store, most names that an alias may stand for are known from the start.
 FIRST = {"text": "# Ada\n\n## Lovelace\n\n## Engine\n\nAda Lovelace saw the engine.", "format": "markdown"}
@@ -115,16 +115,16 @@ class Model:
         self.edges: dict[tuple[str, str, str], StatedEdge] = {}
         self.aliases: dict[str, Alias] = {}
 
-    def take(self, transaction: kvstore.Transaction, action: str, *values: Any) -> None:
-        """Carry out one step on the model and in the transaction, and compare what the transaction says of it."""
+    def apply_step(self, transaction: kvstore.Transaction, action: str, *values: Any) -> None:
+        """Carry out one step on the model and in the transaction, and compare the return value of the transaction."""
         if action == "put":
             key, value = values
-            before = self.documents.get(key)
-            assert transaction.put(key, **value) == (before != value)
+            previous = self.documents.get(key)
+            assert transaction.put(key, **value) == (previous != value)
             self.documents[key] = value
-            if before is None or before["text"] != value["text"] or value["format"] == "pairs":
+            if previous is None or previous["text"] != value["text"] or value["format"] == "pairs":
                 self.triples.pop(key, None)
-            self._fit(transaction, key)
+            self._remove_stale_units(transaction, key)
         elif action == "update":
             key, title = values
             if key not in self.documents:
@@ -133,23 +133,23 @@ class Model:
             else:
                 assert transaction.update(key, title=title) == (self.documents[key].get("title") != title)
                 self.documents[key] = {**self.documents[key], "title": title}
-                self._fit(transaction, key)
+                self._remove_stale_units(transaction, key)
         elif action == "write":
-            self._write(transaction, *values)
+            self._write_units(transaction, *values)
         elif action == "put_triples":
-            self._triples(transaction, *values)
+            self._put_triples(transaction, *values)
         elif action == "delete":
             self.triples.pop(*values, None)
             self.written.pop(*values, None)
             assert transaction.delete(*values) == (self.documents.pop(*values, None) is not None)
         elif action in ("put_edge", "delete_edge"):
-            self._edge(transaction, action, *values)
+            self._change_edge(transaction, action, *values)
         elif action in ("alias", "merge"):
-            self._name(transaction, Alias(*(" ".join(form.split()) for form in values), action))
+            self._add_alias(transaction, Alias(*(" ".join(form.split()) for form in values), action))
         else:
-            self._take_back(transaction, action, *values)
+            self._remove_alias(transaction, action, *values)
 
-    def _triples(self, transaction: kvstore.Transaction, key: str, triples: list, names: list) -> None:
+    def _put_triples(self, transaction: kvstore.Transaction, key: str, triples: list, names: list) -> None:
         if key not in self.documents:
             with pytest.raises(DocumentNotFoundError):
                 transaction.put_triples(key, triples, names=names)
@@ -163,29 +163,32 @@ class Model:
             if triples or names:
                 self.triples[key] = (triples, names)
 
-    def _write(self, transaction: kvstore.Transaction, key: str, texts: list) -> None:
-        """A model writes of every passage of a document but the last."""
+    def _write_units(self, transaction: kvstore.Transaction, key: str, texts: list) -> None:
+        """Write units of every passage of a document but the last."""
         if key in self.documents and self.documents[key]["format"] != "pairs":
             passages = WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))[:-1]
             value = WrittenPassages({passage.digest: ("m", tuple(texts)) for passage in passages})
             transaction._put_fact(WRITTEN_UNITS, key, value)
             assert not transaction._put_fact(WRITTEN_UNITS, key, value)
-            before = self.written.get(key, WrittenPassages())
-            self.written[key] = WrittenPassages({**before.passages, **value.passages})
+            previous = self.written.get(key, WrittenPassages())
+            self.written[key] = WrittenPassages({**previous.passages, **value.passages})
 
-    def _fit(self, transaction: kvstore.Transaction, key: str) -> None:
+    def _remove_stale_units(self, transaction: kvstore.Transaction, key: str) -> None:
         """Remove texts that were written about passages that a document no longer has."""
         if key in self.written:
             pairs = self.documents[key]["format"] == "pairs"
             digests = (
                 set()
                 if pairs
-                else {one.digest for one in WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))}
+                else {
+                    passage.digest
+                    for passage in WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))
+                }
             )
-            kept = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
-            self.written[key] = WrittenPassages(kept)
+            passages = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
+            self.written[key] = WrittenPassages(passages)
 
-    def _edge(self, transaction: kvstore.Transaction, action: str, child: str, parent: str, tree: str) -> None:
+    def _change_edge(self, transaction: kvstore.Transaction, action: str, child: str, parent: str, tree: str) -> None:
         edge = StatedEdge(" ".join(child.split()), " ".join(parent.split()), tree)
         stated = edge.key in self.edges
         if edge.key[1] == edge.key[2]:
@@ -194,14 +197,14 @@ class Model:
         elif action == "put_edge":
             assert transaction.put_edge(child, parent, tree=tree) == (not stated)
             self.edges.setdefault(edge.key, edge)
-        elif not stated and edge.key in self._edges_of_documents():
+        elif not stated and edge.key in self._list_document_edges():
             with pytest.raises(InputError, match="change or delete the document"):
                 transaction.delete_edge(child, parent, tree=tree)
         else:
             assert transaction.delete_edge(child, parent, tree=tree) == stated
             self.edges.pop(edge.key, None)
 
-    def _edges_of_documents(self) -> set[tuple[str, str, str]]:
+    def _list_document_edges(self) -> set[tuple[str, str, str]]:
         return {
             StatedEdge(*row.split(","), value.get("meta", {}).get("tree", key)).key
             for key, value in self.documents.items()
@@ -209,36 +212,38 @@ class Model:
             for row in value["text"].split("\n")
         }
 
-    def _name(self, transaction: kvstore.Transaction, alias: Alias) -> None:
-        stands = self.aliases.get(alias.key)
+    def _add_alias(self, transaction: kvstore.Transaction, alias: Alias) -> None:
+        existing = self.aliases.get(alias.key)
         try:
             changed = getattr(transaction, alias.kind)(alias.name, alias.entity)
         except EntityNotFoundError:
             return
         except InputError:
-            assert (stands is not None and stands.kind != alias.kind) or self._leads(alias.target, alias.key)
+            assert (existing is not None and existing.kind != alias.kind) or self._is_resolved_to(
+                alias.target, alias.key
+            )
             return
-        assert changed == (stands is None or stands.target != alias.target)
+        assert changed == (existing is None or existing.target != alias.target)
         if changed:
             self.aliases[alias.key] = alias
 
-    def _leads(self, key: str, to: str) -> bool:
+    def _is_resolved_to(self, key: str, to: str) -> bool:
         while key != to and key in self.aliases:
             key = self.aliases[key].target
         return key == to
 
-    def _take_back(self, transaction: kvstore.Transaction, action: str, name: str) -> None:
+    def _remove_alias(self, transaction: kvstore.Transaction, action: str, name: str) -> None:
         kind = {"drop_alias": "alias", "unmerge": "merge"}[action]
-        stands = self.aliases.get(to_entity_key(name))
-        if stands is not None and stands.kind != kind:
+        existing = self.aliases.get(to_entity_key(name))
+        if existing is not None and existing.kind != kind:
             with pytest.raises(InputError, match="undoes that"):
                 getattr(transaction, action)(name)
         else:
-            assert getattr(transaction, action)(name) == (stands is not None)
+            assert getattr(transaction, action)(name) == (existing is not None)
             self.aliases.pop(to_entity_key(name), None)
 
 
-def dump_of(store: kvstore.Store) -> dict[str, list]:
+def dump_checked_store(store: kvstore.Store) -> dict[str, list]:
     assert store.check() == []
     with store.snapshot() as snapshot:
         return dump(snapshot._state)
@@ -259,31 +264,31 @@ def test_a_hundred_histories_give_the_dump_of_a_fresh_store(history: list) -> No
 
 
 def compare_history_with_fresh_store(history: list) -> None:
-    """Live through a history, and compare its dump with that of a fresh store and of an imported one."""
+    """Run a history, and compare its dump with that of a fresh store and of an imported one."""
     model = Model()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with kvstore.open(folder / "lived", embedder="hashing:16", settings={"language": "en"}) as lived:
             for steps, outcome in [([("put", "a", FIRST)], "commit"), *history]:
-                after = deepcopy(model)
+                changed_model = deepcopy(model)
                 transaction = lived.transaction()
                 for step in steps:
-                    after.take(transaction, *step)
+                    changed_model.apply_step(transaction, *step)
                     if outcome == "read":
-                        assert transaction.keys() == sorted(after.documents)
-                        assert transaction.aliases() == [alias for _, alias in sorted(after.aliases.items())]
+                        assert transaction.keys() == sorted(changed_model.documents)
+                        assert transaction.aliases() == [alias for _, alias in sorted(changed_model.aliases.items())]
                 if outcome == "rollback":
                     transaction.rollback()
                 else:
                     transaction.commit()
-                    model = after
-            found = dump_of(lived)
+                    model = changed_model
+            dumped = dump_checked_store(lived)
             report = lived.export(folder / "lived.jsonl")
         written = {key: value for key, value in model.written.items() if value}
         stated = {"documents": model.documents, "triples": model.triples, "edges": model.edges}
         stated |= {"aliases": model.aliases, "written_units": written}
         assert {name: number for name, number in asdict(report).items() if number or name in stated} == {
-            name: len(some) for name, some in stated.items()
+            name: len(entries) for name, entries in stated.items()
         }
         with kvstore.open(folder / "fresh", embedder="hashing:16", settings={"language": "en"}) as fresh:
             for key in sorted(model.documents, reverse=True):
@@ -298,39 +303,43 @@ def compare_history_with_fresh_store(history: list) -> None:
             with fresh.transaction() as transaction:
                 for alias in model.aliases.values():
                     transaction._put_fact(facts.ALIASES, alias.key, alias)
-            expected = dump_of(fresh)
+            expected = dump_checked_store(fresh)
         with kvstore.open(folder / "imported", embedder="hashing:16", settings={"language": "en"}) as imported:
             imported.import_(folder / "lived.jsonl")
-            copied = dump_of(imported)
+            copied = dump_checked_store(imported)
     for table in expected:
-        assert found[table] == expected[table], table
+        assert dumped[table] == expected[table], table
         assert copied[table] == expected[table], table
 
 
-def dumps_after_deleting(documents: list[dict], gone: set[int], together: int = 512) -> list[dict[str, list]]:
-    """The dumps of a store that documents were deleted from in one transaction, and of one that never had them."""
+def build_dumps_after_deletion(
+    documents: list[dict], deleted: set[int], max_removed: int = 512
+) -> list[dict[str, list]]:
+    """Return the dumps of a store whose documents were deleted in one transaction, and of one that never had them."""
     dumps = []
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(changes, "_MAX_REMOVED_DOCUMENTS", together)
-        for here, kept in (("lived", set(range(len(documents)))), ("fresh", set(range(len(documents))) - gone)):
-            with kvstore.open(Path(name) / here, embedder="hashing:16", settings={"language": "rules"}) as store:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(changes, "_MAX_REMOVED_DOCUMENTS", max_removed)
+        for name, numbers in (("lived", set(range(len(documents)))), ("fresh", set(range(len(documents))) - deleted)):
+            with kvstore.open(Path(folder) / name, embedder="hashing:16", settings={"language": "rules"}) as store:
                 with store.transaction() as transaction:
-                    for number in sorted(kept):
+                    for number in sorted(numbers):
                         transaction.put(str(number), **documents[number])
-                if here == "lived":
+                if name == "lived":
                     with store.transaction() as transaction:
-                        assert transaction.delete_many([str(number) for number in gone]) == len(gone)
-                dumps.append(dump_of(store))
+                        assert transaction.delete_many([str(number) for number in deleted]) == len(deleted)
+                dumps.append(dump_checked_store(store))
     return dumps
 
 
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.data(), st.integers(1, 3))
-def test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store(data: st.DataObject, together: int) -> None:
+def test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store(
+    data: st.DataObject, max_removed: int
+) -> None:
     documents = data.draw(st.lists(document, min_size=2, max_size=8))
-    lived, fresh = dumps_after_deleting(
-        documents, data.draw(st.sets(st.sampled_from(range(len(documents))), min_size=1)), together
+    lived, fresh = build_dumps_after_deletion(
+        documents, data.draw(st.sets(st.sampled_from(range(len(documents))), min_size=1)), max_removed
     )
     assert lived == fresh
 
@@ -339,11 +348,11 @@ def test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store(data:
 def test_a_deleted_name_disappears_from_texts_that_do_not_introduce_it(title: str) -> None:
     """Alone, around another name that stays, inside one, and beside one that it shares a word with."""
     titles = ["Old Bank", "Bank", "Bank Street", "Engine"]
-    documents = [{"text": "It is shut.", "title": known} for known in titles]
+    documents = [{"text": "It is shut.", "title": name} for name in titles]
     documents += [
         {"text": "Here Old Bank is shut, here Bank Street, here Engine."},
         {"text": "# Here Old Bank is, and Bank Street\n\nHere.", "format": "markdown"},
     ]
-    lived, fresh = dumps_after_deleting(documents, {titles.index(title)})
+    lived, fresh = build_dumps_after_deletion(documents, {titles.index(title)})
     assert lived == fresh
     assert len(fresh["passage_entities"]) > 4

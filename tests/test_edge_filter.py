@@ -22,22 +22,22 @@ from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 NODES = 9
 
 
-def brute_force(stated: list[Edge]) -> dict[Edge, int]:
-    """The verdicts on some edges, strongest first, by trying every way."""
+def judge_by_brute_force(stated: list[Edge]) -> dict[Edge, int]:
+    """Return the verdicts on some edges, strongest first, by trying every path."""
 
-    def reach(start: int, goal: int, edges: set[Edge]) -> bool:
-        found = {start}
-        while more := {parent for child, parent in edges if child in found} - found:
-            found |= more
-        return goal in found
+    def is_reachable(start: int, goal: int, edges: set[Edge]) -> bool:
+        reached = {start}
+        while more := {parent for child, parent in edges if child in reached} - reached:
+            reached |= more
+        return goal in reached
 
-    kept: set[Edge] = set()
+    accepted: set[Edge] = set()
     for edge in stated:
-        if not reach(edge[1], edge[0], kept) or not reach(edge[1], edge[0], set(stated)):
-            kept.add(edge)
+        if not is_reachable(edge[1], edge[0], accepted) or not is_reachable(edge[1], edge[0], set(stated)):
+            accepted.add(edge)
     verdicts = dict.fromkeys(stated, CYCLIC)
-    for child, parent in kept:
-        longer = reach(child, parent, kept - {(child, parent)})
+    for child, parent in accepted:
+        longer = is_reachable(child, parent, accepted - {(child, parent)})
         verdicts[child, parent] = REDUNDANT if longer else ACCEPTED
     return verdicts
 
@@ -51,7 +51,7 @@ def test_the_whole_tree_is_judged_as_by_trying_every_way(bits: int, stated: list
     looped = find_cycle_edges(stated)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_filter, "_TARGET_BATCH", bits)
-        assert judge_edges(stated, [edge for edge in stated if edge in looped]) == brute_force(stated)
+        assert judge_edges(stated, [edge for edge in stated if edge in looped]) == judge_by_brute_force(stated)
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +98,14 @@ def test_any_history_gives_the_verdicts_of_the_remaining_documents(
                 for pair, confidence in stated.items():
                     support[pair] = support.get(pair, 0) + round(1000 * confidence)
             # All sentences are equally long: more evidence, then the earlier place, then the names.
-            expected = brute_force(sorted(support, key=lambda pair: (-support[pair], pair)))
-            found = {
+            expected = judge_by_brute_force(sorted(support, key=lambda pair: (-support[pair], pair)))
+            verdicts = {
                 (forest.get_node(child).entity - 1, forest.get_node(parent).entity - 1): forest.get_verdict(
                     child, parent
                 )
                 for child, parent in forest.iter_edges()
             }
-            assert found == expected
+            assert verdicts == expected
         view.abort()
 
 

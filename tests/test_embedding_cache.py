@@ -64,9 +64,9 @@ def test_an_answer_is_the_same_the_second_time_and_after_changes(tmp_path: Path)
     with kvstore.open(tmp_path / "store", embedder=embedder) as store:
         for number, text in enumerate(TEXTS):
             store.put(f"{number}.txt", text)
-        first = store.ask(question)
+        answer = store.ask(question)
         embedder.embedded_texts.clear()
-        assert describe_answer(store.ask(question)) == describe_answer(first)
+        assert describe_answer(store.ask(question)) == describe_answer(answer)
         assert not set(TEXTS) & set(embedder.embedded_texts)
         store.put("1.txt", "The keeper is Moira Keane.")
         changed = store.ask(question)

@@ -83,10 +83,10 @@ def test_addresses_are_read_through_fsspec(
     document = store.get("more/01.md")
     assert document is not None
     assert document.source == f"{address}/more/01.md"
-    plain = make_store("plain")
-    plain.ingest(folder, workers=0)
+    local_store = make_store("plain")
+    local_store.ingest(folder, workers=0)
     texts = "SELECT key, text FROM documents JOIN chunks ON document = key ORDER BY key, ordinal"
-    assert store.execute(texts).fetchall() == plain.execute(texts).fetchall()
+    assert store.execute(texts).fetchall() == local_store.execute(texts).fetchall()
     again = store.ingest(address, workers=workers)
     assert (again.known, again.unchanged, again.added) == (61, 160, 0)
     (folder / "00.md").write_text("# Pier 0\n\nCaptain Reid tore it down.")
@@ -115,8 +115,8 @@ def test_a_check_of_an_address_lists_no_files(folder: Path, monkeypatch: pytest.
 # Workers elsewhere, without Ray ---------------------------------------------------------------------------------------
 
 
-class _Elsewhere:
-    """An engine whose workers say what a script has them say to each task; None ends them."""
+class _RemoteEngine:
+    """An engine whose workers send the messages that a script returns for each task; None ends them."""
 
     max_failed_starts = 2
 
@@ -126,11 +126,11 @@ class _Elsewhere:
         self.content: list[str] = []
         self.tasks: list[list[int]] = []
 
-    def start(self, job: Job, limits: Limits) -> _Scripted:
-        return _Scripted(self)
+    def start(self, job: Job, limits: Limits) -> _ScriptedWorker:
+        return _ScriptedWorker(self)
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
-        return [worker for worker in workers if isinstance(worker, _Scripted) and worker.said]
+        return [worker for worker in workers if isinstance(worker, _ScriptedWorker) and worker.messages]
 
     def start_sending_content(self, source: Source) -> str | None:
         self.content.append(source.key)
@@ -146,18 +146,18 @@ class _Elsewhere:
         pass
 
 
-class _Scripted:
-    def __init__(self, engine: _Elsewhere) -> None:
+class _ScriptedWorker:
+    def __init__(self, engine: _RemoteEngine) -> None:
         self.engine = engine
-        self.said = [frame_message(("ready",))]
+        self.messages = [frame_message(("ready",))]
 
     def assign(self, task: SourceRanges) -> None:
         self.engine.tasks.append([number for number, _, _ in task])
         answer = self.engine.script(task)
-        self.said += [b""] if answer is None else [frame_message(message) for message in answer]
+        self.messages += [b""] if answer is None else [frame_message(message) for message in answer]
 
     def read(self) -> bytes | None:
-        return self.said.pop(0)
+        return self.messages.pop(0)
 
     def stop(self) -> str:
         return "was lost"
@@ -165,12 +165,12 @@ class _Scripted:
 
 def _run_script(
     script: Callable[[SourceRanges], Sequence[object] | None], keys: Sequence[str]
-) -> tuple[list[object], _Elsewhere]:
-    engine = _Elsewhere(script)
-    return _read_with(engine, keys), engine
+) -> tuple[list[object], _RemoteEngine]:
+    engine = _RemoteEngine(script)
+    return _read_sources(engine, keys), engine
 
 
-def _read_with(engine: Engine, keys: Sequence[str]) -> list[object]:
+def _read_sources(engine: Engine, keys: Sequence[str]) -> list[object]:
     sources = [Source(key, key, None, None, key) for key in keys]
     job = Job("", None, None, {}, None, [])  # type: ignore[arg-type]
     with WorkerPool(job, sources, engine, Limits()) as pool:
@@ -181,8 +181,8 @@ def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
     def script(task: SourceRanges) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
-    found, engine = _run_script(script, ["a", "bad", "c"])
-    assert [item and item.place for item in found] == [None, "bad", None, None]  # type: ignore[attr-defined]
+    items, engine = _run_script(script, ["a", "bad", "c"])
+    assert [item and item.place for item in items] == [None, "bad", None, None]  # type: ignore[attr-defined]
     assert engine.tasks == [[0], [1], [1], [2]]
 
 
@@ -198,81 +198,81 @@ def test_a_file_is_retried_if_its_worker_was_lost_once() -> None:
     assert _run_script(script, ["a", "b"])[0] == [None, None]
 
 
-class _Queued(_Scripted):
-    """A worker that says that a task is done when it is heard again, in the order of ``given``."""
+class _QueuedWorker(_ScriptedWorker):
+    """A worker that reports a task as done at its next message, in the order of ``task_numbers``."""
 
-    def __init__(self, engine: _Elsewhere) -> None:
+    def __init__(self, engine: _RemoteEngine) -> None:
         super().__init__(engine)
-        self.given: list[int] = []
+        self.task_numbers: list[int] = []
 
     @property
-    def said(self) -> list[bytes]:
-        return self._said or ([b"done"] if self.given else [])
+    def messages(self) -> list[bytes]:
+        return self._messages or ([b"done"] if self.task_numbers else [])
 
-    @said.setter
-    def said(self, messages: list[bytes]) -> None:
-        self._said = messages
+    @messages.setter
+    def messages(self, messages: list[bytes]) -> None:
+        self._messages = messages
 
     def assign(self, task: SourceRanges) -> None:
-        self.given += [number for number, _, _ in task]
+        self.task_numbers += [number for number, _, _ in task]
 
     def read(self) -> bytes | None:
-        return self._said.pop(0) if self._said else frame_message(("done", self.given.pop(0)))
+        return self._messages.pop(0) if self._messages else frame_message(("done", self.task_numbers.pop(0)))
 
 
-class _OneQueue(_Elsewhere):
-    """An engine of one such worker, of the class ``worker``."""
+class _QueueEngine(_RemoteEngine):
+    """An engine with one such worker, of the class ``worker``."""
 
-    def __init__(self, worker: type[_Queued]) -> None:
+    def __init__(self, worker: type[_QueuedWorker]) -> None:
         super().__init__(lambda _: None)
         self._worker = worker
-        self._asked = 0
+        self._waits = 0
 
-    def start(self, job: Job, limits: Limits) -> _Scripted:
+    def start(self, job: Job, limits: Limits) -> _ScriptedWorker:
         return self._worker(self)
 
     def wait_for_output(self, workers: Sequence[WorkerHandle], seconds: float) -> list[WorkerHandle]:
-        self._asked += 1
-        assert self._asked < 100, "nobody works, and nobody is given work"
+        self._waits += 1
+        assert self._waits < 100, "nobody works, and nobody is given work"
         return super().wait_for_output(workers, 0)
 
 
-def test_a_worker_has_its_next_task_while_it_is_at_one_as_long_as_there_are_many() -> None:
+def test_a_worker_has_its_next_task_queued_as_long_as_there_are_many() -> None:
     at: list[tuple[int, int]] = []
 
-    class Slow(_Queued):
+    class Slow(_QueuedWorker):
         def read(self) -> bytes | None:
-            if not self._said:
-                at.append((self.given[0], len(self.given)))
+            if not self._messages:
+                at.append((self.task_numbers[0], len(self.task_numbers)))
             return super().read()
 
-    assert _read_with(_OneQueue(Slow), "abcdef") == [None] * 6
+    assert _read_sources(_QueueEngine(Slow), "abcdef") == [None] * 6
     assert at == [(0, 2), (1, 2), (2, 2), (3, 2), (4, 1), (5, 1)]
 
 
 def test_a_worker_may_get_tasks_in_another_order() -> None:
     """Two messages to an actor may be taken in either order: what was sent last may be done first."""
 
-    class LastFirst(_Queued):
+    class LastFirst(_QueuedWorker):
         def assign(self, task: SourceRanges) -> None:
-            self.given[:0] = [number for number, _, _ in task]
+            self.task_numbers[:0] = [number for number, _, _ in task]
 
-    assert _read_with(_OneQueue(LastFirst), "abcdef") == [None] * 6
+    assert _read_sources(_QueueEngine(LastFirst), "abcdef") == [None] * 6
 
 
 def test_a_file_that_was_sent_ahead_is_retried_alone() -> None:
     def script(task: SourceRanges) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
-    found, engine = _run_script(script, ["bad", *"abcdef"])
-    assert [item and item.place for item in found] == ["bad", *[None] * 7]  # type: ignore[attr-defined]
+    items, engine = _run_script(script, ["bad", *"abcdef"])
+    assert [item and item.place for item in items] == ["bad", *[None] * 7]  # type: ignore[attr-defined]
     assert engine.tasks.count([0]) <= 3
 
 
 def test_tasks_become_smaller_towards_the_end() -> None:
     """A worker has enough to do while what it found is committed, and no worker has much left when another has not."""
-    found, engine = _run_script(lambda task: [("done", number) for number, _, _ in task], [str(n) for n in range(2000)])
-    assert found == [None] * 2000
+    items, engine = _run_script(lambda task: [("done", number) for number, _, _ in task], [str(n) for n in range(2000)])
+    assert items == [None] * 2000
     sizes = [len(task) for task in engine.tasks]
     assert sizes == sorted(sizes, reverse=True)
     assert (sizes[0], sizes[-1], len(sizes) < 40) == (256, 1, True)
@@ -284,8 +284,8 @@ def test_tasks_queued_for_a_worker_that_ends_go_unchanged_to_another() -> None:
         bad = any(source.key == "bad" for _, _, source in task)
         return None if bad else [("done", number) for number, _, _ in task]
 
-    found, engine = _run_script(script, ["bad", *(str(n) for n in range(99))])
-    assert [item and item.place for item in found] == ["bad", *[None] * 100]  # type: ignore[attr-defined]
+    items, engine = _run_script(script, ["bad", *(str(n) for n in range(99))])
+    assert [item and item.place for item in items] == ["bad", *[None] * 100]  # type: ignore[attr-defined]
     first, ahead = engine.tasks[:2]
     assert len(first) > 1
     assert len(ahead) > 1
@@ -296,58 +296,58 @@ def test_tasks_queued_for_a_worker_that_ends_go_unchanged_to_another() -> None:
 def test_resources_of_workers_are_released_while_the_last_batch_is_written(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[str, int]] = []
+    events: list[tuple[str, int]] = []
 
-    def release(engine: ProcessEngine) -> None:
-        seen.append(("begun", len(store.keys())))
+    def record_release(engine: ProcessEngine) -> None:
+        events.append(("begun", len(store.keys())))
 
-    def end(engine: ProcessEngine, *_: object) -> None:
-        seen.append(("waited for", len(store.keys())))
+    def record_end(engine: ProcessEngine, *_: object) -> None:
+        events.append(("waited for", len(store.keys())))
 
-    monkeypatch.setattr(ProcessEngine, "release", release)
-    monkeypatch.setattr(ProcessEngine, "__exit__", end)
+    monkeypatch.setattr(ProcessEngine, "release", record_release)
+    monkeypatch.setattr(ProcessEngine, "__exit__", record_end)
     assert store.ingest(folder, workers=1).added == 160
-    assert seen == [("begun", 0), ("waited for", 160)]
+    assert events == [("begun", 0), ("waited for", 160)]
 
 
 def test_a_file_that_a_worker_does_not_see_is_sent_unless_it_is_too_large() -> None:
-    seen: set[str] = set()
+    missed: set[str] = set()
 
     def script(task: SourceRanges) -> Sequence[object]:
         ((number, _, source),) = task
-        if source.key in ("small", "large") and source.key not in seen:
-            seen.add(source.key)
+        if source.key in ("small", "large") and source.key not in missed:
+            missed.add(source.key)
             return [("begin", number), ("absent", number)]
         return [("done", number)]
 
-    found, engine = _run_script(script, ["small", "large", "here"])
+    items, engine = _run_script(script, ["small", "large", "here"])
     assert engine.content == ["small", "large"]
-    assert [item and (item.place, item.reason) for item in found] == [None, ("large", "too large"), None, None]  # type: ignore[attr-defined]
+    assert [item and (item.place, item.reason) for item in items] == [None, ("large", "too large"), None, None]  # type: ignore[attr-defined]
 
 
 def test_workers_that_never_begin_end_the_ingest() -> None:
-    class Dead(_Elsewhere):
-        def start(self, job: Job, limits: Limits) -> _Scripted:
-            worker = _Scripted(self)
-            worker.said = [b""]
+    class Dead(_RemoteEngine):
+        def start(self, job: Job, limits: Limits) -> _ScriptedWorker:
+            worker = _ScriptedWorker(self)
+            worker.messages = [b""]
             return worker
 
     with pytest.raises(errors.KvstoreError, match="a worker could not start"):
-        _read_with(Dead(lambda _: None), "a")
+        _read_sources(Dead(lambda _: None), "a")
 
 
 # Ray ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("failures", [0, 2, 3])
-def test_a_busy_cluster_that_gives_no_server_in_time_is_asked_again(
+def test_a_busy_cluster_without_a_server_in_time_is_retried(
     monkeypatch: pytest.MonkeyPatch, store: kvstore.Store, failures: int
 ) -> None:
-    asked: list[str] = []
+    addresses: list[str] = []
 
     def init(address: str, **_: object) -> None:
-        asked.append(address)
-        if len(asked) <= failures:
+        addresses.append(address)
+        if len(addresses) <= failures:
             raise ConnectionAbortedError("Initialization failure from server:\nStarting Ray client server failed.")
 
     busy = SimpleNamespace(
@@ -363,10 +363,10 @@ def test_a_busy_cluster_that_gives_no_server_in_time_is_asked_again(
             RayEngine("ray://head:10001", None, store.state)
     else:
         assert RayEngine("ray://head:10001", None, store.state).workers == 3
-    assert asked == ["ray://head:10001"] * min(failures + 1, 3)
+    assert addresses == ["ray://head:10001"] * min(failures + 1, 3)
 
 
-def _ray_processes(name: bytes) -> Iterator[int]:
+def _list_ray_processes(name: bytes) -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             if entry.name.isdigit() and name in (entry / "cmdline").read_bytes().split(b"\0", 1)[0]:
@@ -405,7 +405,7 @@ def test_killed_workers_lose_nothing_and_double_nothing(make_store: MakeStore, f
     def kill() -> None:
         chosen = random.Random(11)
         while len(kills) < 10 and not over.wait(chosen.uniform(0.3, 1.0)):
-            running = list(_ray_processes(b"ray::WorkerActor"))
+            running = list(_list_ray_processes(b"ray::WorkerActor"))
             if running:
                 with suppress(OSError):
                     os.kill(victim := chosen.choice(running), signal.SIGKILL)
@@ -451,14 +451,14 @@ def test_a_lost_head_leaves_a_store_that_the_next_run_completes(
     assert process.stdout is not None
     while (line := process.stdout.readline()) and line.strip() in ("at 0", ""):
         pass
-    heads = [*_ray_processes(b"gcs_server"), *_ray_processes(b"raylet")]
+    heads = [*_list_ray_processes(b"gcs_server"), *_list_ray_processes(b"raylet")]
     assert heads
     for head in heads:
         with suppress(OSError):
             os.kill(head, signal.SIGKILL)
-    _, told = process.communicate(timeout=600)
+    _, stderr = process.communicate(timeout=600)
     # Workers may go on without a head until all is done.
-    assert process.returncode == 0 or "EngineError: the engine ray://local was lost" in told
+    assert process.returncode == 0 or "EngineError: the engine ray://local was lost" in stderr
     with kvstore.open(where) as store:
         committed = len(store.keys())
         assert committed
@@ -480,7 +480,7 @@ with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"
 """
 
 
-def _wait_for(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     """Until something listens: a head has begun before its server for clients has."""
     for _ in range(600):
         with suppress(ConnectionRefusedError):
@@ -502,7 +502,7 @@ def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
     ports = ["--port=26379", "--ray-client-server-port=26001", "--include-dashboard=false", "--num-cpus=2"]
     subprocess.run([command, "start", "--head", *ports], check=True, capture_output=True, timeout=600)
     try:
-        _wait_for(26001)
+        _wait_for_port(26001)
         code = [sys.executable, "-c", _INGESTING_ELSEWHERE, tmp_path / "sent", folder, "ray://127.0.0.1:26001"]
         ended = subprocess.run(code, capture_output=True, text=True, timeout=600)
     finally:

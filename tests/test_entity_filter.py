@@ -33,12 +33,12 @@ PRIME = (1 << 61) - 1
 Model = dict[str, tuple[int, set[int]]]
 
 
-def array(addresses: object) -> npt.NDArray[np.uint64]:
+def make_addresses(addresses: object) -> npt.NDArray[np.uint64]:
     return np.array(sorted(addresses), np.uint64)  # type: ignore[call-overload]
 
 
 def unmix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The inverse of the hash's mixer."""
+    """Return the inverse of the hash's mixer."""
     x = x ^ (x >> np.uint64(31)) ^ (x >> np.uint64(62))
     x = x * np.uint64(pow(0x94D049BB133111EB, -1, 1 << 64))
     x = x ^ (x >> np.uint64(27)) ^ (x >> np.uint64(54))
@@ -46,36 +46,36 @@ def unmix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return x ^ (x >> np.uint64(30)) ^ (x >> np.uint64(60))
 
 
-def seed_for_base(base: int) -> int:
-    """The hash seed under which the polynomial has this base."""
+def compute_hash_seed(base: int) -> int:
+    """Return the hash seed that gives the polynomial this base."""
     return int(unmix(np.array([base], np.uint64))[0])
 
 
 #: Under this seed a name of eight characters *is* its polynomial, written in base 256: hashes can be chosen.
-CHOSEN_SEED = seed_for_base(256)
+CHOSEN_SEED = compute_hash_seed(256)
 #: Under this seed a name read backwards, if it has an odd number of characters, has the same hash.
-MIRROR_SEED = seed_for_base(PRIME - 1)
+MIRROR_SEED = compute_hash_seed(PRIME - 1)
 
 
-def names_agreeing_in(bits: int, pattern: int, count: int) -> list[str]:
-    """Names of ASCII characters whose hashes under ``CHOSEN_SEED`` end in the same ``bits`` bits."""
+def make_colliding_names(bits: int, pattern: int, count: int) -> list[str]:
+    """Return names of ASCII characters whose hashes under ``CHOSEN_SEED`` end in the same ``bits`` bits."""
     generator = np.random.default_rng(bits * 1000003 + pattern)
-    found: list[str] = []
-    while len(found) < count:
+    names: list[str] = []
+    while len(names) < count:
         high = generator.integers(0, 1 << (64 - bits), 200_000, dtype=np.uint64)
         x = unmix(high << np.uint64(bits) | np.uint64(pattern))
         x = x[x < PRIME]
         # The digits of base 256 are byte + 1, so they run from 1 to 128 for ASCII.
         digits = x.astype(">u8").view(np.uint8).reshape(-1, 8)
         for row in digits[((digits > 0) & (digits <= 128)).all(axis=1)]:
-            found.append(bytes(row - 1).decode())
-        found = list(dict.fromkeys(found))
-    assert {NameHash(CHOSEN_SEED)(name) & ((1 << bits) - 1) for name in found} == {pattern}
-    return found[:count]
+            names.append(bytes(row - 1).decode())
+        names = list(dict.fromkeys(names))
+    assert {NameHash(CHOSEN_SEED)(name) & ((1 << bits) - 1) for name in names} == {pattern}
+    return names[:count]
 
 
 @contextmanager
-def environment() -> Iterator[Environment]:
+def open_environment() -> Iterator[Environment]:
     folder = tempfile.mkdtemp()
     try:
         with Environment.open(Path(folder) / "store", durability="relaxed") as opened:
@@ -86,39 +86,39 @@ def environment() -> Iterator[Environment]:
 
 @contextmanager
 def record_writes(view: WriteTransaction) -> Iterator[list[str]]:
-    """The tables that are put into, in order, one entry a put."""
+    """Yield the list of tables that are written, in order, with one entry per put."""
     writes: list[str] = []
     put, change_many = view.put, view.change_many
 
-    def counted(table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
+    def record_put(table: str, key: bytes, value: bytes | bytearray | memoryview) -> None:
         writes.append(table)
         put(table, key, value)
 
-    def counted_many(table: str, changes: Mapping[bytes, bytes | None]) -> None:
+    def record_changes(table: str, changes: Mapping[bytes, bytes | None]) -> None:
         writes.extend(table for value in changes.values() if value is not None)
         change_many(table, changes)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(view, "put", counted)
-        patch.setattr(view, "change_many", counted_many)
+        patch.setattr(view, "put", record_put)
+        patch.setattr(view, "change_many", record_changes)
         yield writes
 
 
 @pytest.fixture
 def env() -> Iterator[Environment]:
-    """A store whose filter, under ``SEED`` unless the test says another, must pass its check when the test is over."""
-    with environment() as opened:
+    """Yield a store for a filter."""
+    with open_environment() as opened:
         yield opened
 
 
-def same(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
-    """Demand that the filter says what the model says, in every way there is to ask."""
+def assert_filter_matches(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
+    """Assert that every query of the filter has the answer of the model."""
     names = list(model)
     assert filter_.find_many(names).tolist() == [model[name][0] for name in names]
     assert not filter_.find_many(absent).any()
-    found, first = filter_.lookup_many(names)
-    assert found.tolist() == [model[name][0] for name in names]
-    assert first.tolist() == [min(model[name][1], default=0) for name in names]
+    entities, first_addresses = filter_.lookup_many(names)
+    assert entities.tolist() == [model[name][0] for name in names]
+    assert first_addresses.tolist() == [min(model[name][1], default=0) for name in names]
     entries = dict(filter_.iter_entries())
     assert {name: entry.entity for name, entry in entries.items()} == {
         name: entity for name, (entity, _) in model.items()
@@ -128,7 +128,7 @@ def same(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
         assert entry is not None
         assert entry == entries[name]
         assert (entry.entity, entry.count) == (entity, len(addresses))
-        assert np.array_equal(filter_.get_addresses(name), array(addresses))
+        assert np.array_equal(filter_.get_addresses(name), make_addresses(addresses))
     for name in absent[:20]:
         assert filter_.find(name) is None
         assert filter_.lookup(name) is None
@@ -138,14 +138,14 @@ def same(filter_: EntityFilter, model: Model, absent: list[str]) -> None:
     assert figures.addresses == sum(len(addresses) for _, addresses in model.values())
 
 
-def fill(env: Environment, names: list[str], seed: int = SEED, first: int = 1) -> Model:
+def insert_names(env: Environment, names: list[str], seed: int = SEED, first: int = 1) -> Model:
     """Insert names with one address each; entities and addresses are numbered from ``first``."""
     numbers = range(first, first + len(names))
     model: Model = {name: (number, {number}) for name, number in zip(names, numbers, strict=True)}
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=seed)
         filter_.insert_many(names, numbers)
-        filter_.add_many(names, [array([number]) for number in numbers])
+        filter_.add_many(names, [make_addresses([number]) for number in numbers])
         filter_.flush()
         assert list(filter_.check()) == []
     return model
@@ -182,12 +182,12 @@ class FilterMachine(RuleBasedStateMachine):
         self.filter = EntityFilter(self.view, hash_seed=self.seed)
         self.model = {name: (entity, set(addresses)) for name, (entity, addresses) in self.committed.items()}
 
-    def some(self, start: int, count: int, step: int) -> list[str]:
+    def select_names(self, start: int, count: int, step: int) -> list[str]:
         return [self.pool[(start + i * step) % len(self.pool)] for i in range(count)]
 
     @rule(start=STARTS, count=COUNTS, step=STEPS)
     def insert(self, start: int, count: int, step: int) -> None:
-        names = [name for name in dict.fromkeys(self.some(start, count, step)) if name not in self.model]
+        names = [name for name in dict.fromkeys(self.select_names(start, count, step)) if name not in self.model]
         numbers = list(range(self.next_entity, self.next_entity + len(names)))
         self.next_entity += len(names)
         self.filter.insert_many(names, numbers)
@@ -195,38 +195,38 @@ class FilterMachine(RuleBasedStateMachine):
 
     @rule(start=STARTS, count=COUNTS, step=STEPS)
     def insert_present(self, start: int, count: int, step: int) -> None:
-        names = dict.fromkeys(self.some(start, count, step))
+        names = dict.fromkeys(self.select_names(start, count, step))
         if self.model.keys() & names.keys():
             with pytest.raises(InputError):
                 self.filter.insert_many(list(names), [7] * len(names))
 
     @rule(start=STARTS, count=COUNTS, step=STEPS)
     def delete(self, start: int, count: int, step: int) -> None:
-        for name in self.some(start, count, step):
+        for name in self.select_names(start, count, step):
             assert self.filter.delete(name) == (self.model.pop(name, None) is not None)
 
     @rule(start=STARTS, count=st.integers(1, 60), several=st.integers(1, 90), base=st.integers(0, 300))
     def add(self, start: int, count: int, several: int, base: int) -> None:
-        for name in self.some(start, count, 1):
+        for name in self.select_names(start, count, 1):
             new = set(range(base, base + several))
             if name in self.model:
-                assert self.filter.add_addresses(name, array(new)) == len(new - self.model[name][1])
+                assert self.filter.add_addresses(name, make_addresses(new)) == len(new - self.model[name][1])
                 self.model[name][1].update(new)
             else:
                 with pytest.raises(EntityNotFoundError):
-                    self.filter.add_addresses(name, array(new))
+                    self.filter.add_addresses(name, make_addresses(new))
 
     @rule(start=STARTS, count=st.integers(1, 60), several=st.integers(1, 90), base=st.integers(0, 300))
     def remove(self, start: int, count: int, several: int, base: int) -> None:
-        for name in self.some(start, count, 1):
+        for name in self.select_names(start, count, 1):
             gone = set(range(base, base + several))
             present = self.model[name][1] if name in self.model else set()
-            assert self.filter.remove_addresses(name, array(gone)) == len(gone & present)
+            assert self.filter.remove_addresses(name, make_addresses(gone)) == len(gone & present)
             present -= gone
 
     @rule(start=STARTS, hits=st.integers(1, 5))
     def heat(self, start: int, hits: int) -> None:
-        self.filter.add_hits(dict.fromkeys(self.some(start, 30, 1), hits))
+        self.filter.add_hits(dict.fromkeys(self.select_names(start, 30, 1), hits))
 
     @rule()
     def commit(self) -> None:
@@ -251,25 +251,27 @@ class FilterMachine(RuleBasedStateMachine):
         self.env.close()
         self.env = Environment.open(self.folder / "store", durability="relaxed")
         with self.env.snapshot() as view:
-            same(EntityFilter(view, hash_seed=self.seed), self.committed, ["", "no such name", "x" * 600])
+            assert_filter_matches(
+                EntityFilter(view, hash_seed=self.seed), self.committed, ["", "no such name", "x" * 600]
+            )
         self.begin()
 
     @invariant()
-    def agrees(self) -> None:
+    def agrees_with_model(self) -> None:
         if not hasattr(self, "filter"):
             return
-        found = self.filter.find_many(self.pool).tolist()
-        assert found == [self.model[name][0] if name in self.model else 0 for name in self.pool]
+        entities = self.filter.find_many(self.pool).tolist()
+        assert entities == [self.model[name][0] if name in self.model else 0 for name in self.pool]
 
     def teardown(self) -> None:
         if hasattr(self, "env"):
-            same(self.filter, self.model, ["", "no such name"])
+            assert_filter_matches(self.filter, self.model, ["", "no such name"])
             self.view.abort()
             self.env.close()
             shutil.rmtree(self.folder)
 
 
-AGREEING = names_agreeing_in(24, 0xABCDEF, 700) + names_agreeing_in(33, 0x1_2345_6789, 600)
+AGREEING = make_colliding_names(24, 0xABCDEF, 700) + make_colliding_names(33, 0x1_2345_6789, 600)
 
 TestFilterMachine = FilterMachine.TestCase
 TestFilterMachine.settings = settings(
@@ -302,7 +304,7 @@ def test_a_long_run_splits_and_merges_many_times(seed: int, steps: int) -> None:
             machine.heat(start, chance.randint(1, 5))
         else:
             getattr(machine, action)()
-        machine.agrees()
+        machine.agrees_with_model()
     machine.commit()
     figures = machine.filter.compute_statistics()
     if seed != MIRROR_SEED:  # under which most names share a few slots
@@ -313,11 +315,11 @@ def test_a_long_run_splits_and_merges_many_times(seed: int, steps: int) -> None:
 
 def test_pages_are_created_and_removed_with_ten_thousand_names(env: Environment) -> None:
     names = [f"name {number}" for number in range(10_000)]
-    model = fill(env, names)
+    model = insert_names(env, names)
     absent = [f"absent {number}" for number in range(10_000)]
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
-        same(filter_, model, absent)
+        assert_filter_matches(filter_, model, absent)
         grown = filter_.compute_statistics()
         assert grown.splits >= 20
         assert grown.load > 0.4
@@ -328,14 +330,14 @@ def test_pages_are_created_and_removed_with_ten_thousand_names(env: Environment)
         for name in names[10:]:
             assert filter_.delete(name)
             del model[name]
-        same(filter_, model, names[10:] + absent)
+        assert_filter_matches(filter_, model, names[10:] + absent)
         filter_.flush()
         assert list(filter_.check()) == []
         shrunk = filter_.compute_statistics()
         assert shrunk.bucket_pages == 1
         assert shrunk.block_pages <= 2
         assert shrunk.merges >= 20
-    again = fill(env, names[10:], first=10_001) | model
+    again = insert_names(env, names[10:], first=10_001) | model
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         assert filter_.compute_statistics().entities == len(again)
@@ -344,12 +346,12 @@ def test_pages_are_created_and_removed_with_ten_thousand_names(env: Environment)
 
 
 @pytest.mark.parametrize(("bits", "pattern"), [(12, 0x5A5), (20, 0), (31, 7), (40, 0xF0F0F0F0F0), (44, 3)])
-def test_names_of_one_page_are_kept_apart_by_further_bits(env: Environment, bits: int, pattern: int) -> None:
-    names = names_agreeing_in(bits, pattern, 1500 if bits < 40 else 100)
-    model = fill(env, names, CHOSEN_SEED)
+def test_names_of_one_page_are_separated_by_further_bits(env: Environment, bits: int, pattern: int) -> None:
+    names = make_colliding_names(bits, pattern, 1500 if bits < 40 else 100)
+    model = insert_names(env, names, CHOSEN_SEED)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=CHOSEN_SEED)
-        same(filter_, model, [f"absent {number}" for number in range(1000)])
+        assert_filter_matches(filter_, model, [f"absent {number}" for number in range(1000)])
         figures = filter_.compute_statistics()
         # However many bits agree, the directory stays in proportion to the pages.
         assert figures.directory_pages == 1
@@ -361,7 +363,7 @@ def test_names_of_one_page_are_kept_apart_by_further_bits(env: Environment, bits
             del model[name]
         filter_.flush()
         assert list(filter_.check()) == []
-        same(filter_, model, names[20:])
+        assert_filter_matches(filter_, model, names[20:])
         assert filter_.compute_statistics().bucket_pages <= 2
 
 
@@ -370,22 +372,22 @@ def test_names_whose_stored_bits_are_equal_share_a_slot_and_are_all_found(env: E
     names = letters + [name[::-1] for name in letters]
     sums = {NameHash(MIRROR_SEED)(name) for name in names}
     assert len(sums) < len(names) // 4
-    model = fill(env, names, MIRROR_SEED)
+    model = insert_names(env, names, MIRROR_SEED)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=MIRROR_SEED)
-        same(filter_, model, ["".join(reversed(name)) + "!" for name in names])
+        assert_filter_matches(filter_, model, ["".join(reversed(name)) + "!" for name in names])
         assert sum(row.entries for row in filter_.iter_pages()) <= len(sums)
         for name in names[::2]:
-            filter_.add_addresses(name, array(range(200)))
+            filter_.add_addresses(name, make_addresses(range(200)))
             model[name][1].update(range(200))
-        same(filter_, model, [])
+        assert_filter_matches(filter_, model, [])
         for name in names[1::3]:
             assert filter_.delete(name)
             assert not filter_.delete(name)
             del model[name]
         filter_.flush()
         assert list(filter_.check()) == []
-        same(filter_, model, names[1::3])
+        assert_filter_matches(filter_, model, names[1::3])
 
 
 def test_an_insert_changes_at_most_four_bucket_pages(env: Environment) -> None:
@@ -407,12 +409,12 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many(["long", "short"], [1, 2])
         assert filter_.add_addresses("long", everything) == len(everything) == 100_000
-        filter_.add_addresses("short", array([5]))
+        filter_.add_addresses("short", make_addresses([5]))
         with record_writes(view) as writes:
             for address in (1, 150_001, 299_999):
-                assert filter_.add_addresses("long", array([address])) == 1
+                assert filter_.add_addresses("long", make_addresses([address])) == 1
             for address in (0, 150_000, 299_997):
-                assert filter_.remove_addresses("long", array([address])) == 1
+                assert filter_.remove_addresses("long", make_addresses([address])) == 1
             assert len(writes) <= 2 * 6
         filter_.flush()
         assert list(filter_.check()) == []
@@ -433,25 +435,33 @@ def test_long_lists_change_in_few_blocks(env: Environment) -> None:
 
 def test_long_lists_of_many_names_change_together(env: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"name {number}" for number in range(30)]
-    asked: list[int] = []
+    sizes: list[int] = []
     change = block_lists.BlockLists.change_many
     monkeypatch.setattr(
         block_lists.BlockLists,
         "change_many",
-        lambda self, changes: asked.append(len(changes)) or change(self, changes),  # type: ignore[func-returns-value]
+        lambda self, changes: sizes.append(len(changes)) or change(self, changes),  # type: ignore[func-returns-value]
     )
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many([*names, "short"], range(1, 32))
-        filter_.add_many([*names, "short"], [array(range(200)) for _ in names] + [array([7])])
-        asked.clear()
+        filter_.add_many([*names, "short"], [make_addresses(range(200)) for _ in names] + [make_addresses([7])])
+        sizes.clear()
         assert filter_.add_many([*names, "short"], [[300, 301]] * 31) == 62
         # A name given twice is changed twice; what is left of its list may be short by then.
-        assert filter_.remove_many([*names, names[3], "absent"], [array(range(100))] * 31 + [array([1])]) == 3000
-        assert asked == [30, 30, 1]
-        assert filter_.remove_many([names[5], names[5], names[5]], [array(range(190)), array([195]), array([1])]) == 91
+        assert (
+            filter_.remove_many([*names, names[3], "absent"], [make_addresses(range(100))] * 31 + [make_addresses([1])])
+            == 3000
+        )
+        assert sizes == [30, 30, 1]
+        assert (
+            filter_.remove_many(
+                [names[5], names[5], names[5]], [make_addresses(range(190)), make_addresses([195]), make_addresses([1])]
+            )
+            == 91
+        )
         with pytest.raises(EntityNotFoundError, match="'absent' is not in the filter"):
-            filter_.add_many([names[0], "absent", names[1]], [array([900])] * 3)
+            filter_.add_many([names[0], "absent", names[1]], [make_addresses([900])] * 3)
         assert filter_.get_addresses(names[0]).tolist() == [*range(100, 200), 300, 301, 900]
         assert filter_.get_addresses(names[1]).tolist() == [*range(100, 200), 300, 301]
         assert filter_.get_addresses(names[5]).tolist() == [*range(190, 195), *range(196, 200), 300, 301]
@@ -460,8 +470,10 @@ def test_long_lists_of_many_names_change_together(env: Environment, monkeypatch:
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 15, 16, 17, 64, 65, 124, 125, 500])
-def test_addresses_may_be_asked_for_in_part(env: Environment, count: int) -> None:
-    addresses = array({i << 56 | i * 7 for i in range(min(count, 250))} | {U64 - i for i in range(count - 250)})
+def test_addresses_can_be_read_in_part(env: Environment, count: int) -> None:
+    addresses = make_addresses(
+        {i << 56 | i * 7 for i in range(min(count, 250))} | {U64 - i for i in range(count - 250)}
+    )
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert("name", 4)
@@ -472,12 +484,12 @@ def test_addresses_may_be_asked_for_in_part(env: Environment, count: int) -> Non
         filter_ = EntityFilter(view, hash_seed=SEED)
         for limit in (None, 0, 1, 10, 70, 1000):
             assert np.array_equal(filter_.get_addresses("name", limit), addresses[:limit])
-            found = filter_.lookup("name", limit)
-            assert found is not None
-            assert found[0].count == count
-            assert np.array_equal(found[1], addresses[:limit])
+            entry = filter_.lookup("name", limit)
+            assert entry is not None
+            assert entry[0].count == count
+            assert np.array_equal(entry[1], addresses[:limit])
             for after in (-5, -1, 0, 6, 7, 1 << 60, U64 - 1, U64, U64 + 1):
-                expected = array(address for address in addresses.tolist() if address > after)[:limit]
+                expected = make_addresses(address for address in addresses.tolist() if address > after)[:limit]
                 assert np.array_equal(filter_.get_addresses("name", limit, after), expected)
         for stop in (0, 1, 1 << 56, 100 << 56, U64):
             below = tuple(address for address in addresses.tolist() if address < stop)
@@ -488,7 +500,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert("name", 4)
-        filter_.add_addresses("name", array([3, 5, *range(1 << 60, (1 << 60) + 100_000)]))
+        filter_.add_addresses("name", make_addresses([3, 5, *range(1 << 60, (1 << 60) + 100_000)]))
         filter_.flush()
     with env.snapshot() as snapshot:
         filter_ = EntityFilter(snapshot, hash_seed=SEED)
@@ -499,7 +511,7 @@ def test_the_first_addresses_of_a_long_list_are_found_without_the_rest(env: Envi
 
 def test_temperatures_add_up_and_order_the_buckets(env: Environment) -> None:
     names = [f"name {number}" for number in range(450)]
-    fill(env, names)
+    insert_names(env, names)
     for _ in range(2):
         with env.write() as view:
             filter_ = EntityFilter(view, hash_seed=SEED)
@@ -526,7 +538,7 @@ def test_temperatures_add_up_and_order_the_buckets(env: Environment) -> None:
 
 
 def test_temperatures_stop_at_the_largest_number(env: Environment) -> None:
-    fill(env, ["hot"])
+    insert_names(env, ["hot"])
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.add_hits({"hot": (1 << 32) - 2})
@@ -537,7 +549,7 @@ def test_temperatures_stop_at_the_largest_number(env: Environment) -> None:
 
 
 def test_a_snapshot_keeps_its_filter_while_others_commit(env: Environment) -> None:
-    fill(env, [f"name {number}" for number in range(2000)])
+    insert_names(env, [f"name {number}" for number in range(2000)])
     with env.snapshot() as old:
         early = EntityFilter(old, hash_seed=SEED)
         with env.write() as view:
@@ -565,11 +577,11 @@ def test_a_snapshot_keeps_its_filter_while_others_commit(env: Environment) -> No
 
 def test_several_threads_read_one_snapshot(env: Environment) -> None:
     names = [f"name {number}" for number in range(20_000)]
-    fill(env, names)
+    insert_names(env, names)
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert("long", 30_000)
-        filter_.add_addresses("long", array(range(1000)))
+        filter_.add_addresses("long", make_addresses(range(1000)))
         filter_.flush()
     expected = np.arange(1, len(names) + 1, dtype=np.uint32)
     wrong: list[int] = []
@@ -578,8 +590,8 @@ def test_several_threads_read_one_snapshot(env: Environment) -> None:
 
         def read(first: int) -> None:
             for _ in range(5):
-                found = np.roll(filter_.find_many(names[first:] + names[:first]), first)
-                wrong.append(int(np.count_nonzero(found != expected)))
+                entities = np.roll(filter_.find_many(names[first:] + names[:first]), first)
+                wrong.append(int(np.count_nonzero(entities != expected)))
                 for number in range(first, first + 200):
                     wrong.append(filter_.get_addresses(names[number]).tolist() != [number + 1])
                     wrong.append(filter_.get_addresses("long", 3, number % 900).tolist()[0] != number % 900 + 1)
@@ -594,7 +606,7 @@ def test_several_threads_read_one_snapshot(env: Environment) -> None:
 
 
 def test_an_invalid_record_is_refused_and_changes_nothing(env: Environment) -> None:
-    fill(env, ["there"])
+    insert_names(env, ["there"])
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         for keys, entities in (
@@ -618,7 +630,7 @@ def test_an_invalid_record_is_refused_and_changes_nothing(env: Environment) -> N
         for absent in ("", "x" * 510, "x" * 512, "\ud800", "there ", "There"):
             assert filter_.find(absent) is None
             assert not filter_.delete(absent)
-            assert filter_.remove_addresses(absent, array([1])) == 0
+            assert filter_.remove_addresses(absent, make_addresses([1])) == 0
         assert filter_.find_many(["", "\ud800", "x" * 512, "there"]).tolist() == [0, 0, 0, 1]
         for addresses in ([-1], [1.5], [1 << 64], ["a"]):
             with pytest.raises(InputError):
@@ -635,15 +647,15 @@ def test_a_snapshot_changes_nothing_and_another_seed_is_refused(env: Environment
         filter_ = EntityFilter(view, hash_seed=SEED)
         yield lambda: filter_.insert("new", 2)
         yield lambda: filter_.delete("there")
-        yield lambda: filter_.add_addresses("there", array([9]))
-        yield lambda: filter_.remove_addresses("there", array([1]))
+        yield lambda: filter_.add_addresses("there", make_addresses([9]))
+        yield lambda: filter_.remove_addresses("there", make_addresses([1]))
         yield lambda: filter_.add_hits({"there": 1})
         yield lambda: filter_.flush()
 
     with env.snapshot() as view:
         assert EntityFilter(view, hash_seed=SEED).find("there") is None
         assert list(EntityFilter(view, hash_seed=SEED).check()) == []
-    fill(env, ["there"])
+    insert_names(env, ["there"])
     with env.snapshot() as view:
         for attempt in attempts(view):
             with pytest.raises(ReadOnlyError):
@@ -675,14 +687,14 @@ def test_the_bytes_are_those_of_the_worked_example(env: Environment) -> None:
     with env.write() as view:
         filter_ = EntityFilter(view, hash_seed=42)
         filter_.insert_many(["vienna", "ludwig van beethoven"], [7, 8])
-        filter_.add_addresses("vienna", array([0x3F00000000000005, 0x3]))
+        filter_.add_addresses("vienna", make_addresses([0x3F00000000000005, 0x3]))
         filter_.add_hits({"vienna": 2})
         filter_.flush()
     assert NameHash(42)("vienna") == 0x19E6CDA3626B0B83
     with env.snapshot() as view:
-        one = (1).to_bytes(4, "big")
-        bucket = bytes(view.get(tables.BUCKET_PAGES, one) or b"")
-        block = bytes(view.get(tables.BLOCK_PAGES, one) or b"")
+        page_number = (1).to_bytes(4, "big")
+        bucket = bytes(view.get(tables.BUCKET_PAGES, page_number) or b"")
+        block = bytes(view.get(tables.BLOCK_PAGES, page_number) or b"")
         directory = bytes(view.get(tables.FILTER_DIRECTORY, b"d" + bytes(4)) or b"")
     assert len(bucket) == len(block) == len(directory) == 4080
     assert bucket[1744:1752].hex(" ") == "00 01 00 00 83 0b eb 19"
@@ -705,13 +717,13 @@ def test_a_million_names(env: Environment) -> None:
             filter_ = EntityFilter(view, hash_seed=SEED)
             part = names[start : start + 100_000]
             filter_.insert_many(part, expected[start : start + 100_000])
-            filter_.add_many(part, [array([start + i, count + i]) for i in range(len(part))])
+            filter_.add_many(part, [make_addresses([start + i, count + i]) for i in range(len(part))])
             filter_.flush()
     with env.snapshot() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         assert list(filter_.check()) == []
-        found, first = filter_.lookup_many(names)
-        assert np.array_equal(found, expected)
+        entities, first = filter_.lookup_many(names)
+        assert np.array_equal(entities, expected)
         assert np.array_equal(first, np.arange(count))
         assert not filter_.find_many([name + "?" for name in names]).any()
     for start in range(0, count, 250_000):

@@ -46,15 +46,15 @@ from kvstore_cext.pages import Pages
 SMALL_MAP = 1 << 20
 
 
-def put(environment: Environment, key: bytes, value: bytes, table: str = "a") -> None:
+def put_record(environment: Environment, key: bytes, value: bytes, table: str = "a") -> None:
     with environment.write() as transaction:
         transaction.put(table, key, value)
 
 
-def value(environment: Environment, key: bytes, table: str = "a") -> bytes | None:
+def get_value(environment: Environment, key: bytes, table: str = "a") -> bytes | None:
     with environment.snapshot() as snapshot:
-        found = snapshot.get(table, key)
-        return None if found is None else bytes(found)
+        value = snapshot.get(table, key)
+        return None if value is None else bytes(value)
 
 
 @pytest.fixture
@@ -94,17 +94,17 @@ def test_views_agree_with_sorted_dictionaries(
     ranges: list[tuple[str, bytes, bytes | None, bool]],
     parts: int,
 ) -> None:
-    def check(seen: Any, models: dict[str, dict[bytes, bytes]]) -> None:
+    def compare_with_models(view: Any, models: dict[str, dict[bytes, bytes]]) -> None:
         for table, start, stop, reverse in ranges:
             model = models.get(table, {})
             inside = [(k, v) for k, v in sorted(model.items()) if k >= start and (stop is None or k < stop)]
-            scanned = [(bytes(k), bytes(v)) for k, v in seen.scan(table, start, stop, reverse=reverse)]
+            scanned = [(bytes(k), bytes(v)) for k, v in view.scan(table, start, stop, reverse=reverse)]
             assert scanned == (inside[::-1] if reverse else inside)
-            assert seen.count(table) == len(model)
+            assert view.count(table) == len(model)
             if start:
-                found = seen.get(table, start)
-                assert model.get(start) == (None if found is None else bytes(found))
-                below = [(bytes(k), bytes(v)) for k, v in seen.scan_prefixes(table, [start, start[:1]])]
+                value = view.get(table, start)
+                assert model.get(start) == (None if value is None else bytes(value))
+                below = [(bytes(k), bytes(v)) for k, v in view.scan_prefixes(table, [start, start[:1]])]
                 prefixes = (start, start[:1])
                 assert below == [
                     (k, v) for prefix in prefixes for k, v in sorted(model.items()) if k.startswith(prefix)
@@ -137,18 +137,18 @@ def test_views_agree_with_sorted_dictionaries(
                 else:
                     transaction.clear(table)
                     model.clear()
-            check(transaction, current)
+            compare_with_models(transaction, current)
             if commits:
                 transaction.commit()
             else:
                 transaction.abort()
-            check(before, committed)
+            compare_with_models(before, committed)
             before.close()
             committed = current if commits else committed
             if forgets:  # as another process, which has read nothing yet
                 environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
             with environment.snapshot() as after:
-                check(after, committed)
+                compare_with_models(after, committed)
         assert environment.verify() == []
 
 
@@ -159,12 +159,12 @@ def test_pages_that_were_read_are_let_go_and_read_again(environment: Environment
         for number in range(500):
             transaction.put("a", b"%d" % number, bytes([number % 256]) * 9000)
     with environment.snapshot() as snapshot:
-        whole = [(key, bytes(value)) for key, value in snapshot.scan("a")]
-        held = measure_mapped_kilobytes(environment)
-        assert held > 4000
+        records = [(key, bytes(value)) for key, value in snapshot.scan("a")]
+        mapped = measure_mapped_kilobytes(environment)
+        assert mapped > 4000
         environment.release_pages()
-        assert measure_mapped_kilobytes(environment) < held / 4
-        assert [(key, bytes(value)) for key, value in snapshot.scan("a")] == whole
+        assert measure_mapped_kilobytes(environment) < mapped / 4
+        assert [(key, bytes(value)) for key, value in snapshot.scan("a")] == records
     mapped_pages.release_pages(memoryview(b"no page of a file"))
     mapped_pages.release_pages(memoryview(b""))
 
@@ -189,7 +189,7 @@ def test_pages_of_a_large_file_are_released_during_the_read(
             transaction.put("a", key, key * 600)
     environment.release_pages()
 
-    def bounded() -> bool:
+    def is_bounded() -> bool:
         # Pages are looked at every 1,024 records, of which the largest may lie on two.
         return measure_mapped_kilobytes(environment) << 10 < most + 3 * 1024 * mmap.PAGESIZE
 
@@ -204,16 +204,16 @@ def test_pages_of_a_large_file_are_released_during_the_read(
         with environment.snapshot() as snapshot:
             for number, value in enumerate(read(snapshot)):
                 assert bytes(value[:6]) in (keys[number], keys[-number - 1])
-                assert number % 500 or bounded(), way
+                assert number % 500 or is_bounded(), way
     for change in (b"", b"x", b"yy"):  # records, then patches of them, and the patches merged
         with environment.write() as transaction:
             for first in range(0, len(keys), 500):
-                some = {key: key * 400 + change + key * 200 for key in keys[first : first + 500]}
-                transaction.change_many(tables.POSTINGS, some)
-                assert bounded()
+                changes = {key: key * 400 + change + key * 200 for key in keys[first : first + 500]}
+                transaction.change_many(tables.POSTINGS, changes)
+                assert is_bounded()
             if change:
                 transaction.merge_buffer()
-                assert bounded()
+                assert is_bounded()
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
@@ -262,8 +262,8 @@ def test_the_last_record_of_a_range_is_found_for_any_change_buffer(
         for start, stop in ranges
     ]
     with environment.snapshot() as snapshot:
-        found = snapshot.get_last_many(tables.POSTINGS, ranges)
-        assert [record and (record[0], bytes(record[1])) for record in found] == expected
+        records = snapshot.get_last_many(tables.POSTINGS, ranges)
+        assert [record and (record[0], bytes(record[1])) for record in records] == expected
 
 
 def test_an_unwritten_table_is_empty(environment: Environment) -> None:
@@ -284,26 +284,26 @@ def test_a_key_that_lmdb_cannot_hold_is_refused_and_the_transaction_continues(
         with pytest.raises(InputError, match="1 to 511 bytes"):
             transaction.put("a", key, b"value")
         transaction.put("a", b"after", b"2")
-    assert value(environment, b"before") == b"1"
-    assert value(environment, b"after") == b"2"
+    assert get_value(environment, b"before") == b"1"
+    assert get_value(environment, b"after") == b"2"
 
 
 def test_an_error_in_the_block_rolls_back(environment: Environment) -> None:
-    put(environment, b"key", b"old")
+    put_record(environment, b"key", b"old")
     with pytest.raises(ZeroDivisionError), environment.write() as transaction:
         transaction.put("a", b"key", b"new")
         transaction.put("new table", b"key", b"new")
         raise ZeroDivisionError
-    assert value(environment, b"key") == b"old"
-    put(environment, b"key", b"again", "new table")
-    assert value(environment, b"key", "new table") == b"again"
+    assert get_value(environment, b"key") == b"old"
+    put_record(environment, b"key", b"again", "new table")
+    assert get_value(environment, b"key", "new table") == b"again"
 
 
 def test_the_change_number_distinguishes_states(environment: Environment) -> None:
-    put(environment, b"key", b"1")
+    put_record(environment, b"key", b"1")
     with environment.snapshot() as first, environment.snapshot() as second:
         assert first.change == second.change
-        put(environment, b"key", b"2")
+        put_record(environment, b"key", b"2")
         with environment.snapshot() as third:
             assert third.change == first.change + 1
 
@@ -321,7 +321,7 @@ def test_a_change_during_a_scan_is_refused(environment: Environment) -> None:
 
 
 def test_closed_views_refuse(environment: Environment) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     snapshot = environment.snapshot()
     scan = snapshot.scan("a")
     snapshot.close()
@@ -380,7 +380,7 @@ def test_index_files_of_any_kind_are_not_a_store_and_block_nothing(tmp_path: Pat
 
 def test_a_store_has_room_for_256_tables(environment: Environment) -> None:
     for number in range(256):
-        put(environment, b"k", b"%d" % number, f"table {number}")
+        put_record(environment, b"k", b"%d" % number, f"table {number}")
     environment.close()
     with Environment.open(environment.path) as again, again.snapshot() as snapshot:
         assert len(snapshot.get_table_statistics()) == 256
@@ -433,17 +433,17 @@ def test_options_out_of_range_are_named(tmp_path: Path, options: dict[str, Any])
 
 
 def test_a_file_cut_anywhere_is_refused_unless_only_free_pages_are_gone(tmp_path: Path) -> None:
-    whole = tmp_path / "whole"
+    original = tmp_path / "whole"
     contents = {b"%d" % number: os.urandom(1000) for number in range(60)}
-    with Environment.open(whole) as environment:
+    with Environment.open(original) as environment:
         for key, content in contents.items():
-            put(environment, key, content)
-    size = (whole / "data.mdb").stat().st_size
+            put_record(environment, key, content)
+    size = (original / "data.mdb").stat().st_size
     lengths = [0, 1, 4096, *range(8192, size, 4096), size - 1]
     refused = 0
     for length in lengths:
         cut = tmp_path / f"cut at {length}"
-        shutil.copytree(whole, cut)
+        shutil.copytree(original, cut)
         os.truncate(cut / "data.mdb", length)
         for readonly in (True, False):
             try:
@@ -475,9 +475,9 @@ def test_a_file_that_only_lacks_free_pages_is_sound(tmp_path: Path) -> None:
         else:
             pytest.fail("LMDB left no short file")
     with Environment.open(path, readonly=True) as environment:
-        assert value(environment, b"kept") == b"%d" % number
+        assert get_value(environment, b"kept") == b"%d" % number
     with Environment.open(path) as environment:
-        assert value(environment, b"kept") == b"%d" % number
+        assert get_value(environment, b"kept") == b"%d" % number
         assert environment.verify() == []
         assert environment.statistics().bytes == used
 
@@ -557,7 +557,7 @@ def test_a_writer_whose_time_runs_out_while_the_lock_is_released_gets_it(tmp_pat
 def test_a_second_transaction_in_the_same_thread_is_refused_at_once(environment: Environment) -> None:
     with environment.write(), pytest.raises(TransactionError, match="this thread has"):
         environment.write(timeout=60)
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
 
 
 @pytest.mark.parametrize("upkeep", [True, False])
@@ -566,13 +566,13 @@ def test_a_writer_waits_for_the_upkeep_of_its_own_process_however_long_it_takes(
 ) -> None:
     begun, ended = threading.Event(), threading.Event()
 
-    def hold() -> None:
+    def hold_transaction() -> None:
         with environment.write() as transaction:
             transaction.put("a", b"key", b"value")
             begun.set()
             ended.wait(60)
 
-    thread = (MaintenanceThread if upkeep else threading.Thread)(target=hold)
+    thread = (MaintenanceThread if upkeep else threading.Thread)(target=hold_transaction)
     thread.start()
     assert begun.wait(60)
     with pytest.raises(LockTimeoutError):
@@ -591,25 +591,25 @@ def test_a_writer_waits_for_the_upkeep_of_its_own_process_however_long_it_takes(
 def test_writers_in_threads_take_turns(environment: Environment) -> None:
     environment.lock_timeout = 30
 
-    def add() -> None:
+    def increment_count() -> None:
         for _ in range(25):
             with environment.write() as transaction:
                 count = int(bytes(transaction.get("a", b"count") or b"0"))
                 transaction.put("a", b"count", b"%d" % (count + 1))
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
+    threads = [threading.Thread(target=increment_count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert value(environment, b"count") == b"100"
+    assert get_value(environment, b"count") == b"100"
 
 
 def test_a_transaction_belongs_to_its_thread(environment: Environment) -> None:
     transaction = environment.write()
     raised: list[BaseException] = []
 
-    def use() -> None:
+    def call_methods() -> None:
         for call in (
             lambda: transaction.get("a", b"key"),
             lambda: transaction.put("a", b"k", b"v"),
@@ -620,7 +620,7 @@ def test_a_transaction_belongs_to_its_thread(environment: Environment) -> None:
             except KvstoreError as error:
                 raised.append(error)
 
-    thread = threading.Thread(target=use)
+    thread = threading.Thread(target=call_methods)
     thread.start()
     thread.join()
     assert [type(error) for error in raised] == [TransactionError] * 3
@@ -640,12 +640,12 @@ print("committed", flush=True)
 
 
 def test_a_second_process_waits_its_timeout_and_names_the_holder(environment: Environment) -> None:
-    put(environment, b"key", b"ours")
+    put_record(environment, b"key", b"ours")
     with python(HOLD, environment.path) as holder:
         pid = read_line(holder)
         with pytest.raises(LockTimeoutError, match=rf"process {pid} .* lock_timeout"):
             environment.write(timeout=0)
-        assert value(environment, b"key") == b"ours"
+        assert get_value(environment, b"key") == b"ours"
         threading.Timer(0.2, send_line, [holder]).start()
         with environment.write(timeout=30) as transaction:
             assert bytes(transaction.get("a", b"key") or b"") == b"theirs"
@@ -654,13 +654,13 @@ def test_a_second_process_waits_its_timeout_and_names_the_holder(environment: En
 
 
 def test_killing_a_writer_frees_its_lock_and_undoes_its_transaction(environment: Environment) -> None:
-    put(environment, b"key", b"ours")
+    put_record(environment, b"key", b"ours")
     with python(HOLD, environment.path) as holder:
         read_line(holder)
         holder.kill()
         holder.wait()
-        put(environment, b"other", b"1")
-    assert value(environment, b"key") == b"ours"
+        put_record(environment, b"other", b"1")
+    assert get_value(environment, b"key") == b"ours"
 
 
 @pytest.mark.parametrize("round_", range(5))
@@ -678,7 +678,7 @@ for number in range(1_000_000):
         while acknowledged < 7 * (round_ + 1):
             acknowledged = int(read_line(writer))
         writer.kill()
-    last = int(value(environment, b"last", "last") or b"-1")
+    last = int(get_value(environment, b"last", "last") or b"-1")
     assert last >= acknowledged
     with environment.snapshot() as snapshot:
         assert [int(key) for key, _ in snapshot.scan("numbers")] == list(range(last + 1))
@@ -689,29 +689,29 @@ for number in range(1_000_000):
 
 
 def test_a_store_opens_for_reading_and_later_writing_while_another_process_writes(environment: Environment) -> None:
-    put(environment, b"key", b"old")
+    put_record(environment, b"key", b"old")
     environment.close()
     with python(HOLD, environment.path) as holder:
         read_line(holder)
         with Environment.open(environment.path, lock_timeout=0.1) as late:
-            assert value(late, b"key") == b"old"
+            assert get_value(late, b"key") == b"old"
             with pytest.raises(LockTimeoutError):
                 late.write()
             send_line(holder)
             assert read_line(holder) == "committed"
             with late.snapshot(), pytest.raises(TransactionError, match="opened again.*1 snapshots"):
                 late.write()
-            put(late, b"other", b"ours")
-            assert value(late, b"key") == b"theirs"
+            put_record(late, b"other", b"ours")
+            assert get_value(late, b"key") == b"theirs"
             assert late.verify() == []
 
 
 def test_a_store_opened_again_has_its_tables(environment: Environment) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     environment.close()
     for readonly in (True, False):
         with Environment.open(environment.path, readonly=readonly) as again:
-            assert value(again, b"key") == b"value"
+            assert get_value(again, b"key") == b"value"
     with Environment.open(environment.path) as again, again.write() as transaction:
         assert bytes(transaction.get("a", b"key") or b"") == b"value"
         transaction.put("b", b"key", b"value")
@@ -745,7 +745,7 @@ def test_a_snapshot_that_a_commit_overtakes_begins_again(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two commits later, the meta page that the snapshot reads is overwritten: with the roots first, its number last.
-    put(environment, b"key", b"before")
+    put_record(environment, b"key", b"before")
     values = iter([b"first", b"second"])
 
     def read_pages_slowly(*arguments: int) -> Pages:
@@ -753,7 +753,7 @@ def test_a_snapshot_that_a_commit_overtakes_begins_again(
         with monkeypatch.context() as patch:
             patch.setattr(data_file, "Pages", Pages)
             if (new := next(values, None)) is not None:
-                put(environment, b"key", new)
+                put_record(environment, b"key", new)
         return pages
 
     monkeypatch.setattr(data_file, "Pages", read_pages_slowly)
@@ -764,7 +764,7 @@ def test_a_snapshot_that_a_commit_overtakes_begins_again(
 
 
 def test_tables_made_by_another_process_appear(environment: Environment) -> None:
-    put(environment, b"key", b"ours")
+    put_record(environment, b"key", b"ours")
     with environment.snapshot() as before:
         with python(
             """
@@ -775,7 +775,7 @@ with Environment.open(path) as environment, environment.write() as transaction:
         ):
             pass
         assert before.get("theirs", b"key") is None
-        assert value(environment, b"key", "theirs") == b"value"
+        assert get_value(environment, b"key", "theirs") == b"value"
         assert before.get("theirs", b"key") is None
     with environment.write() as transaction:
         assert bytes(transaction.get("theirs", b"key") or b"") == b"value"
@@ -798,10 +798,10 @@ def test_a_dead_reader_is_cleared_when_the_store_is_opened(tmp_path: Path) -> No
 
 
 def test_a_reader_only_reads(environment: Environment) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     environment.close()
     with Environment.open(environment.path, readonly=True) as reader:
-        assert value(reader, b"key") == b"value"
+        assert get_value(reader, b"key") == b"value"
         for change in (reader.write, lambda: reader.write_with_growth(lambda transaction: None)):
             with pytest.raises(ReadOnlyError, match="read-only"):
                 change()
@@ -811,7 +811,7 @@ def test_a_reader_only_reads(environment: Environment) -> None:
 def test_a_user_without_the_right_to_write_reads_and_keeps_writers_out() -> None:
     """Such a reader cannot enter LMDB's table of readers, so it shares the writer's lock while it reads."""
     with public_folder() as folder, Environment.open(path := folder / "store", lock_timeout=0.05) as environment:
-        put(environment, b"key", b"value")
+        put_record(environment, b"key", b"value")
         os.chmod(path, 0o755)
         code = (
             BECOME_NOBODY
@@ -836,13 +836,13 @@ environment.close()
                 environment.write()
             send_line(reader)
             assert read_line(reader) == "closed"
-            put(environment, b"key", b"next")
+            put_record(environment, b"key", b"next")
 
 
 # -- Growth
 
 
-def fill(transaction: WriteTransaction, count: int = 40) -> int:
+def put_numbered_records(transaction: WriteTransaction, count: int = 40) -> int:
     for number in range(count):
         transaction.put("a", b"%d" % number, os.urandom(100_000))
     return transaction.count("a")
@@ -860,7 +860,7 @@ def test_the_map_grows_under_a_transaction_that_needs_it(tmp_path: Path) -> None
 
         def change(transaction: WriteTransaction) -> int:
             runs.append(transaction.count("a"))
-            return fill(transaction)
+            return put_numbered_records(transaction)
 
         assert environment.write_with_growth(change) == 40
         assert environment.data.map_size >= 40 * 100_000
@@ -873,10 +873,10 @@ def test_the_map_grows_under_a_transaction_that_needs_it(tmp_path: Path) -> None
 
 def test_a_plain_transaction_that_fills_the_map_is_rolled_back_with_an_error(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
-        put(environment, b"kept", b"value")
+        put_record(environment, b"kept", b"value")
         transaction = environment.write()
         with pytest.raises(StoreFullError, match="nothing was changed"):
-            fill(transaction)
+            put_numbered_records(transaction)
         with pytest.raises(ClosedError):
             transaction.put("a", b"more", b"")
         with environment.snapshot() as snapshot:
@@ -886,38 +886,38 @@ def test_a_plain_transaction_that_fills_the_map_is_rolled_back_with_an_error(tmp
 def test_plain_transactions_grow_the_map_in_time(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP) as environment:
         for number in range(100):
-            put(environment, b"%d" % number, os.urandom(100_000))
+            put_record(environment, b"%d" % number, os.urandom(100_000))
         assert environment.data.map_size > 100 * 100_000
 
 
 def test_an_open_snapshot_delays_growth_and_is_reported(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP, lock_timeout=0.05) as environment:
-        put(environment, b"key", b"value")
+        put_record(environment, b"key", b"value")
         with environment.snapshot() as snapshot:
             with pytest.raises(StoreFullError, match="1 snapshots .* still open"):
-                environment.write_with_growth(fill)
+                environment.write_with_growth(put_numbered_records)
             assert bytes(snapshot.get("a", b"key") or b"") == b"value"
-        environment.write_with_growth(fill)
+        environment.write_with_growth(put_numbered_records)
 
 
 def test_growth_waits_for_a_snapshot_of_another_thread(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", map_size=SMALL_MAP, lock_timeout=30) as environment:
         snapshot = environment.snapshot()
         threading.Timer(0.2, snapshot.close).start()
-        assert environment.write_with_growth(fill) == 40
+        assert environment.write_with_growth(put_numbered_records) == 40
 
 
 def test_max_bytes_is_the_limit_and_is_named(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", max_bytes=2_000_000) as environment:
-        put(environment, b"kept", b"value")
+        put_record(environment, b"kept", b"value")
         with pytest.raises(StoreFullError, match=r"max_bytes=2000000, .* larger max_bytes"):
-            environment.write_with_growth(fill)
+            environment.write_with_growth(put_numbered_records)
         assert environment.statistics().bytes <= 2_000_000
-        assert value(environment, b"kept") == b"value"
-        put(environment, b"kept", b"changed")
+        assert get_value(environment, b"kept") == b"value"
+        put_record(environment, b"kept", b"changed")
         assert environment.verify() == []
     with Environment.open(tmp_path / "store", max_bytes=10_000_000) as environment:
-        assert environment.write_with_growth(fill) == 41
+        assert environment.write_with_growth(put_numbered_records) == 41
 
 
 def test_the_growth_of_another_process_is_adopted(tmp_path: Path) -> None:
@@ -936,7 +936,7 @@ with Environment.open(path, map_size=1 << 20) as environment:
             pass
         with environment.snapshot() as snapshot:
             assert sum(len(content) for _, content in snapshot.scan("a")) == 40 * 100_000
-        put(environment, b"more", b"value")
+        put_record(environment, b"more", b"value")
         assert environment.verify() == []
 
 
@@ -987,7 +987,7 @@ environment.close()
         assert read_line(run) == "StoreFullError True"
         assert read_line(run) == "True []"
     with Environment.open(tmp_path / "store") as environment:
-        assert value(environment, b"kept") == b"value"
+        assert get_value(environment, b"kept") == b"value"
 
 
 # -- Closing, forking, copying
@@ -997,7 +997,7 @@ def test_closing_waits_for_snapshots_and_reports_a_timeout(environment: Environm
     snapshot = environment.snapshot()
     with pytest.raises(TransactionError, match=r"1 snapshots .* still open after 0\.05 s"):
         environment.close(timeout=0.05)
-    put(environment, b"key", b"the environment stays open")
+    put_record(environment, b"key", b"the environment stays open")
     threading.Timer(0.1, snapshot.close).start()
     environment.close(timeout=30)
     environment.close()
@@ -1006,7 +1006,7 @@ def test_closing_waits_for_snapshots_and_reports_a_timeout(environment: Environm
             use()
 
 
-class _InterruptedEnd:
+class _InterruptedTransaction:
     """A transaction at whose end Ctrl-C comes."""
 
     def __init__(self, transaction: Any) -> None:
@@ -1019,7 +1019,7 @@ class _InterruptedEnd:
 
 def test_a_snapshot_whose_end_is_interrupted_is_open_no_more(environment: Environment) -> None:
     snapshot: Any = environment.snapshot()
-    snapshot._transaction = _InterruptedEnd(snapshot._transaction)
+    snapshot._transaction = _InterruptedTransaction(snapshot._transaction)
     with pytest.raises(KeyboardInterrupt):
         snapshot.close()
     assert environment.gate.num_open == 0
@@ -1051,7 +1051,7 @@ class _InterruptedCall:
         return result
 
 
-class _Interrupted:
+class _InterruptedObject:
     """An object of which one method is interrupted once."""
 
     def __init__(self, wrapped: Any, method: str, *, late: bool) -> None:
@@ -1067,10 +1067,10 @@ class _Interrupted:
 def test_ctrl_c_at_any_point_of_a_task_leaves_no_transaction_open(
     environment: Environment, monkeypatch: pytest.MonkeyPatch, place: str, late: bool
 ) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     runner: Any = environment.transaction_thread
     if place == "put":
-        monkeypatch.setattr(runner, "_tasks", _Interrupted(runner._tasks, "put", late=late))
+        monkeypatch.setattr(runner, "_tasks", _InterruptedObject(runner._tasks, "put", late=late))
     else:
         wait = _InterruptedCall(transaction_thread._Task.wait, late=late)
         monkeypatch.setattr(transaction_thread._Task, "wait", lambda task: wait(task))
@@ -1079,7 +1079,7 @@ def test_ctrl_c_at_any_point_of_a_task_leaves_no_transaction_open(
     ended = threading.Event()
 
     def write_again() -> None:
-        put(environment, b"key", b"other")
+        put_record(environment, b"key", b"other")
         ended.set()
 
     threading.Thread(target=write_again, daemon=True).start()
@@ -1090,18 +1090,18 @@ def test_ctrl_c_at_any_point_of_a_task_leaves_no_transaction_open(
 def test_ctrl_c_in_the_begin_of_a_view_ends_its_transaction_once(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     interrupted = _InterruptedCall(write_transaction.get_ident, late=False)
     monkeypatch.setattr(write_transaction, "get_ident", interrupted)
     with pytest.raises(KeyboardInterrupt):
         environment.write()
     gc.collect()
     assert environment.gate.num_open == 0
-    put(environment, b"key", b"other")
+    put_record(environment, b"key", b"other")
 
 
 def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     snapshot = environment.snapshot()
     released = threading.Event()
     pinned = threading.Event()
@@ -1126,7 +1126,7 @@ def test_closing_a_snapshot_waits_for_its_pins(environment: Environment) -> None
 
 
 def test_a_forked_child_must_open_the_store_itself(environment: Environment) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     snapshot = environment.snapshot()
     transaction = environment.write()
     transaction.put("a", b"key", b"parent")
@@ -1144,7 +1144,7 @@ def test_a_forked_child_must_open_the_store_itself(environment: Environment) -> 
             environment.close()
             snapshot.close()
             with Environment.open(environment.path, lock_timeout=0) as own:
-                report.append(str(value(own, b"key")))
+                report.append(str(get_value(own, b"key")))
                 try:
                     own.write()
                 except LockTimeoutError as error:
@@ -1160,7 +1160,7 @@ def test_a_forked_child_must_open_the_store_itself(environment: Environment) -> 
     assert bytes(snapshot.get("a", b"key") or b"") == b"value"
     snapshot.close()
     transaction.commit()
-    assert value(environment, b"key") == b"parent"
+    assert get_value(environment, b"key") == b"parent"
 
 
 def test_the_lock_of_a_killed_writer_does_not_live_on_in_its_children(environment: Environment) -> None:
@@ -1179,14 +1179,14 @@ sys.stdin.readline()
         holder.kill()
         holder.wait()
         try:
-            put(environment, b"key", b"value")
+            put_record(environment, b"key", b"value")
         finally:
             os.kill(child, signal.SIGKILL)
 
 
 def test_a_copy_is_a_store_of_the_last_commit_made_while_others_write(environment: Environment, tmp_path: Path) -> None:
     with environment.write() as transaction:
-        fill(transaction)
+        put_numbered_records(transaction)
     with environment.write() as transaction:
         for number in range(30):
             transaction.delete("a", b"%d" % number)
@@ -1217,19 +1217,19 @@ def test_a_copy_holds_every_record_on_pages_as_full_as_a_compacted_file(
     folder = tmp_path_factory.mktemp("copy")
     with pytest.MonkeyPatch.context() as patch, Environment.open(folder / "store", durability="relaxed") as environment:
         patch.setattr("kvstore.storage.dense_copy.BATCH_BYTES", batch)
-        for table, kept in tables.items():
+        for table, records in tables.items():
             with environment.write() as transaction:
-                for key, stored in sorted(kept.items(), key=lambda item: item[::-1]):
+                for key, stored in sorted(records.items(), key=lambda item: item[::-1]):
                     transaction.put(table, key, stored)
         environment.copy_to(folder / "copy")
         environment.compact()
         assert (folder / "copy" / "data.mdb").stat().st_size == environment.statistics().bytes
         with Environment.open(folder / "copy") as copy:
-            for each in (environment, copy):
-                assert each.verify() == []
-                with each.snapshot() as snapshot:
-                    for table, kept in tables.items():
-                        assert {key: bytes(stored) for key, stored in snapshot.scan(table)} == kept
+            for opened in (environment, copy):
+                assert opened.verify() == []
+                with opened.snapshot() as snapshot:
+                    for table, records in tables.items():
+                        assert {key: bytes(stored) for key, stored in snapshot.scan(table)} == records
 
 
 def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> None:
@@ -1243,9 +1243,9 @@ def test_a_copy_replaces_nothing(environment: Environment, tmp_path: Path) -> No
 
 def test_relaxed_durability_keeps_commits_over_closing(tmp_path: Path) -> None:
     with Environment.open(tmp_path / "store", durability="relaxed") as environment:
-        put(environment, b"key", b"value")
+        put_record(environment, b"key", b"value")
     with Environment.open(tmp_path / "store") as environment:
-        assert value(environment, b"key") == b"value"
+        assert get_value(environment, b"key") == b"value"
 
 
 def test_verify_finds_damage(tmp_path: Path) -> None:
@@ -1264,14 +1264,14 @@ def test_verify_finds_damage(tmp_path: Path) -> None:
 
 
 def test_a_lock_whose_file_cannot_be_emptied_is_released(environment: Environment) -> None:
-    put(environment, b"key", b"1")
+    put_record(environment, b"key", b"1")
     with mock.patch("os.ftruncate", side_effect=OSError(5, "Input/output error")):
-        put(environment, b"key", b"2")
-    put(environment, b"key", b"3")
-    thread = threading.Thread(target=put, args=(environment, b"key", b"4"))
+        put_record(environment, b"key", b"2")
+    put_record(environment, b"key", b"3")
+    thread = threading.Thread(target=put_record, args=(environment, b"key", b"4"))
     thread.start()
     thread.join()
-    assert value(environment, b"key") == b"4"
+    assert get_value(environment, b"key") == b"4"
 
 
 def test_a_lock_whose_release_fails_does_not_hinder_other_threads(environment: Environment) -> None:
@@ -1280,13 +1280,13 @@ def test_a_lock_whose_release_fails_does_not_hinder_other_threads(environment: E
         raise OSError(5, "Input/output error")
 
     with mock.patch("kvstore.storage.locks.release_lock", fail), pytest.raises(OSError, match="Input/output"):
-        put(environment, b"key", b"1")
+        put_record(environment, b"key", b"1")
     assert not environment._writer_lock._thread_lock.locked()
 
 
 @pytest.mark.parametrize("change", ["deleted", "moved", "made again", "another folder"])
 def test_a_file_that_was_moved_is_not_written_to(environment: Environment, change: str) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     path = environment.path
     if change == "deleted":
         shutil.rmtree(path)
@@ -1294,32 +1294,32 @@ def test_a_file_that_was_moved_is_not_written_to(environment: Environment, chang
         path.rename(path.with_name("moved"))
     if change == "made again":
         with Environment.open(path) as other:
-            put(other, b"other", b"value")
+            put_record(other, b"other", b"value")
     if change == "another folder":
         path.mkdir()
     before = sorted(path.iterdir()) if path.exists() else None
     remedy = "open the path again" if change == "made again" else "open it where it is now"
     with pytest.raises(StoreNotFoundError, match=remedy):
-        put(environment, b"key", b"lost")
+        put_record(environment, b"key", b"lost")
     with pytest.raises(StoreNotFoundError, match=remedy):
         environment.compact()
     assert (sorted(path.iterdir()) if path.exists() else None) == before
-    assert value(environment, b"key") == b"value"  # what is open can be read
+    assert get_value(environment, b"key") == b"value"  # what is open can be read
     environment.close()
     if change != "deleted":
         with Environment.open(path.with_name("moved")) as moved:
-            assert value(moved, b"key") == b"value"
+            assert get_value(moved, b"key") == b"value"
 
 
 def test_a_moved_store_is_recognized(environment: Environment) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     moved = environment.path.rename(environment.path.with_name("moved"))
     with pytest.raises(InputError, match="already open in this process"):
         Environment.open(moved)
     environment.close()
 
 
-class _PanickedOnce:
+class _PanickedEnvironment:
     """An LMDB environment that begins nothing more, because it could not write a meta page."""
 
     def __init__(self, environment: Any) -> None:
@@ -1334,13 +1334,13 @@ class _PanickedOnce:
 
 @pytest.mark.parametrize("write", [False, True])
 def test_after_a_meta_page_could_not_be_written_the_file_is_opened_again(environment: Environment, write: bool) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     data: Any = environment.data
-    data.environment = _PanickedOnce(data.environment)
+    data.environment = _PanickedEnvironment(data.environment)
     if write:
-        put(environment, b"key", b"value")
-    assert value(environment, b"key") == b"value"
-    put(environment, b"more", b"value")
+        put_record(environment, b"key", b"value")
+    assert get_value(environment, b"key") == b"value"
+    put_record(environment, b"more", b"value")
     assert environment.verify() == []
 
 
@@ -1356,7 +1356,7 @@ def test_a_map_that_was_too_small_grows_before_the_next_transaction(tmp_path: Pa
 def test_a_large_file_is_mapped_with_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kvstore.storage.environment.MIN_MAP_BYTES", SMALL_MAP)
     with Environment.open(tmp_path / "store") as environment:
-        environment.write_with_growth(fill)
+        environment.write_with_growth(put_numbered_records)
         size = environment.statistics().bytes
     for readonly in (True, False):
         with Environment.open(tmp_path / "store", readonly=readonly) as environment:
@@ -1381,7 +1381,7 @@ with Environment.open(path, readonly=True, lock_timeout=60) as environment:
     print(seen, flush=True)
 """
     with Environment.open(tmp_path / "store", lock_timeout=60) as environment:
-        put(environment, b"%03d" % 0, bytes(1_000_000))
+        put_record(environment, b"%03d" % 0, bytes(1_000_000))
         stopped, failures = threading.Event(), []
 
         def read() -> None:
@@ -1449,7 +1449,7 @@ def write_export(environment: Environment, target: Path) -> None:
 def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
     environment: Environment, tmp_path: Path, write: Any
 ) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     target = tmp_path / "copy"
     with python("print(os.getpid(), flush=True)", tmp_path) as ended:
         gone = read_line(ended)
@@ -1466,8 +1466,8 @@ def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
         other.write_bytes(b"half")
     locked = tmp_path / f".copy.partial-{gone}1111111"
     locked.write_bytes(b"half")
-    with locked.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with locked.open() as locked_file:
+        fcntl.flock(locked_file, fcntl.LOCK_EX)
         write(environment, target)
     assert target.exists()
     assert not folder.exists()
@@ -1477,9 +1477,9 @@ def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
 
 @pytest.mark.parametrize("write", [write_backup, write_export])
 def test_a_copy_in_the_making_is_locked(environment: Environment, tmp_path: Path, write: Any) -> None:
-    put(environment, b"key", b"value")
+    put_record(environment, b"key", b"value")
     partial = tmp_path / f".copy.partial-{os.getpid()}"
-    seen = []
+    locked_paths = []
 
     def rename(path: Path, target: Path) -> None:
         descriptor = os.open(partial, os.O_RDONLY)
@@ -1487,11 +1487,11 @@ def test_a_copy_in_the_making_is_locked(environment: Environment, tmp_path: Path
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.close(descriptor)
         os.rename(path, target)
-        seen.append(path)
+        locked_paths.append(path)
 
     with mock.patch.object(Path, "rename", rename):
         write(environment, tmp_path / "copy")
-    assert seen == [partial]
+    assert locked_paths == [partial]
 
 
 def test_a_transaction_that_is_collected_together_with_its_environment_is_rolled_back(tmp_path: Path) -> None:

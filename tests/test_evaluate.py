@@ -84,7 +84,9 @@ def test_options_are_measured_at_other_values(data: Path) -> None:
 def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path) -> None:
     folder = tmp_path / "talks"
     folder.mkdir()
-    text = "\n\n".join(f"They spoke of {one}. " + "And on it went. " * 60 for one in ("herons", "violins", "lanterns"))
+    text = "\n\n".join(
+        f"They spoke of {topic}. " + "And on it went. " * 60 for topic in ("herons", "violins", "lanterns")
+    )
     rows = {
         "corpus": [{"id": "talk", "title": "Talk", "text": text}],
         "questions": [
@@ -96,11 +98,13 @@ def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path)
             {"question": "Who spoke of herons?", "gold": ["talk"], "answer": "They"},
         ],
     }
-    for name, found in rows.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
+    for name, records in rows.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     report = evaluate("--overview", "--data", folder, "--strategy", "raptor", "--strategy", "lexical")
     systems = [(row["scope"], row["strategy"]) for row in report["rows"]]
-    assert systems == [(scope, one) for scope in ("document", "store") for one in ("raptor", "lexical", "beginning")]
+    assert systems == [
+        (scope, topic) for scope in ("document", "store") for topic in ("raptor", "lexical", "beginning")
+    ]
     assert {row["questions"] for row in report["rows"]} == {1}
     figures = {row["strategy"]: row for row in report["rows"] if row["scope"] == "document"}
     assert (figures["raptor"]["words_400w"], figures["raptor"]["read_400w"] <= 400) == (1, True)
@@ -121,9 +125,9 @@ def test_sets_and_systems_share_a_table_with_paired_differences(data: Path) -> N
     # Eight documents are all there are; only what walks from names may miss some.
     assert all(row["all@8"] == 1 for row in report["rows"] if row["strategy"] in systems[:4])
     assert 0 < report["rows"][systems.index("ASK lexical")]["f1"] <= 1
-    same = next(gain for gain in report["differences"] if gain["over"] == "vector")
-    assert same["strategy"] == "lexical"
-    assert same["all@8"] == {"difference": 0, "low": 0, "high": 0}
+    difference = next(gain for gain in report["differences"] if gain["over"] == "vector")
+    assert difference["strategy"] == "lexical"
+    assert difference["all@8"] == {"difference": 0, "low": 0, "high": 0}
 
 
 BOOK = "Å harbour lies north.\n\n" + "\n\n".join(f"Page {n} tells of quiet weather. " * 12 for n in range(9))
@@ -160,11 +164,11 @@ def test_answers_are_measured_by_citations_and_content(monkeypatch: pytest.Monke
     text = "Øre is a coin. The lighthouse was lit in 1911 by Nora Quill."
     store.put("b", text)
     place = TextSpan("b", text.index("The"), len(text))
-    asked = [
+    answered_questions = [
         Question("When was the lighthouse lit?", frozenset("b"), "1911", (place,)),
         Question("Which volcano erupted near Grindavik?", frozenset("b"), "Fagradalsfjall", (place,)),
     ]
-    questions = QuestionSet("tiny", Path(), [], asked, details=True)
+    questions = QuestionSet("tiny", Path(), [], answered_questions, details=True)
     right, none = (
         outcome.measures for outcome in compute_answer_outcomes(store, questions, None, "none", lambda text: None)
     )
@@ -182,14 +186,14 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     text = " ".join(f"Åse wrote line {n} of the café book here." for n in range(8))
     store.put("b", text)
     hits = sorted(store.retrieve("line", using="lexical", top=50).hits, key=lambda hit: hit.start)
-    found = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in hits]
+    passages = [Passage(hit.document, hit.start, hit.end, hit.text) for hit in hits]
     texts = Texts(store)
-    places = [texts.locate_passage(passage) for passage in found]
-    assert [text[place.start : place.end] for place in places] == [passage.text for passage in found]
+    places = [texts.locate_passage(passage) for passage in passages]
+    assert [text[place.start : place.end] for place in places] == [passage.text for passage in passages]
     # From the end of the first chunk to the beginning of the third.
     gold = TextSpan("b", places[0].end - 5, places[2].start + 3)
     question = Question("?", frozenset({"b"}), None, (gold,))
-    measures = compute_span_measures(question, found, texts)
+    measures = compute_span_measures(question, passages, texts)
     assert (measures["hit@1"], measures["recall@2"], measures["recall@5"]) == (1, pytest.approx(2 / 3), 1)
     # The white space between chunks is in none of them.
     common, read = gold.end - gold.start - 2, len(text) - len(places) + 1
@@ -198,9 +202,9 @@ def test_places_are_counted_in_characters(monkeypatch: pytest.MonkeyPatch, make_
     assert measures["iou_400w"] == pytest.approx(common / (read + 2))
     assert measures["whole_400w"] == 1
     # Segments are measured by what was found for so many words.
-    part = compute_span_measures(question, found, texts, {400: found[:2], 1500: found})
+    part = compute_span_measures(question, passages, texts, {400: passages[:2], 1500: passages})
     assert (part["whole_400w"], part["whole_1500w"], "hit@1" in part) == (0, 1, False)
-    assert compute_span_measures(Question("?", frozenset(), None, ()), found, texts)["hit@8"] == 0
+    assert compute_span_measures(Question("?", frozenset(), None, ()), passages, texts)["hit@8"] == 0
 
 
 PAGE = """<html><head><title>pg_move</title></head><body><div class="refentry"><h2><span class="refentrytitle">pg_move
@@ -222,12 +226,12 @@ def test_questions_are_made_from_a_manual_by_rule(
     page = tmp_path / "html" / "pg_move.html"
     page.parent.mkdir()
     page.write_text(PAGE)
-    found = list(iter_definitions(page))
-    assert [text for text, _ in make_option_questions(found)] == [
+    definitions = list(iter_definitions(page))
+    assert [text for text, _ in make_option_questions(definitions)] == [
         "What does the option --fast of pg_move do?",
         "row_limit",
     ]
-    assert [text for text, _ in make_heading_questions(found)] == [
+    assert [text for text, _ in make_heading_questions(definitions)] == [
         "What does the manual say about moving large tables?"
     ]
     with tarfile.open(tmp_path / "manual.tar", "w") as archive:
@@ -249,14 +253,14 @@ def test_intervals_are_those_of_the_paired_differences(monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(TOOLS)
     from evaluation.measures import Outcome, compute_differences
 
-    def outcomes(values: list[float]) -> list[Outcome]:
+    def make_outcomes(values: list[float]) -> list[Outcome]:
         return [Outcome({"all@8": value}, 1, 1, 1) for value in values]
 
-    found = compute_differences(outcomes([1, 1, 1, 0] * 25), outcomes([0, 1, 0, 0] * 25))["all@8"]
-    assert found["difference"] == 0.5
+    difference = compute_differences(make_outcomes([1, 1, 1, 0] * 25), make_outcomes([0, 1, 0, 0] * 25))["all@8"]
+    assert difference["difference"] == 0.5
     # A mean of 100 draws with a standard deviation of 0.5: 1.96 times 0.05 to each side.
-    assert found["low"] == pytest.approx(0.402, abs=0.015)
-    assert found["high"] == pytest.approx(0.598, abs=0.015)
+    assert difference["low"] == pytest.approx(0.402, abs=0.015)
+    assert difference["high"] == pytest.approx(0.598, abs=0.015)
 
 
 def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ HEADER = {"format": "kvstore-export", "version": 1, "settings": {}}
 TEA = {"document": "tea", "format": "text", "text": "Tea is made from leaves."}
 
 
-def contents(store: kvstore.Store) -> dict:
+def dump_contents(store: kvstore.Store) -> dict:
     assert store.check() == []
     with store.snapshot() as snapshot:
         return dump(snapshot._state)
@@ -33,7 +33,7 @@ def write_lines(path: Path, *lines: Any) -> Path:
     return path
 
 
-def fill(store: kvstore.Store) -> None:
+def fill_store(store: kvstore.Store) -> None:
     store.put(
         "ß/é", 'Line one.\n\n"Quoted", \\ and \x00 and \u2028 here.', title="Ünï", source="x", meta={"a": [1, None]}
     )
@@ -46,7 +46,7 @@ def fill(store: kvstore.Store) -> None:
 
 
 def test_the_file_holds_everything_in_order(store: kvstore.Store, tmp_path: Path) -> None:
-    fill(store)
+    fill_store(store)
     report = store.export(tmp_path / "out.jsonl")
     assert (report.documents, report.edges, report.aliases) == (3, 2, 2)
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().split(b"\n")[:-1]]
@@ -72,11 +72,11 @@ def test_the_file_holds_everything_in_order(store: kvstore.Store, tmp_path: Path
 
 def test_a_copy_holds_the_same_and_exports_the_same_file(make_store: Any, tmp_path: Path) -> None:
     original, copy = make_store("original"), make_store("copy")
-    fill(original)
+    fill_store(original)
     original.export(tmp_path / "first.jsonl")
     report = copy.import_(tmp_path / "first.jsonl")
     assert (report.documents, report.edges, report.aliases, report.unchanged) == (3, 2, 2, 0)
-    assert contents(copy) == contents(original)
+    assert dump_contents(copy) == dump_contents(original)
     copy.export(tmp_path / "second.jsonl")
     assert (tmp_path / "first.jsonl").read_bytes() == (tmp_path / "second.jsonl").read_bytes()
     again = copy.import_(tmp_path / "first.jsonl")
@@ -86,7 +86,7 @@ def test_a_copy_holds_the_same_and_exports_the_same_file(make_store: Any, tmp_pa
 @pytest.mark.parametrize("num_lines", range(1, 8))
 def test_a_file_cut_off_after_a_line_imports_nothing(make_store: Any, tmp_path: Path, num_lines: int) -> None:
     original, copy = make_store("original"), make_store("copy")
-    fill(original)
+    fill_store(original)
     original.export(tmp_path / "whole.jsonl")
     lines = (tmp_path / "whole.jsonl").read_bytes().splitlines(keepends=True)
     cut = tmp_path / "cut.jsonl"
@@ -105,12 +105,12 @@ def test_a_file_cut_off_after_a_line_imports_nothing(make_store: Any, tmp_path: 
     # A missing last line end loses nothing.
     cut.write_bytes(b"".join(lines).rstrip(b"\n"))
     copy.import_(cut)
-    assert contents(copy) == contents(original)
+    assert dump_contents(copy) == dump_contents(original)
 
 
 def test_an_import_replaces_documents_with_the_same_key_only(make_store: Any, tmp_path: Path) -> None:
     original, other = make_store("original"), make_store("other")
-    fill(original)
+    fill_store(original)
     original.export(tmp_path / "out.jsonl")
     other.put("city", "Something else.")
     other.put("more", "Gotham is a city.", title="Gotham")
@@ -131,39 +131,39 @@ def test_own_vectors_are_restored_bit_for_bit(documents: list) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (
-            kvstore.open(folder / "one", embedder="none:3", settings={"chunk_tokens": 16}) as one,
-            kvstore.open(folder / "two", embedder="none:3", settings={"chunk_tokens": 16}) as two,
+            kvstore.open(folder / "one", embedder="none:3", settings={"chunk_tokens": 16}) as original,
+            kvstore.open(folder / "two", embedder="none:3", settings={"chunk_tokens": 16}) as imported,
         ):
-            for key, sentences, each, row in documents:
+            for key, sentences, has_row_vectors, row in documents:
                 text = "Every word counts here. " * sentences
-                one.put(key, text, vectors=row)
-                document = one.get(key)
+                original.put(key, text, vectors=row)
+                document = original.get(key)
                 assert document is not None
-                if each:
+                if has_row_vectors:
                     rows = [[row[0] + number, *row[1:]] for number in range(document.chunks)]
                     if all(sum(map(abs, row)) > 1e-3 for row in rows):
-                        one.put(key, text, vectors=rows)
-            one.export(folder / "out.jsonl")
-            two.import_(folder / "out.jsonl")
-            assert contents(two) == contents(one)
+                        original.put(key, text, vectors=rows)
+            original.export(folder / "out.jsonl")
+            imported.import_(folder / "out.jsonl")
+            assert dump_contents(imported) == dump_contents(original)
             stored = [
                 [
                     (hit.document, hit.ordinal, hit.score)
                     for hit in s.search("?", using="vector", vector=[1, 2, 3], top=99)
                 ]
-                for s in (one, two)
+                for s in (original, imported)
             ]
             assert stored[0] == stored[1]
-            two.export(folder / "again.jsonl")
+            imported.export(folder / "again.jsonl")
         assert (folder / "out.jsonl").read_bytes() == (folder / "again.jsonl").read_bytes()
 
 
 def test_other_settings_are_fine_but_for_own_vectors(make_store: Any, tmp_path: Path) -> None:
-    given = make_store("given", embedder="none:3")
-    given.put("x", "First of all.", vectors=[1, 0, 0])
-    given.export(tmp_path / "vectors.jsonl")
+    own_vectors = make_store("given", embedder="none:3")
+    own_vectors.put("x", "First of all.", vectors=[1, 0, 0])
+    own_vectors.export(tmp_path / "vectors.jsonl")
     original = make_store("original", settings={"chunk_tokens": 40})
-    fill(original)
+    fill_store(original)
     original.export(tmp_path / "plain.jsonl")
     other = make_store("other", embedder="hashing:16", settings={"chunk_tokens": 16})
     other.import_(tmp_path / "plain.jsonl")
@@ -191,7 +191,7 @@ def test_aliases_are_restored_with_known_and_unknown_entities(make_store: Any, t
     original.export(tmp_path / "out.jsonl")
     copy.import_(tmp_path / "out.jsonl")
     assert copy.aliases() == original.aliases() != []
-    assert contents(copy) == contents(original)
+    assert dump_contents(copy) == dump_contents(original)
 
 
 BAD = [
@@ -293,7 +293,7 @@ def test_paths_that_do_not_fit_are_refused(store: kvstore.Store, tmp_path: Path)
 
 def test_a_readonly_store_exports_and_does_not_import(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
-        fill(store)
+        fill_store(store)
     with kvstore.open(tmp_path / "s", readonly=True) as store:
         store.export(tmp_path / "out.jsonl")
         for change in (
