@@ -232,7 +232,10 @@ class _FileSearch:
         self.skipped[describe_skipped(relative_path)] += 1
 
     def _add_address(self, address: str) -> None:
-        """Add the file at an address, or the files that its folder contains or its pattern matches."""
+        """Add the file at an address, or the files that its folder contains or its pattern matches.
+
+        Raises ReaderError if the address does not exist or cannot be read, or if its pattern matches no file.
+        """
         listing = remote_files.list_remote(address)
         if listing.pattern is None and not listing.is_folder:
             self._add_file(address, address.rpartition("/")[2], None, address)
@@ -270,7 +273,10 @@ class _FileSearch:
                 self._count_skipped(relative_path)
 
     def _add_matches(self, root: Path, pattern: str, requested: str) -> None:
-        """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages."""
+        """Add the files below a folder that match a pattern; ``requested`` is the whole pattern for messages.
+
+        Raises ReaderError if the folder does not exist, or if no file matches.
+        """
         if not os.path.isdir(root):
             raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
         matches = _compile_glob(pattern)

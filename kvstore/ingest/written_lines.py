@@ -28,7 +28,7 @@ def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: Re
     """Yield a fact for each line with texts of the kind ``fact``, and a failure for each invalid line."""
 
     def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:
-        """Yield the fact of one line; ``position`` is ``path:line``."""
+        """Yield the fact of one line; ``position`` is ``path:line``. Raises BadLineError for an invalid line."""
         key_field, key = take_field(fields, options.key, _KEY_FIELDS)
         if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
             raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")

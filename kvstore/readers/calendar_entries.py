@@ -224,7 +224,10 @@ def _describe_weekday(text: str) -> str:
 
 
 def _format_person(line: Property) -> str:
-    """Return the name and address of an organizer or attendee, and the reply if it is not an acceptance."""
+    """Return the name and address of an organizer or attendee, and the reply if it is not an acceptance.
+
+    The result is empty if the property has neither a name nor an address.
+    """
     address = re.sub(r"(?i)^mailto:", "", line.text)
     # Calendars write invalid:nomail for people without an address.
     address = address if "@" in address and "invalid:" not in address.lower() else ""

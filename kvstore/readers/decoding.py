@@ -68,7 +68,10 @@ def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
 
 
 def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
-    """Decode a whole file as :func:`decode_file` does, clean it with :func:`clean_text`, and raise if it is blank."""
+    """Decode a whole file as :func:`decode_file` does, and clean its text with :func:`clean_text`.
+
+    Raises ReaderError if the file is blank or cannot be decoded.
+    """
     text = clean_text(decode_file(data, name, encoding))
     if not text or text.isspace():
         raise ReaderError(f"{name}: is empty; there is nothing to store")

@@ -288,7 +288,7 @@ class RoffInterpreter:
         arguments = split_arguments(args)
 
         def get_argument(reference: re.Match[str]) -> str:
-            """Return the argument that ``\\$1`` to ``\\$9`` names, or all arguments for ``*`` and ``@``."""
+            """Return the argument that ``\\$1`` to ``\\$9`` names (empty if missing), or all for ``*`` and ``@``."""
             if reference[1] in "*@":
                 return " ".join(arguments)
             position = int(reference[1])

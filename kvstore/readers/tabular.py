@@ -205,7 +205,10 @@ def read_pairs(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _find_pair_columns(first_row: list[str], origin: Origin, options: ReadOptions) -> tuple[int, int]:
-    """Return the indexes of the columns with the child and the parent, from the options or the first row."""
+    """Return the indexes of the columns with the child and the parent, from the options or the first row.
+
+    Raises ReaderError if the options do not name two columns of the first row.
+    """
     if options.child or options.parent:
         child = _find_column(first_row, origin, options.child or "child", "child")
         parent = _find_column(first_row, origin, options.parent or "parent", "parent")

@@ -27,7 +27,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -> Iterator[Item]:
     """Yield the fact that a line of JSON holds: the valid triples and the names of one document.
 
-    If some triples are invalid, also yields a failure that names them. ``position`` is the line's ``path:line``.
+    If some triples are invalid, also yields a failure that names them. ``position`` is the line's ``path:line``. Raises
+    BadLineError if the key, the list of triples or a name is invalid.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
