@@ -87,9 +87,10 @@ def read_tensors(weights: E5Weights) -> Tensors:
 
 
 def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
-    """Yield the linear layers with smoothed inputs, in the order of ``smoothing.bin``, and the width of each.
+    """Yield the linear layers with smoothed inputs, in the order of ``smoothing.bin``, and their numbers of inputs.
 
-    The inputs of an attention's output are means and have no extreme channels. Query, key and value share their input.
+    The inputs of an attention's output layer are averages, which have no extreme channels, so they are not smoothed.
+    Query, key and value share their input, so only the query is listed.
     """
     for layer_index in range(NUM_LAYERS):
         yield f"encoder.layer.{layer_index}.attention.self.query", WIDTH

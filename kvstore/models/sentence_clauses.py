@@ -58,7 +58,7 @@ def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[l
             yield [*first_parts, *parts[start:index]]
         start, parts[index] = index, " ".join(joined_words)
         earlier_words = {word.lower() for part_words in words[:index] for word in part_words}
-        if verb > 0 and _is_noun(joined_words[0]):
+        if verb > 0 and _can_begin_noun_phrase(joined_words[0]):
             subject = [" ".join(joined_words[:verb])]
             first_parts = [] if (_SUBORDINATORS | _PAIRING_WORDS).isdisjoint(earlier_words) else None
         elif subject and _is_predicate(joined_words, verb, clause_words):
@@ -76,8 +76,8 @@ def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
     return words if connective.strip().isalpha() or ";" in connective else []
 
 
-def _is_noun(word: str) -> bool:
-    """True if a word can be a noun, or the article before one."""
+def _can_begin_noun_phrase(word: str) -> bool:
+    """True if a word can be a noun, a name, or a determiner before a noun."""
     if word.lower() in FUNCTION_WORDS:
         return word.lower() in DETERMINERS
     return not word.endswith("ly") and (word[0].isupper() or get_everyday_kind(word) in (NOUN, None))
@@ -89,7 +89,7 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
     ``clause_words`` are the words of the clause in lower case.
     Words with a subject, a participle ("was sold and burned") and an infinitive ("may sing and dance") are none.
     """
-    if any(_is_noun(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
+    if any(_can_begin_noun_phrase(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
         return False
     if not (_SUBORDINATORS | _PAIRING_WORDS | RELATIVE_PRONOUNS).isdisjoint(clause_words):
         return False
@@ -106,7 +106,7 @@ def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) ->
     (['was a singer'], [])
     """
     first_word = subject[0].lower()
-    if first_word not in DETERMINERS and (first_word in FUNCTION_WORDS or not _is_noun(first_word)):
+    if first_word not in DETERMINERS and (first_word in FUNCTION_WORDS or not _can_begin_noun_phrase(first_word)):
         return
     if words[0].lower() in ("which", "who"):
         if find_verb(words[1:], True) == 0:

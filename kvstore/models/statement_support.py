@@ -335,7 +335,7 @@ def _find_tenses(words: Sequence[str]) -> set[str]:
 
 
 def _repeats_words(statement: str) -> bool:
-    """True if a sequence with several content words, not all of them of a name, occurs twice in a statement.
+    """True if ``_SEQUENCE_WORDS`` words occur twice in this order, and are not only a name and function words.
 
     >>> _repeats_words("The man about town is a man about town."), _repeats_words("Ann High School and Bo High School.")
     (True, False)

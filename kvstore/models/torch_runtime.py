@@ -65,7 +65,10 @@ class TorchRuntime:
 
 
 def _load_model(name: str, model: str, device: str | None) -> Any:
-    """Return a model of sentence-transformers; raises EmbedderError."""
+    """Return the sentence-transformers model with the name or folder ``model``.
+
+    Raises EmbedderError, whose message begins with ``name``, the name of the embedder.
+    """
     from sentence_transformers import SentenceTransformer
 
     try:

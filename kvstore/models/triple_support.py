@@ -344,7 +344,7 @@ def list_triple_parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
 def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
     """Return the words of a part of a sentence, each with True if it belongs to a name or term.
 
-    "of" between two names belongs to both, with an article after it.
+    "of" between two names, and an article after it, belong to them, as in "University of the Arts".
     """
     are_names = [word == "May" or (fold_text(word) not in _GAP_WORDS and not _is_verb(word)) for word in words]
     for position, word in enumerate(words[:-1]):

@@ -181,7 +181,7 @@ def _find_blocks(text: bytes, part: ByteSpan) -> list[Element]:
 
 
 def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Element]:
-    """Return links to the pages of names, which are given with their spans, in order.
+    """Return links to the pages of names, in text order; ``names`` are entities with their spans, in bytes.
 
     Of overlapping names the first is linked, at the same start the longest. Names written in lower case get the class
     ``common``. Only the first link of a name is in the keyboard tab order.

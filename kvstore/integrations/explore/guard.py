@@ -75,14 +75,14 @@ class Guard:
     """
 
     def __init__(self, application: Callable[..., Any], token: str, port: int) -> None:
-        """Protect ``application`` with a token; the cookie that it is exchanged for has a new random value."""
+        """Protect ``application`` with a token, which each browser exchanges for a cookie with a random value."""
         self._application = application
         self._token = token
         names = "127.0.0.1", "localhost"
         # The Host header omits the default port.
         self._hosts = frozenset([*(f"{name}:{port}" for name in names), *(names if port == 80 else ())])
         self._secret = secrets.token_urlsafe(32)
-        # Cookies are shared by all ports of a host.
+        # The name has the port, because all ports of a host share their cookies.
         self.cookie = f"kvstore-explore-{port}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

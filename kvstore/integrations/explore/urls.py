@@ -37,7 +37,7 @@ def build_document_url(key: str, start: int | None = None, end: int | None = Non
 
 
 def build_spans_url(key: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return the URL of a document's page with marked spans."""
+    """Return the URL of a document's page that marks some spans, in bytes, and scrolls to the first."""
     arguments = [pair for start, end in spans for pair in (("start", str(start)), ("end", str(end)))]
     return add_query(build_path("/doc/", key), arguments) + "#mark"
 

@@ -67,7 +67,6 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         """Record that documents are confirmed now, in one commit.
 
         Keys without a document are skipped, and documents of this namespace confirmed at ``time_at_least`` or later.
-
         The time of a record is at least ``time_at_least``, even if the clock was set back. Raises ValueError if the
         numbers of groups and keys differ, and for a group that is not the document's.
         """
