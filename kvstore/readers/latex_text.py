@@ -111,7 +111,10 @@ class LatexSource(MacroTable):
         return line.removeprefix("\\")  # a paragraph begins with it if its first character could be markup
 
     def add_footnote(self, text: str, depth: int) -> str:
-        """Store a footnote and return the reference to it, such as ``[1]``."""
+        """Store a footnote and return the reference to it, such as ``[1]``.
+
+        ``depth`` is the nesting depth of the source around it.
+        """
         self._footnotes.append("")  # reserve the number, because a footnote can contain another
         number = len(self._footnotes)
         self._footnotes[number - 1] = self.render_line(text, depth)

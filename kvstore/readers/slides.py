@@ -124,7 +124,7 @@ def _resolve_alternatives(shapes: Any) -> None:
 def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
     """Return the blocks of a shape: a group, a table, a chart, a text or a diagram.
 
-    ``depth`` is the number of groups around it.
+    ``depth`` is the number of groups around it; a group that is nested too deeply has no blocks.
     """
     if hasattr(shape, "shapes"):
         return (

@@ -256,10 +256,11 @@ class CapitalNames:
     def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
         """Return the name in a run of German nouns, or None.
 
-        Titles before a name are dropped (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes
-        them or two other capitalized words follow. A single noun is a name after a title, in capitals, with the ending
-        of a street, or with two hyphens and the ending of a compound name. Any other noun is a name only if it is not a
-        common noun, and if it has a preposition before it or is part of a name elsewhere in the document.
+        The whole run is the name of a company if it ends with a word such as *GmbH*. Titles before a name are dropped
+        (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes them or two other capitalized
+        words follow. A single noun is a name after a title, in capitals, with the ending of a street, or with two
+        hyphens and the ending of a compound name. Any other noun is a name only if it is not a common noun, and if it
+        has a preposition before it or is part of a name elsewhere in the document.
         """
         words = self._words
         if run.keys[-1] in words.company_forms and len(run.written_words) > 1:  # a company: "Rieger GmbH"
