@@ -306,7 +306,7 @@ class _EnclosureState:
 def _read_stream(
     stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, enclosure: _EnclosureState
 ) -> Iterator[Item]:
-    """Yield the items of one file, and those of the files nested in it; choose the format if ``format`` is None.
+    """Yield the items of one file, and those of the files nested in it; without ``format``, choose one.
 
     ``enclosure`` counts the depth and the bytes of nested files, which are limited.
     """
