@@ -335,7 +335,7 @@ def _find_tenses(words: Sequence[str]) -> set[str]:
 
 
 def _repeats_words(statement: str) -> bool:
-    """True if ``_SEQUENCE_WORDS`` words occur twice in this order, and are not only a name and function words.
+    """True if ``_SEQUENCE_WORDS`` consecutive words occur twice, with several content words, one of them in lower case.
 
     >>> _repeats_words("The man about town is a man about town."), _repeats_words("Ann High School and Bo High School.")
     (True, False)
