@@ -32,7 +32,7 @@ PAY = "Wages are paid on the last day. Maria Jensen signs them."
 TREE = "Payroll,Finance\nFinance,Administration\n"
 
 
-def fill(store: kvstore.Store) -> kvstore.Store:
+def fill_store(store: kvstore.Store) -> kvstore.Store:
     """Put two documents and a tree."""
     store.put("hr/leave", LEAVE, title="Leave", meta={"year": 2024})
     store.put("hr/pay", PAY, title="Pay")
@@ -41,21 +41,21 @@ def fill(store: kvstore.Store) -> kvstore.Store:
 
 
 @pytest.fixture
-def filled(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    """A store of two documents and a tree."""
-    return copy_store(fill)
+def filled_store(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Return a store of two documents and a tree."""
+    return copy_store(fill_store)
 
 
 @pytest.fixture(scope="module")
-def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """The same store, for tests that change nothing."""
+def readonly_example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    """Yield the same store, for tests that change nothing."""
     path = tmp_path_factory.mktemp("unchanged") / "store"
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
-        yield fill(store)
+        yield fill_store(store)
         assert store.check() == []
 
 
-def rows(store: kvstore.Store, text: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+def fetch_rows(store: kvstore.Store, text: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
     return store.execute(text, parameters).fetchall()
 
 
@@ -66,9 +66,9 @@ def test_every_example_of_the_page_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KVSTORE_LLM_URL", server.url)
     monkeypatch.setenv("KVSTORE_LLM_MODEL", "stub")
-    wanted = {"units": units_of, "context": context_of}
+    answers_by_schema = {"units": units_of, "context": context_of}
     server.answering = lambda request: (
-        wanted[request["response_format"]["json_schema"]["name"]](request)
+        answers_by_schema[request["response_format"]["json_schema"]["name"]](request)
         if "response_format" in request
         else stream("So it is [1].")
     )
@@ -87,12 +87,12 @@ def test_every_example_of_the_page_runs(
         if example.language != "sql":
             continue
         printed = io.StringIO()
-        for one in parse(example.text):
-            again = re.match(r"CREATE INDEX (communities|topics|units)", str(one.statement))
+        for parsed in parse(example.text):
+            again = re.match(r"CREATE INDEX (communities|topics|units)", str(parsed.statement))
             if again and again[1] in {index.kind for index in store.indexes()}:
                 store.drop_index(again[1])  # each part of the page can be read alone
-            cursor = store.execute(str(one.statement))
-            found = cursor.fetchall()
+            cursor = store.execute(str(parsed.statement))
+            result_rows = cursor.fetchall()
             assert not cursor.failed, cursor.problems
             if cursor.kind in (
                 "LOOKUP",
@@ -105,64 +105,70 @@ def test_every_example_of_the_page_runs(
                 "DESCRIBE",
                 "EXPLAIN",
             ):
-                assert found, one.statement
-                assert {len(row) for row in found} == {len(cursor.columns)}
+                assert result_rows, parsed.statement
+                assert {len(row) for row in result_rows} == {len(cursor.columns)}
             if cursor.columns:
-                render.write_result(cursor.kind, cursor.columns, found, printed, mode="table", width=WIDTH)
+                render.write_result(cursor.kind, cursor.columns, result_rows, printed, mode="table", width=WIDTH)
             if cursor.message:
                 print(cursor.message, file=printed)
         if example.shown is not None:
             fault = different(example.shown.splitlines(), printed.getvalue().splitlines())
             assert fault is None, (fault, printed.getvalue())
     assert (tmp_path / "backup-of-today").is_dir()
-    assert {key for (key,) in rows(store, "SELECT key FROM documents")} >= {"hr/leave", "wages.md", "departments.csv"}
+    assert {key for (key,) in fetch_rows(store, "SELECT key FROM documents")} >= {
+        "hr/leave",
+        "wages.md",
+        "departments.csv",
+    }
 
 
 # Finding -------------------------------------------------------------------------------------------------------------
 
 
-def test_lookup_and_expand_have_the_rows_of_the_methods(filled: kvstore.Store) -> None:
-    cursor = filled.execute("LOOKUP 'payroll', 'MARIA  jensen' LIMIT 5")
+def test_lookup_and_expand_have_the_rows_of_the_methods(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute("LOOKUP 'payroll', 'MARIA  jensen' LIMIT 5")
     assert cursor.columns == ("entity", "temperature", "tree", "level", "parent", "document", "abstract", "text")
-    found = cursor.fetchall()
-    assert {row[0] for row in found} == {"Payroll", "Maria Jensen"}
-    assert found[0][2:5] == ("tree.csv", 2, "Finance")
-    cursor = filled.execute("EXPAND DEPTH 2")
+    result_rows = cursor.fetchall()
+    assert {row[0] for row in result_rows} == {"Payroll", "Maria Jensen"}
+    assert result_rows[0][2:5] == ("tree.csv", 2, "Finance")
+    cursor = filled_store.execute("EXPAND DEPTH 2")
     assert cursor.columns == ("entity", "tree", "level", "relative", "via", "text")
-    assert cursor.fetchall() == [astuple(row) for row in filled.expand(depth=2)]
-    assert rows(filled, "EXPAND 'Payroll' UP DEPTH 1") == [astuple(r) for r in filled.expand("Payroll", direction="up")]
-    assert [row[3] for row in rows(filled, "EXPAND 'Finance' DOWN IN TREE 'tree.csv' LIMIT 5")] == [
+    assert cursor.fetchall() == [astuple(row) for row in filled_store.expand(depth=2)]
+    assert fetch_rows(filled_store, "EXPAND 'Payroll' UP DEPTH 1") == [
+        astuple(r) for r in filled_store.expand("Payroll", direction="up")
+    ]
+    assert [row[3] for row in fetch_rows(filled_store, "EXPAND 'Finance' DOWN IN TREE 'tree.csv' LIMIT 5")] == [
         "Finance",
         "Payroll",
     ]
 
 
-def test_an_unknown_name_has_no_rows_and_a_hint(filled: kvstore.Store) -> None:
-    cursor = filled.execute("LOOKUP 'Maria Jensn'")
+def test_an_unknown_name_has_no_rows_and_a_hint(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute("LOOKUP 'Maria Jensn'")
     assert cursor.fetchall() == []
     assert cursor.message == "no entity is called 'Maria Jensn'; did you mean 'Maria Jensen'?"
 
 
-def test_search_and_retrieve_have_the_rows_of_the_methods(filled: kvstore.Store) -> None:
-    cursor = filled.execute("SEARCH 'wages' TOP 2")
+def test_search_and_retrieve_have_the_rows_of_the_methods(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute("SEARCH 'wages' TOP 2")
     assert cursor.columns == ("rank", "score", "document", "ordinal", "text", "chunk")
-    hits = filled.search("wages", top=2)
+    hits = filled_store.search("wages", top=2)
     assert cursor.fetchall() == [
         (hit.rank, hit.score, hit.document, hit.ordinal, hit.text, hit.ordinal) for hit in hits
     ]
-    cursor = filled.execute("RETRIEVE 'Who is Maria Jensen?' USING bridge TOP 1 WHERE key = 'hr/pay'")
+    cursor = filled_store.execute("RETRIEVE 'Who is Maria Jensen?' USING bridge TOP 1 WHERE key = 'hr/pay'")
     assert cursor.columns == ("rank", "score", "document", "ordinal", "text", "path", "kind", "spans", "chunk")
     (row,) = cursor.fetchall()
     assert (row[2], bool(row[5]), row[6]) == ("hr/pay", True, "chunk")
     (span,) = row[7]
-    document = filled.get("hr/pay")
+    document = filled_store.get("hr/pay")
     assert document is not None
     assert document.text.encode()[span["start"] : span["end"]].decode() == row[4]
     assert (span["document"], span["ordinal"], span["chunk"]) == ("hr/pay", row[3], row[3])
 
 
-def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
-    cursor = filled.execute("ASK 'How long is parental leave?'")
+def test_ask_answers_with_citations(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute("ASK 'How long is parental leave?'")
     assert cursor.columns[:7] == ("answer", "citations", "extractive", "model", "dropped", "confidence", "abstained")
     assert cursor.columns[7:] == ("outcome", "answer_span", "verdict", "parts")
     ((answer, citations, extractive, model, dropped, confidence, abstained, outcome, span, *rest),) = cursor.fetchall()
@@ -170,49 +176,49 @@ def test_ask_answers_with_citations(filled: kvstore.Store) -> None:
     assert (outcome, span, rest) == ("answered", None, [None, []])
     assert (extractive, model, dropped, abstained) == (True, None, [], False)
     assert 0.5 <= confidence <= 1
-    first = citations[0]
-    assert set(first) == {"number", "document", "source", "ordinal", "chunk", "start", "end", "kind", "spans"}
-    place = {name: first[name] for name in ("document", "ordinal", "start", "end", "chunk")}
-    assert (first["kind"], first["spans"]) == ("chunk", [place])
-    document = filled.get(first["document"])
+    citation = citations[0]
+    assert set(citation) == {"number", "document", "source", "ordinal", "chunk", "start", "end", "kind", "spans"}
+    place = {name: citation[name] for name in ("document", "ordinal", "start", "end", "chunk")}
+    assert (citation["kind"], citation["spans"]) == ("chunk", [place])
+    document = filled_store.get(citation["document"])
     assert document is not None
-    cited = document.text.encode()[first["start"] : first["end"]].decode()
-    assert f"{cited} [{first['number']}]" in answer
+    cited = document.text.encode()[citation["start"] : citation["end"]].decode()
+    assert f"{cited} [{citation['number']}]" in answer
 
 
-def test_ask_reports_that_the_store_has_no_answer(filled: kvstore.Store) -> None:
-    cursor = filled.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
+def test_ask_reports_that_the_store_has_no_answer(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
     ((answer, citations, _, model, _, confidence, abstained, outcome, span, *_),) = cursor.fetchall()
     assert (outcome, span) == ("nearest", None)
     assert answer.startswith("The documents do not say this. No document names Iceland or Grindavik.")
     assert abstained and model is None and confidence < 0.5
     assert [citation["number"] for citation in citations] == list(range(1, len(citations) + 1))
-    filled.execute("SET least_confidence = 0")
-    cursor = filled.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
+    filled_store.execute("SET least_confidence = 0")
+    cursor = filled_store.execute("ASK 'Which volcano in Iceland erupted near Grindavik?'")
     assert cursor.message == "no document names Iceland or Grindavik; the answer may be about something else"
     assert cursor.fetchall()[0][6] is False
 
 
-def test_explain_shows_the_confidence_and_its_parts(filled: kvstore.Store) -> None:
+def test_explain_shows_the_confidence_and_its_parts(filled_store: kvstore.Store) -> None:
     for statement in ("RETRIEVE 'Who is Maria Jensen?'", "ASK 'Who is Maria Jensen?'"):
-        (detail,) = [row[1] for row in filled.execute(f"EXPLAIN {statement}") if row[0] == "weigh confidence"]
+        (detail,) = [row[1] for row in filled_store.execute(f"EXPLAIN {statement}") if row[0] == "weigh confidence"]
         assert all(part in detail for part in ("coverage", "amount", "phrases", "unnamed", "missing")), detail
         assert detail.endswith("reaches the threshold 0.25")
 
 
-def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
-    assert filled.execute("EXPLAIN ASK 'Who is Maria Jensen?' USING bridge").columns == ("step", "detail", "rows")
-    cursor = filled.execute("EXPLAIN ANALYZE RETRIEVE 'Who is Maria Jensen?' USING bridge")
+def test_explain_shows_the_steps(filled_store: kvstore.Store) -> None:
+    assert filled_store.execute("EXPLAIN ASK 'Who is Maria Jensen?' USING bridge").columns == ("step", "detail", "rows")
+    cursor = filled_store.execute("EXPLAIN ANALYZE RETRIEVE 'Who is Maria Jensen?' USING bridge")
     assert cursor.columns == ("step", "detail", "rows", "milliseconds", "pages")
     assert any("Maria Jensen" in str(row[1]) or "maria jensen" in str(row[1]) for row in cursor.fetchall())
-    assert [row[2] for row in rows(filled, "EXPLAIN LOOKUP 'Payroll'")] == [1, 1, 1, 1]
-    assert [row[2] for row in rows(filled, "EXPLAIN LOOKUP 'nobody'")] == [1, 0, 0, 0]
-    assert rows(filled, "EXPLAIN EXPAND 'Payroll' UP")[0][2] == 2
-    assert rows(filled, "EXPLAIN SEARCH 'wages' USING lexical")
-    (plan,) = rows(filled, "EXPLAIN SELECT * FROM chunks WHERE document = 'hr/pay'")
+    assert [row[2] for row in fetch_rows(filled_store, "EXPLAIN LOOKUP 'Payroll'")] == [1, 1, 1, 1]
+    assert [row[2] for row in fetch_rows(filled_store, "EXPLAIN LOOKUP 'nobody'")] == [1, 0, 0, 0]
+    assert fetch_rows(filled_store, "EXPLAIN EXPAND 'Payroll' UP")[0][2] == 2
+    assert fetch_rows(filled_store, "EXPLAIN SEARCH 'wages' USING lexical")
+    (plan,) = fetch_rows(filled_store, "EXPLAIN SELECT * FROM chunks WHERE document = 'hr/pay'")
     assert plan[1].endswith("BY document = ?")
     with pytest.raises(errors.StatementError, match="EXPLAIN takes"):
-        filled.execute("EXPLAIN CHECK")
+        filled_store.execute("EXPLAIN CHECK")
 
 
 @pytest.mark.parametrize(
@@ -226,16 +232,16 @@ def test_explain_shows_the_steps(filled: kvstore.Store) -> None:
         "SELECT count(*) FROM mentions JOIN documents ON document = key",
     ],
 )
-def test_explain_analyze_shows_the_cost_of_each_step(filled: kvstore.Store, statement: str) -> None:
-    *steps, whole = rows(filled, f"EXPLAIN ANALYZE {statement}")
-    assert whole[:2] == ("run", "the whole statement")
+def test_explain_analyze_shows_the_cost_of_each_step(filled_store: kvstore.Store, statement: str) -> None:
+    *steps, total = fetch_rows(filled_store, f"EXPLAIN ANALYZE {statement}")
+    assert total[:2] == ("run", "the whole statement")
     costs = [step for step in steps if step[0] != "plan"]
     assert costs
-    assert all(0 <= milliseconds <= whole[3] and 0 <= pages <= whole[4] for *_, milliseconds, pages in costs)
-    assert 0 < sum(step[4] for step in costs) <= whole[4]
-    filled.execute("BEGIN")
-    assert {row[4] for row in rows(filled, f"EXPLAIN ANALYZE {statement}")} == {None}
-    filled.execute("ROLLBACK")
+    assert all(0 <= milliseconds <= total[3] and 0 <= pages <= total[4] for *_, milliseconds, pages in costs)
+    assert 0 < sum(step[4] for step in costs) <= total[4]
+    filled_store.execute("BEGIN")
+    assert {row[4] for row in fetch_rows(filled_store, f"EXPLAIN ANALYZE {statement}")} == {None}
+    filled_store.execute("ROLLBACK")
 
 
 @pytest.mark.slow
@@ -243,42 +249,44 @@ def test_explain_analyze_counts_the_pages_that_a_query_reads(store: kvstore.Stor
     choose = random.Random(1)
     for number in range(100):
         store.put(f"{number:03}", " ".join(f"{choose.getrandbits(32):08x}" for _ in range(1000)))
-    read = {row[1]: row[4] for row in rows(store, "EXPLAIN ANALYZE SELECT title FROM documents WHERE key = '050'")}
+    read = {
+        row[1]: row[4] for row in fetch_rows(store, "EXPLAIN ANALYZE SELECT title FROM documents WHERE key = '050'")
+    }
     assert 1 <= read["documents"] <= 2
-    read = {row[1]: row[4] for row in rows(store, "EXPLAIN ANALYZE SELECT sum(length(text)) FROM chunks")}
+    read = {row[1]: row[4] for row in fetch_rows(store, "EXPLAIN ANALYZE SELECT sum(length(text)) FROM chunks")}
     assert read["chunks"] >= 100 * 1000 * 4 // 4096, "every text lies on pages of its own"
 
 
 # Changing ------------------------------------------------------------------------------------------------------------
 
 
-def test_documents_are_inserted_updated_and_deleted(filled: kvstore.Store) -> None:
-    assert filled.execute("INSERT DOCUMENT 'a' TITLE 'A' TEXT 'Some text.' META '{\"x\": 1}'").rowcount == 1
-    filled.execute("UPDATE DOCUMENT 'a' SET TEXT = 'Other text.'")
-    document = filled.get("a")
+def test_documents_are_inserted_updated_and_deleted(filled_store: kvstore.Store) -> None:
+    assert filled_store.execute("INSERT DOCUMENT 'a' TITLE 'A' TEXT 'Some text.' META '{\"x\": 1}'").rowcount == 1
+    filled_store.execute("UPDATE DOCUMENT 'a' SET TEXT = 'Other text.'")
+    document = filled_store.get("a")
     assert document is not None
     assert (document.text, document.title, document.meta) == ("Other text.", "A", {"x": 1})
-    assert filled.execute("UPDATE DOCUMENT 'a' SET TITLE = 'A'").rowcount == 0
-    filled.execute("UPDATE DOCUMENT 'a' SET TITLE = 'B', META = '{}'")
-    document = filled.get("a")
+    assert filled_store.execute("UPDATE DOCUMENT 'a' SET TITLE = 'A'").rowcount == 0
+    filled_store.execute("UPDATE DOCUMENT 'a' SET TITLE = 'B', META = '{}'")
+    document = filled_store.get("a")
     assert document is not None
     assert (document.text, document.title, document.meta) == ("Other text.", "B", {})
-    filled.execute("UPDATE DOCUMENT 'a' SET TITLE = null, META = NULL")
-    assert filled.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
-    filled.execute("UPDATE DOCUMENT 'a' SET TITLE = 'C', META = '{\"x\": 2}'")
-    assert filled.execute("UPDATE DOCUMENT 'a' SET TITLE = ?, META = ?", (None, None)).rowcount == 1
-    assert filled.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
+    filled_store.execute("UPDATE DOCUMENT 'a' SET TITLE = null, META = NULL")
+    assert filled_store.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
+    filled_store.execute("UPDATE DOCUMENT 'a' SET TITLE = 'C', META = '{\"x\": 2}'")
+    assert filled_store.execute("UPDATE DOCUMENT 'a' SET TITLE = ?, META = ?", (None, None)).rowcount == 1
+    assert filled_store.execute("SELECT title, meta FROM documents WHERE key = 'a'").fetchall() == [(None, "{}")]
     with pytest.raises(errors.StatementError, match="expected a string"):
-        filled.execute("UPDATE DOCUMENT 'a' SET TEXT = NULL")
-    filled.execute("INSERT DOCUMENT 'n' SOURCE NULL TITLE NULL TEXT 'Some text.' META NULL")
-    filled.execute("INSERT DOCUMENT 'p' SOURCE ? TITLE ? TEXT 'Some text.' META ?", (None, None, None))
-    inserted = filled.execute("SELECT source, title, meta FROM documents WHERE key IN ('n', 'p')").fetchall()
+        filled_store.execute("UPDATE DOCUMENT 'a' SET TEXT = NULL")
+    filled_store.execute("INSERT DOCUMENT 'n' SOURCE NULL TITLE NULL TEXT 'Some text.' META NULL")
+    filled_store.execute("INSERT DOCUMENT 'p' SOURCE ? TITLE ? TEXT 'Some text.' META ?", (None, None, None))
+    inserted = filled_store.execute("SELECT source, title, meta FROM documents WHERE key IN ('n', 'p')").fetchall()
     assert inserted == [(None, None, "{}")] * 2
-    assert filled.execute("DELETE FROM documents WHERE key IN ('n', 'p')").rowcount == 2
-    filled.execute("DELETE DOCUMENT 'a'")
-    assert filled.get("a") is None
-    assert filled.execute("DELETE FROM documents WHERE meta ->> 'year' = 2024").rowcount == 1
-    assert [key for (key,) in rows(filled, "SELECT key FROM documents")] == ["hr/pay", "tree.csv"]
+    assert filled_store.execute("DELETE FROM documents WHERE key IN ('n', 'p')").rowcount == 2
+    filled_store.execute("DELETE DOCUMENT 'a'")
+    assert filled_store.get("a") is None
+    assert filled_store.execute("DELETE FROM documents WHERE meta ->> 'year' = 2024").rowcount == 1
+    assert [key for (key,) in fetch_rows(filled_store, "SELECT key FROM documents")] == ["hr/pay", "tree.csv"]
 
 
 def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path: Path) -> None:
@@ -298,7 +306,7 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "said"),
+    ("text", "error", "message"),
     [
         ("INSERT DOCUMENT 'hr/pay' TEXT 'x'", errors.InputError, "UPDATE DOCUMENT changes it"),
         ("INSERT DOCUMENT 'a' TEXT 'x' META '{'", errors.StatementError, "META is not JSON"),
@@ -351,22 +359,24 @@ def test_an_update_keeps_format_source_and_origin(store: kvstore.Store, tmp_path
     ],
 )
 def test_an_impossible_statement_is_reported_and_changes_nothing(
-    unchanged: kvstore.Store, text: str, error: type[errors.KvstoreError], said: str
+    readonly_example: kvstore.Store, text: str, error: type[errors.KvstoreError], message: str
 ) -> None:
-    before = rows(unchanged, "SELECT * FROM documents")
-    with pytest.raises(error, match=re.escape(said)):
-        unchanged.execute(text)
-    assert rows(unchanged, "SELECT * FROM documents") == before
+    before = fetch_rows(readonly_example, "SELECT * FROM documents")
+    with pytest.raises(error, match=re.escape(message)):
+        readonly_example.execute(text)
+    assert fetch_rows(readonly_example, "SELECT * FROM documents") == before
 
 
-def test_nothing_is_done_when_a_later_statement_does_not_parse(filled: kvstore.Store) -> None:
+def test_nothing_is_done_when_a_later_statement_does_not_parse(filled_store: kvstore.Store) -> None:
     with pytest.raises(errors.StatementError):
-        filled.execute("DELETE DOCUMENT 'hr/pay'; DELET DOCUMENT 'hr/leave'")
-    assert filled.get("hr/pay") is not None
+        filled_store.execute("DELETE DOCUMENT 'hr/pay'; DELET DOCUMENT 'hr/leave'")
+    assert filled_store.get("hr/pay") is not None
 
 
-def test_statements_run_one_after_another(filled: kvstore.Store) -> None:
-    cursor = filled.execute("INSERT DOCUMENT ? TEXT ?; SELECT count(*) FROM documents WHERE key = ?", ("a", "b c", "a"))
+def test_statements_run_one_after_another(filled_store: kvstore.Store) -> None:
+    cursor = filled_store.execute(
+        "INSERT DOCUMENT ? TEXT ?; SELECT count(*) FROM documents WHERE key = ?", ("a", "b c", "a")
+    )
     assert cursor.fetchone() == (1,)
     assert cursor.fetchone() is None
 
@@ -383,115 +393,124 @@ def test_ingest_reports_unreadable_files(store: kvstore.Store, tmp_path: Path) -
 # Transactions --------------------------------------------------------------------------------------------------------
 
 
-def test_a_transaction_spans_statements(filled: kvstore.Store) -> None:
-    filled.execute("BEGIN")
-    filled.execute("INSERT DOCUMENT 'new' TITLE 'Amber Room' TEXT 'It was stolen by nobody.'")
-    filled.execute("DELETE DOCUMENT 'hr/pay'")
-    assert ("new",) in rows(filled, "SELECT key FROM documents")
-    assert [row[5] for row in rows(filled, "LOOKUP 'amber room'")] == ["new"]
-    assert rows(filled, "SEARCH 'stolen' USING lexical")[0][2] == "new"
-    with filled.snapshot() as others:
-        assert others.get("new") is None
-        assert others.get("hr/pay") is not None
-    filled.execute("COMMIT")
-    assert filled.get("new") is not None
-    assert filled.get("hr/pay") is None
+def test_a_transaction_spans_statements(filled_store: kvstore.Store) -> None:
+    filled_store.execute("BEGIN")
+    filled_store.execute("INSERT DOCUMENT 'new' TITLE 'Amber Room' TEXT 'It was stolen by nobody.'")
+    filled_store.execute("DELETE DOCUMENT 'hr/pay'")
+    assert ("new",) in fetch_rows(filled_store, "SELECT key FROM documents")
+    assert [row[5] for row in fetch_rows(filled_store, "LOOKUP 'amber room'")] == ["new"]
+    assert fetch_rows(filled_store, "SEARCH 'stolen' USING lexical")[0][2] == "new"
+    with filled_store.snapshot() as snapshot:
+        assert snapshot.get("new") is None
+        assert snapshot.get("hr/pay") is not None
+    filled_store.execute("COMMIT")
+    assert filled_store.get("new") is not None
+    assert filled_store.get("hr/pay") is None
 
 
-def test_edges_are_stated_and_withdrawn(filled: kvstore.Store) -> None:
-    assert filled.execute("INSERT EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'").message == "1 edge inserted"
-    assert filled.execute("INSERT EDGE 'wage  OFFICE' UNDER 'payroll' IN TREE 'tree.csv'").rowcount == 0
-    filled.execute("INSERT EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'; INSERT EDGE 'a' UNDER 'b'")
-    assert rows(filled, "SELECT child, document FROM edges WHERE parent = 'Finance' ORDER BY document") == [
+def test_edges_are_stated_and_withdrawn(filled_store: kvstore.Store) -> None:
+    assert (
+        filled_store.execute("INSERT EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'").message
+        == "1 edge inserted"
+    )
+    assert filled_store.execute("INSERT EDGE 'wage  OFFICE' UNDER 'payroll' IN TREE 'tree.csv'").rowcount == 0
+    filled_store.execute("INSERT EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'; INSERT EDGE 'a' UNDER 'b'")
+    assert fetch_rows(filled_store, "SELECT child, document FROM edges WHERE parent = 'Finance' ORDER BY document") == [
         ("Payroll", None),
         ("Payroll", "tree.csv"),
     ]
-    assert rows(filled, "SELECT name, nodes, source FROM trees ORDER BY name") == [
+    assert fetch_rows(filled_store, "SELECT name, nodes, source FROM trees ORDER BY name") == [
         ("edges", 2, None),
         ("tree.csv", 4, None),
     ]
-    assert [row[3] for row in rows(filled, "EXPAND 'Payroll' DOWN")] == ["Payroll", "Wage office"]
-    filled.execute("DELETE EDGE 'a' UNDER 'b'; DELETE EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'")
-    filled.execute("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'")
-    assert rows(filled, "SELECT child, parent, document FROM edges ORDER BY child") == [
+    assert [row[3] for row in fetch_rows(filled_store, "EXPAND 'Payroll' DOWN")] == ["Payroll", "Wage office"]
+    filled_store.execute("DELETE EDGE 'a' UNDER 'b'; DELETE EDGE 'Wage office' UNDER 'Payroll' IN TREE 'tree.csv'")
+    filled_store.execute("DELETE EDGE 'Payroll' UNDER 'Finance' IN TREE 'tree.csv'")
+    assert fetch_rows(filled_store, "SELECT child, parent, document FROM edges ORDER BY child") == [
         ("Finance", "Administration", "tree.csv"),
         ("Payroll", "Finance", "tree.csv"),
     ]
 
 
-def test_aliases_and_merges_are_stated_and_withdrawn(filled: kvstore.Store) -> None:
-    before = rows(filled, "LOOKUP 'Maria Jensen'")
-    filled.execute("ALIAS 'MJ' FOR 'Maria Jensen'; MERGE ENTITY 'Payroll' INTO 'Acme Corporation'")
-    assert [row[4:] for row in rows(filled, "LOOKUP 'mj'")] == [row[4:] for row in before]
-    assert rows(filled, "SELECT * FROM aliases") == [
+def test_aliases_and_merges_are_stated_and_withdrawn(filled_store: kvstore.Store) -> None:
+    before = fetch_rows(filled_store, "LOOKUP 'Maria Jensen'")
+    filled_store.execute("ALIAS 'MJ' FOR 'Maria Jensen'; MERGE ENTITY 'Payroll' INTO 'Acme Corporation'")
+    assert [row[4:] for row in fetch_rows(filled_store, "LOOKUP 'mj'")] == [row[4:] for row in before]
+    assert fetch_rows(filled_store, "SELECT * FROM aliases") == [
         ("MJ", "Maria Jensen", "alias"),
         ("Payroll", "Acme Corporation", "merge"),
     ]
-    assert rows(filled, "SELECT entity FROM aliases WHERE name = 'MJ'") == [("Maria Jensen",)]
-    assert rows(filled, "SELECT name FROM aliases WHERE entity = 'Acme Corporation'") == [("Payroll",)]
-    assert dict(rows(filled, "DESCRIBE ENTITY 'Maria Jensen'"))["also called"] == "MJ"
-    assert dict(rows(filled, "DESCRIBE ENTITY 'payroll'"))["stands for"] == "Acme Corporation"
-    assert {row[5] for row in rows(filled, "LOOKUP 'Payroll'")} >= {"hr/leave"}
-    assert filled.execute("ALIAS 'mj' FOR 'maria jensen'").message == "nothing to change"
-    filled.put("hr/leave", LEAVE + " It is new.")
-    assert len(filled.aliases()) == 2, "they survive a change of what they are about"
+    assert fetch_rows(filled_store, "SELECT entity FROM aliases WHERE name = 'MJ'") == [("Maria Jensen",)]
+    assert fetch_rows(filled_store, "SELECT name FROM aliases WHERE entity = 'Acme Corporation'") == [("Payroll",)]
+    assert dict(fetch_rows(filled_store, "DESCRIBE ENTITY 'Maria Jensen'"))["also called"] == "MJ"
+    assert dict(fetch_rows(filled_store, "DESCRIBE ENTITY 'payroll'"))["stands for"] == "Acme Corporation"
+    assert {row[5] for row in fetch_rows(filled_store, "LOOKUP 'Payroll'")} >= {"hr/leave"}
+    assert filled_store.execute("ALIAS 'mj' FOR 'maria jensen'").message == "nothing to change"
+    filled_store.put("hr/leave", LEAVE + " It is new.")
+    assert len(filled_store.aliases()) == 2, "they survive a change of what they are about"
     with pytest.raises(errors.InputError, match="UNMERGE"):
-        filled.execute("DROP ALIAS 'Payroll'")
-    filled.execute("UNMERGE ENTITY 'Payroll'; DROP ALIAS 'MJ'")
-    assert rows(filled, "SELECT * FROM aliases") == []
-    assert rows(filled, "LOOKUP 'MJ'") == []
+        filled_store.execute("DROP ALIAS 'Payroll'")
+    filled_store.execute("UNMERGE ENTITY 'Payroll'; DROP ALIAS 'MJ'")
+    assert fetch_rows(filled_store, "SELECT * FROM aliases") == []
+    assert fetch_rows(filled_store, "LOOKUP 'MJ'") == []
 
 
-def test_edges_and_aliases_belong_to_the_transaction(filled: kvstore.Store) -> None:
-    filled.execute("BEGIN; ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
-    assert rows(filled, "LOOKUP 'MJ'")
-    assert rows(filled, "SELECT child FROM edges WHERE tree = 'edges'") == [("Amber Room",)]
+def test_edges_and_aliases_belong_to_the_transaction(filled_store: kvstore.Store) -> None:
+    filled_store.execute("BEGIN; ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
+    assert fetch_rows(filled_store, "LOOKUP 'MJ'")
+    assert fetch_rows(filled_store, "SELECT child FROM edges WHERE tree = 'edges'") == [("Amber Room",)]
     with pytest.raises(errors.TransactionError, match="outside BEGIN"):
-        filled.execute("IMPORT FROM 'x'")
-    filled.execute("ROLLBACK")
-    assert rows(filled, "LOOKUP 'MJ'") == []
-    assert rows(filled, "SELECT child FROM edges WHERE tree = 'edges'") == []
+        filled_store.execute("IMPORT FROM 'x'")
+    filled_store.execute("ROLLBACK")
+    assert fetch_rows(filled_store, "LOOKUP 'MJ'") == []
+    assert fetch_rows(filled_store, "SELECT child FROM edges WHERE tree = 'edges'") == []
 
 
-def test_an_export_is_imported(filled: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
-    filled.execute("ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
-    filled.put_triples("hr/leave", [("Maria Jensen", "approves", "parental leave")])
+def test_an_export_is_imported(
+    filled_store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path
+) -> None:
+    filled_store.execute("ALIAS 'MJ' FOR 'Maria Jensen'; INSERT EDGE 'Amber Room' UNDER 'Payroll'")
+    filled_store.put_triples("hr/leave", [("Maria Jensen", "approves", "parental leave")])
     path = str(tmp_path / "all.jsonl")
-    cursor = filled.execute("EXPORT TO ?", (path,))
-    held = "3 documents, the triples of 1 document, 1 edge and 1 alias"
-    assert cursor.message == f"{held} written to {path}"
+    cursor = filled_store.execute("EXPORT TO ?", (path,))
+    description = "3 documents, the triples of 1 document, 1 edge and 1 alias"
+    assert cursor.message == f"{description} written to {path}"
     other = make_store("other")
-    assert other.execute("IMPORT FROM ?", (path,)).message == f"{held} imported, 0 unchanged"
+    assert other.execute("IMPORT FROM ?", (path,)).message == f"{description} imported, 0 unchanged"
     for table in ("aliases", "edges", "mentions", "triples"):
-        assert sorted(rows(other, f"SELECT * FROM {table}"), key=str) == sorted(
-            rows(filled, f"SELECT * FROM {table}"), key=str
+        assert sorted(fetch_rows(other, f"SELECT * FROM {table}"), key=str) == sorted(
+            fetch_rows(filled_store, f"SELECT * FROM {table}"), key=str
         )
     again = other.execute("IMPORT FROM ?", (path,)).message
     assert again == "0 documents, 0 edges and 0 aliases imported, 6 unchanged"
 
 
-def test_show_stats_and_describe_name_triples(filled: kvstore.Store) -> None:
-    filled.put_triples("hr/leave", [("Maria Jensen", "approves", "parental leave"), ("Maria", "is", "Maria Jensen")])
-    assert ("documents_with_triples", 1) in rows(filled, "SHOW STATS")
-    assert ("triples", 2) in rows(filled, "DESCRIBE DOCUMENT 'hr/leave'")
+def test_show_stats_and_describe_name_triples(filled_store: kvstore.Store) -> None:
+    filled_store.put_triples(
+        "hr/leave", [("Maria Jensen", "approves", "parental leave"), ("Maria", "is", "Maria Jensen")]
+    )
+    assert ("documents_with_triples", 1) in fetch_rows(filled_store, "SHOW STATS")
+    assert ("triples", 2) in fetch_rows(filled_store, "DESCRIBE DOCUMENT 'hr/leave'")
 
 
-def test_a_rollback_undoes_everything(filled: kvstore.Store) -> None:
-    before = rows(filled, "SELECT * FROM chunks")
-    filled.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'; DELETE FROM documents WHERE key <> 'new'; ROLLBACK")
-    assert rows(filled, "SELECT * FROM chunks") == before
+def test_a_rollback_undoes_everything(filled_store: kvstore.Store) -> None:
+    before = fetch_rows(filled_store, "SELECT * FROM chunks")
+    filled_store.execute(
+        "BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'; DELETE FROM documents WHERE key <> 'new'; ROLLBACK"
+    )
+    assert fetch_rows(filled_store, "SELECT * FROM chunks") == before
 
 
-def test_a_failed_statement_leaves_the_transaction_open(filled: kvstore.Store) -> None:
-    filled.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'")
+def test_a_failed_statement_leaves_the_transaction_open(filled_store: kvstore.Store) -> None:
+    filled_store.execute("BEGIN; INSERT DOCUMENT 'new' TEXT 'a b c'")
     with pytest.raises(errors.InputError):
-        filled.execute("INSERT DOCUMENT 'new' TEXT 'a b c'")
+        filled_store.execute("INSERT DOCUMENT 'new' TEXT 'a b c'")
     with pytest.raises(errors.TransactionError, match="already open"):
-        filled.execute("BEGIN")
+        filled_store.execute("BEGIN")
     with pytest.raises(errors.TransactionError, match="outside BEGIN"):
-        filled.execute("INGEST 'x'")
-    filled.execute("COMMIT")
-    assert filled.get("new") is not None
+        filled_store.execute("INGEST 'x'")
+    filled_store.execute("COMMIT")
+    assert filled_store.get("new") is not None
 
 
 def test_a_transaction_left_open_is_rolled_back_by_close(make_store: Callable[..., kvstore.Store]) -> None:
@@ -507,36 +526,38 @@ def test_a_read_only_store_is_not_changed(make_store: Callable[..., kvstore.Stor
     for text in ("INSERT DOCUMENT 'a' TEXT 'b c'", "DELETE FROM documents WHERE 1", "BEGIN", "INGEST 'x'"):
         with pytest.raises(errors.ReadOnlyError):
             store.execute(text)
-    assert rows(store, "SELECT count(*) FROM documents") == [(0,)]
+    assert fetch_rows(store, "SELECT count(*) FROM documents") == [(0,)]
 
 
 # Looking -------------------------------------------------------------------------------------------------------------
 
 
-def test_show_and_describe(filled: kvstore.Store) -> None:
-    assert {name for name, _, _ in rows(filled, "SHOW TABLES")} >= {"documents", "chunks", "entities"}
-    assert {name for name, _ in rows(filled, "SHOW STRATEGIES")} == {info.name for info in filled.strategies()}
-    assert rows(filled, "SHOW SETTINGS") == filled.settings_table()
-    assert rows(filled, "SHOW STATS") == list(filled.statistics().items())
-    assert [column for column, _, _ in rows(filled, "DESCRIBE trees")] == ["name", "nodes", "source"]
-    document = dict(rows(filled, "DESCRIBE DOCUMENT 'hr/pay'"))
+def test_show_and_describe(filled_store: kvstore.Store) -> None:
+    assert {name for name, _, _ in fetch_rows(filled_store, "SHOW TABLES")} >= {"documents", "chunks", "entities"}
+    assert {name for name, _ in fetch_rows(filled_store, "SHOW STRATEGIES")} == {
+        info.name for info in filled_store.strategies()
+    }
+    assert fetch_rows(filled_store, "SHOW SETTINGS") == filled_store.settings_table()
+    assert fetch_rows(filled_store, "SHOW STATS") == list(filled_store.statistics().items())
+    assert [column for column, _, _ in fetch_rows(filled_store, "DESCRIBE trees")] == ["name", "nodes", "source"]
+    document = dict(fetch_rows(filled_store, "DESCRIBE DOCUMENT 'hr/pay'"))
     assert (document["title"], document["bytes"], document["chunks"]) == ("Pay", len(PAY), 1)
-    entity = dict(rows(filled, "DESCRIBE ENTITY 'maria  JENSEN'"))
+    entity = dict(fetch_rows(filled_store, "DESCRIBE ENTITY 'maria  JENSEN'"))
     assert (entity["name"], entity["mentions"], entity["abstracts"]) == ("Maria Jensen", 2, 2)
-    assert rows(filled, "CHECK") == []
+    assert fetch_rows(filled_store, "CHECK") == []
 
 
-def test_set_changes_the_session(filled: kvstore.Store) -> None:
-    filled.execute("SET top = 1; SET strategy = lexical; SET answer_cache = off")
-    settings = {name: value for name, value, _ in filled.settings_table()}
+def test_set_changes_the_session(filled_store: kvstore.Store) -> None:
+    filled_store.execute("SET top = 1; SET strategy = lexical; SET answer_cache = off")
+    settings = {name: value for name, value, _ in filled_store.settings_table()}
     assert (settings["top"], settings["strategy"], settings["answer_cache"]) == (1, "lexical", False)
-    assert len(rows(filled, "RETRIEVE 'Maria Jensen'")) == 1
+    assert len(fetch_rows(filled_store, "RETRIEVE 'Maria Jensen'")) == 1
 
 
-def test_a_backup_is_a_store(filled: kvstore.Store, tmp_path: Path) -> None:
-    filled.execute("BACKUP TO ?", (str(tmp_path / "copy"),))
+def test_a_backup_is_a_store(filled_store: kvstore.Store, tmp_path: Path) -> None:
+    filled_store.execute("BACKUP TO ?", (str(tmp_path / "copy"),))
     with kvstore.open(tmp_path / "copy", create=False) as copy:
-        assert rows(copy, "SELECT key FROM documents") == rows(filled, "SELECT key FROM documents")
+        assert fetch_rows(copy, "SELECT key FROM documents") == fetch_rows(filled_store, "SELECT key FROM documents")
 
 
 @pytest.mark.slow
@@ -547,41 +568,41 @@ def test_compact_makes_the_file_smaller(store: kvstore.Store) -> None:
     assert cursor.columns == ("bytes_before", "bytes_after")
     ((before, after),) = cursor.fetchall()
     assert after < before / 2
-    assert rows(store, "SELECT key FROM documents") == [("small",)]
+    assert fetch_rows(store, "SELECT key FROM documents") == [("small",)]
     store.execute("BEGIN")
     with pytest.raises(errors.TransactionError, match="outside BEGIN"):
         store.execute("COMPACT")
     store.execute("ROLLBACK")
 
 
-def test_a_cursor_is_one_of_the_database_api(filled: kvstore.Store) -> None:
-    with filled.execute("SELECT key, bytes FROM documents ORDER BY key") as cursor:
+def test_a_cursor_is_one_of_the_database_api(filled_store: kvstore.Store) -> None:
+    with filled_store.execute("SELECT key, bytes FROM documents ORDER BY key") as cursor:
         assert cursor.description is not None
         assert [column[0] for column in cursor.description] == ["key", "bytes"]
         assert cursor.fetchone() == ("hr/leave", len(LEAVE))
         assert [key for key, _ in cursor] == ["hr/pay", "tree.csv"]
     assert cursor.fetchall() == []
-    assert filled.execute("BEGIN; ROLLBACK").description is None
+    assert filled_store.execute("BEGIN; ROLLBACK").description is None
 
 
-def test_threads_execute_at_once(filled: kvstore.Store) -> None:
+def test_threads_execute_at_once(filled_store: kvstore.Store) -> None:
     failures: list[BaseException] = []
 
-    def work(number: int) -> None:
+    def execute_statements(number: int) -> None:
         try:
             for turn in range(5):
-                filled.execute("INSERT DOCUMENT ? TEXT 'Maria Jensen again.'", (f"{number}/{turn}",))
-                assert rows(filled, "LOOKUP 'Maria Jensen'")
+                filled_store.execute("INSERT DOCUMENT ? TEXT 'Maria Jensen again.'", (f"{number}/{turn}",))
+                assert fetch_rows(filled_store, "LOOKUP 'Maria Jensen'")
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    threads = [threading.Thread(target=execute_statements, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert failures == []
-    assert rows(filled, "SELECT count(*) FROM documents") == [(18,)]
+    assert fetch_rows(filled_store, "SELECT count(*) FROM documents") == [(18,)]
 
 
 # The methods ---------------------------------------------------------------------------------------------------------
@@ -601,10 +622,10 @@ def test_threads_execute_at_once(filled: kvstore.Store) -> None:
     ],
 )
 def test_an_error_in_a_condition_shows_its_place_in_the_text(
-    filled: kvstore.Store, text: str, parameters: Any, wrong: str
+    filled_store: kvstore.Store, text: str, parameters: Any, wrong: str
 ) -> None:
     with pytest.raises(errors.StatementError, match=f"no (column|table) {wrong}") as caught:
-        filled.execute(text, parameters)
+        filled_store.execute(text, parameters)
     before = text[: text.index(wrong)]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -613,34 +634,34 @@ def test_an_error_in_a_condition_shows_its_place_in_the_text(
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_only_analyze_counts_lookups(filled: kvstore.Store, in_transaction: bool) -> None:
+def test_only_analyze_counts_lookups(filled_store: kvstore.Store, in_transaction: bool) -> None:
     def get_temperature() -> int:
-        filled.put("tick", f"A commit folds the counts in, {time.monotonic()}.")
-        return int(filled.describe_entity("Maria Jensen")["temperature"])
+        filled_store.put("tick", f"A commit folds the counts in, {time.monotonic()}.")
+        return int(filled_store.describe_entity("Maria Jensen")["temperature"])
 
-    filled.execute("LOOKUP 'Payroll'")
+    filled_store.execute("LOOKUP 'Payroll'")
     statements = [
         "LOOKUP 'Maria Jensen'",
         *(f"{word} 'Who is Maria Jensen?' USING bridge" for word in ("RETRIEVE", "ASK")),
     ]
     before = get_temperature()
     if in_transaction:
-        filled.execute("BEGIN")
+        filled_store.execute("BEGIN")
     for statement in statements:
-        filled.execute(f"EXPLAIN {statement}").close()
-        filled.explain(statement)
+        filled_store.execute(f"EXPLAIN {statement}").close()
+        filled_store.explain(statement)
     if in_transaction:
-        filled.execute("COMMIT")
+        filled_store.execute("COMMIT")
     assert get_temperature() == before
-    assert filled.execute("EXPAND UP").fetchone()[0] == "Payroll"
-    filled.execute("EXPLAIN ANALYZE LOOKUP 'Maria Jensen'").close()
+    assert filled_store.execute("EXPAND UP").fetchone()[0] == "Payroll"
+    filled_store.execute("EXPLAIN ANALYZE LOOKUP 'Maria Jensen'").close()
     assert get_temperature() == before + 1
 
 
-def test_search_is_explained_with_its_own_default(filled: kvstore.Store) -> None:
-    filled.set("top", 3)
-    assert rows(filled, "EXPLAIN SEARCH 'wages'")[-1][:2] == ("read chunks", "top 10")
-    steps = [row[:2] for row in rows(filled, "EXPLAIN RETRIEVE 'wages'")]
+def test_search_is_explained_with_its_own_default(filled_store: kvstore.Store) -> None:
+    filled_store.set("top", 3)
+    assert fetch_rows(filled_store, "EXPLAIN SEARCH 'wages'")[-1][:2] == ("read chunks", "top 10")
+    steps = [row[:2] for row in fetch_rows(filled_store, "EXPLAIN RETRIEVE 'wages'")]
     assert ("read chunks", "top 3") in steps and ("read chunks", "top 10") not in steps
 
 
@@ -672,8 +693,8 @@ WORDS = st.sampled_from(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(WORDS, min_size=1, max_size=8).map(" ".join))
-def test_no_text_ends_in_anything_but_an_error_of_ours(filled: kvstore.Store, tmp_path: Path, text: str) -> None:
+def test_no_text_ends_in_anything_but_an_error_of_ours(filled_store: kvstore.Store, tmp_path: Path, text: str) -> None:
     with contextlib.chdir(tmp_path), contextlib.suppress(errors.KvstoreError):
-        filled.execute(text).fetchall()
-    if filled.in_transaction:
-        filled.execute("ROLLBACK")
+        filled_store.execute(text).fetchall()
+    if filled_store.in_transaction:
+        filled_store.execute("ROLLBACK")

@@ -69,37 +69,37 @@ def application(path: Path) -> Iterator[Guard]:
     assert (path / "data.mdb").read_bytes() == before
 
 
-def client_of(application: Guard) -> Any:
+def make_client(application: Guard) -> Any:
     from starlette.testclient import TestClient
 
     return TestClient(application, base_url=HOST, follow_redirects=False)
 
 
 @pytest.fixture
-def stranger(application: Guard) -> Any:
-    """Somebody who has not given the token."""
-    return client_of(application)
+def unauthorized_client(application: Guard) -> Any:
+    """Return a client without the token."""
+    return make_client(application)
 
 
 @pytest.fixture
 def client(application: Guard) -> Any:
-    client = client_of(application)
+    client = make_client(application)
     assert client.get("/", params={"token": TOKEN}).status_code == 200
     return client
 
 
-def test_the_token_lets_in_and_nothing_else_does(stranger: Any) -> None:
+def test_only_the_token_gives_access(unauthorized_client: Any) -> None:
     for address in ("/", "/index.json", "/static/explore.css", "/doc/tea", "/nothing"):
-        assert stranger.get(address).status_code == 403
+        assert unauthorized_client.get(address).status_code == 403
     for wrong in ("", "x", TOKEN + "x", TOKEN[:-1], "é"):
-        assert stranger.get("/", params={"token": wrong}).status_code == 403
-        assert stranger.post("/enter", data={"token": wrong}).status_code == 403
-    assert stranger.get("/").status_code == 403
-    entered = stranger.post("/enter", data={"token": TOKEN}, headers={"origin": HOST})
+        assert unauthorized_client.get("/", params={"token": wrong}).status_code == 403
+        assert unauthorized_client.post("/enter", data={"token": wrong}).status_code == 403
+    assert unauthorized_client.get("/").status_code == 403
+    entered = unauthorized_client.post("/enter", data={"token": TOKEN}, headers={"origin": HOST})
     assert entered.status_code == 200
     cookie = entered.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and TOKEN not in cookie
-    assert stranger.get("/").status_code == 200
+    assert unauthorized_client.get("/").status_code == 200
 
 
 def test_another_host_origin_site_or_method_is_refused(client: Any) -> None:
@@ -115,8 +115,13 @@ def test_another_host_origin_site_or_method_is_refused(client: Any) -> None:
     assert client.head("/").status_code == 200
 
 
-def test_every_response_forbids_foreign_content(client: Any, stranger: Any) -> None:
-    for answer in (client.get("/"), client.get("/nothing"), client.get("/static/explore.css"), stranger.get("/")):
+def test_every_response_forbids_foreign_content(client: Any, unauthorized_client: Any) -> None:
+    for answer in (
+        client.get("/"),
+        client.get("/nothing"),
+        client.get("/static/explore.css"),
+        unauthorized_client.get("/"),
+    ):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -138,9 +143,9 @@ def test_nothing_but_the_static_files_is_served_as_a_file(client: Any) -> None:
 
 
 def test_the_first_page_describes_the_store(client: Any) -> None:
-    told = client.get("/index.json").json()
-    assert told["statistics"]["documents"] == 12
-    assert {index["kind"] for index in told["indexes"]} >= {"lexical", "vectors"}
+    overview = client.get("/index.json").json()
+    assert overview["statistics"]["documents"] == 12
+    assert {index["kind"] for index in overview["indexes"]} >= {"lexical", "vectors"}
     page = client.get("/").text
     assert "tea &lt;b&gt;store" in page and "Recently changed" in page
     assert "<script>alert" not in page and "onerror=alert(2)>" not in page and "&lt;script&gt;alert(1)" in page
@@ -181,7 +186,7 @@ class Marks(HTMLParser):
             self.marks[-1] += data
 
 
-def names_of(page: str) -> list[str]:
+def list_link_names(page: str) -> list[str]:
     return [unescape(name) for name in re.findall(r'<a class="name[^>]*>(.*?)</a>', page, re.DOTALL)]
 
 
@@ -205,21 +210,21 @@ PAGES = (
 def test_every_page_has_its_json_and_nothing_from_elsewhere(client: Any, address: str) -> None:
     page = client.get(address)
     assert page.status_code == 200, page.text
-    found = Marks(page.text)
-    assert all(link.startswith(("/", "#")) and not link.startswith("//") for link in found.links)
-    assert not found.attributes & {"style", "onclick", "onerror", "onload"}
+    marks = Marks(page.text)
+    assert all(link.startswith(("/", "#")) and not link.startswith("//") for link in marks.links)
+    assert not marks.attributes & {"style", "onclick", "onerror", "onload"}
     assert not re.search(r"<script(?! src=)", page.text)
     (twin,) = re.findall(r'<link rel="alternate" type="application/json" href="([^"]*)"', page.text)
-    told = client.get(unescape(twin))
-    assert told.status_code == 200 and told.headers["content-type"] == "application/json"
-    assert told.json().keys() == client.get(address, headers=AS_DATA).json().keys()
+    response = client.get(unescape(twin))
+    assert response.status_code == 200 and response.headers["content-type"] == "application/json"
+    assert response.json().keys() == client.get(address, headers=AS_DATA).json().keys()
 
 
 @pytest.mark.parametrize("address", PAGES)
 def test_texts_full_of_markup_are_shown_as_texts(client: Any, address: str) -> None:
     page = client.get(address).text
-    found = Marks(page)
-    assert "img" not in found.tags and "onerror" not in found.attributes
+    marks = Marks(page)
+    assert "img" not in marks.tags and "onerror" not in marks.attributes
     assert "<script>alert" not in page
 
 
@@ -271,7 +276,7 @@ def test_the_text_of_a_page_is_that_of_the_document(client: Any, path: Path) -> 
             document = store.get(key)
             assert document is not None
             assert unescape(re.sub(r"<[^>]*>", "", shown)) == document.text
-            entities = {unescape(name) for name in names_of(shown)}
+            entities = {unescape(name) for name in list_link_names(shown)}
             stated = store.query("SELECT count(*) FROM mentions WHERE document = ?", (key,)).fetchall()
             assert bool(entities) == bool(stated[0][0])
 
@@ -282,13 +287,13 @@ QUESTIONS = [f"What does passage {number} say of {name}?" for number in range(10
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A client of a store of documents in several scripts."""
+def scripts_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Yield a client of a store of documents in several scripts."""
     pytest.importorskip("starlette")
     from kvstore.integrations.explore.application import make_explorer
     from kvstore.integrations.explore.followed_store import FollowedStore
 
-    path = tmp_path_factory.mktemp("asked") / "store"
+    path = tmp_path_factory.mktemp("scripts") / "store"
     with kvstore.open(path, embedder="hashing", settings={"language": "rules", "chunk_tokens": 60}) as store:
         store.put_many(
             {
@@ -305,28 +310,28 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             for number in range(10)
         )  # fmt: skip
     followed = FollowedStore(path)
-    client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+    client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
     client.get("/", params={"token": TOKEN})
     yield client
     followed.close()
 
 
-def test_of_fifty_questions_every_sentence_leads_to_its_bytes(asked: Any) -> None:
+def test_of_fifty_questions_every_sentence_leads_to_its_bytes(scripts_client: Any) -> None:
     marks = 0
     for question in QUESTIONS:
-        answer = asked.get("/ask.json", params={"q": question}).json()["answer"]
-        page = asked.get("/ask", params={"q": question}).text
+        answer = scripts_client.get("/ask.json", params={"q": question}).json()["answer"]
+        page = scripts_client.get("/ask", params={"q": question}).text
         links = {link for link in Marks(page).links if link.startswith("/doc/") and "start=" in link}
         assert links
         for link in links:
             places = parse_qsl(urlsplit(link).query)
-            document = asked.get(link).text
-            told = asked.get(urlsplit(link).path + ".json").json()
-            text = told["text"].encode()
+            document = scripts_client.get(link).text
+            document_data = scripts_client.get(urlsplit(link).path + ".json").json()
+            text = document_data["text"].encode()
             edges = [int(value) for _, value in places]
-            wanted = [text[start:end].decode() for start, end in zip(edges[::2], edges[1::2], strict=True)]
-            assert Marks(document).marks == wanted
-            marks += len(wanted)
+            expected = [text[start:end].decode() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+            assert Marks(document).marks == expected
+            marks += len(expected)
         assert answer["extractive"] and answer["citations"]
         for paragraph in answer["paragraphs"]:
             for run in paragraph:
@@ -334,27 +339,29 @@ def test_of_fifty_questions_every_sentence_leads_to_its_bytes(asked: Any) -> Non
     assert marks > 100
 
 
-def test_sentences_of_an_answer_have_places_of_their_own(asked: Any) -> None:
-    answer = asked.get("/ask.json", params={"q": QUESTIONS[0]}).json()["answer"]
+def test_sentences_of_an_answer_have_places_of_their_own(scripts_client: Any) -> None:
+    answer = scripts_client.get("/ask.json", params={"q": QUESTIONS[0]}).json()["answer"]
     runs = [run for paragraph in answer["paragraphs"] for run in paragraph if len(run["places"]) == 1]
     for run in runs:
-        told = asked.get(build_path("/doc/", run["document"] + ".json")).json()["text"].encode()
+        data = scripts_client.get(build_path("/doc/", run["document"] + ".json")).json()["text"].encode()
         ((start, end),) = run["places"]
-        assert re.sub(r"\W", "", run["text"]) in re.sub(r"\W", "", told[start:end].decode())
+        assert re.sub(r"\W", "", run["text"]) in re.sub(r"\W", "", data[start:end].decode())
     assert runs
 
 
-def test_the_text_of_a_model_is_streamed(asked: Any, server: Server) -> None:
+def test_the_text_of_a_model_is_streamed(scripts_client: Any, server: Server) -> None:
     server.planned = [stream("Passage 3 says <b>", "it [1]", ", and more.")]
-    page = asked.get("/ask", params={"q": QUESTIONS[15]}).text
+    page = scripts_client.get("/ask", params={"q": QUESTIONS[15]}).text
     draft, _, final = page.partition('<div class="final">')
     assert "Passage 3 says &lt;b&gt;it [1], and more." in draft and "Written by" in final and "<b>it" not in page
-    assert asked.get("/ask", params={"q": QUESTIONS[15]}).text.count("Passage 3 says") >= 2  # kept, or asked again
+    assert (
+        scripts_client.get("/ask", params={"q": QUESTIONS[15]}).text.count("Passage 3 says") >= 2
+    )  # kept, or asked again
 
 
-def test_strategies_are_shown_side_by_side_and_in_one_file(asked: Any) -> None:
-    told = asked.get("/compare.json", params={"q": QUESTIONS[0]}).json()
-    by_name = {column["strategy"]: column for column in told["columns"]}
+def test_strategies_are_shown_side_by_side_and_in_one_file(scripts_client: Any) -> None:
+    comparison = scripts_client.get("/compare.json", params={"q": QUESTIONS[0]}).json()
+    by_name = {column["strategy"]: column for column in comparison["columns"]}
     assert next(iter(by_name)) == "adaptive" and "CREATE INDEX units" in by_name["cue"]["problem"]
     places = {}
     for column in by_name.values():
@@ -362,25 +369,25 @@ def test_strategies_are_shown_side_by_side_and_in_one_file(asked: Any) -> None:
             place = hit["document"], hit["start"], hit["end"], hit["kind"]
             assert places.setdefault(hit["letter"], place) == place
             assert 1 <= hit["hue"] <= 12
-    first = {hit["letter"]: hit["rank"] for hit in by_name["adaptive"]["hits"]}
+    ranks = {hit["letter"]: hit["rank"] for hit in by_name["adaptive"]["hits"]}
     for hit in by_name["lexical"]["hits"]:
-        before = first.get(hit["letter"])
+        before = ranks.get(hit["letter"])
         assert hit["rank_change"] == ("new" if before is None else before - hit["rank"])
-    file = asked.get("/compare.html", params={"q": QUESTIONS[0]})
+    file = scripts_client.get("/compare.html", params={"q": QUESTIONS[0]})
     assert "attachment" in file.headers["content-disposition"]
     assert Marks(file.text).links == [] and "<script" not in file.text and "default-src 'none'" in unescape(file.text)
-    assert asked.get("/compare", params={"q": "x", "using": "nothing"}).status_code == 400
+    assert scripts_client.get("/compare", params={"q": "x", "using": "nothing"}).status_code == 400
 
 
 def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) -> None:
     before = (path / "data.mdb").read_bytes()
     statement = "SELECT key, title, bytes, NULL AS empty FROM documents ORDER BY key"
-    told = client.get("/sql.json", params={"sql": statement}).json()
-    assert told["columns"] == ["key", "title", "bytes", "empty"] and len(told["rows"]) == 12
+    result = client.get("/sql.json", params={"sql": statement}).json()
+    assert result["columns"] == ["key", "title", "bytes", "empty"] and len(result["rows"]) == 12
     rows = list(csv.reader(io.StringIO(client.get("/sql.csv", params={"sql": statement}).text, newline="")))
     assert rows == [
-        told["columns"],
-        *([str(value) if value is not None else "" for value in row] for row in told["rows"]),
+        result["columns"],
+        *([str(value) if value is not None else "" for value in row] for row in result["rows"]),
     ]
     assert unescape(client.get("/sql", params={"sql": statement}).text).count(build_document_url("tea")) >= 1
     for refused in ("DELETE FROM documents WHERE 1", "SELECT 1; SELECT 2", "SELEC", "COMPACT", "SET top = 3"):
@@ -393,29 +400,29 @@ def test_statements_that_read_give_rows_csv_and_json(client: Any, path: Path) ->
 
 
 def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
-    def numbers(count: int) -> str:
+    def build_number_query(count: int) -> str:
         return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {count}) SELECT i FROM n"
 
-    def page(count: int) -> str:
-        return str(client.get("/sql", params={"sql": numbers(count)}).text).replace("\u202f", ",")
+    def get_page(count: int) -> str:
+        return str(client.get("/sql", params={"sql": build_number_query(count)}).text).replace("\u202f", ",")
 
-    assert "the first 500 of 7,823 rows in" in page(7823)
-    assert "500 rows in" in page(500) and "the first 500" not in page(500)
-    assert ">1 row in" in page(1)
-    assert "the first 500 of more than 100,000 rows in" in page(200_000)
-    assert client.get("/sql.json", params={"sql": numbers(7823)}).json()["total"] == 7823
+    assert "the first 500 of 7,823 rows in" in get_page(7823)
+    assert "500 rows in" in get_page(500) and "the first 500" not in get_page(500)
+    assert ">1 row in" in get_page(1)
+    assert "the first 500 of more than 100,000 rows in" in get_page(200_000)
+    assert client.get("/sql.json", params={"sql": build_number_query(7823)}).json()["total"] == 7823
 
 
 def test_rows_are_sorted_and_paged(client: Any) -> None:
     statement = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1203) SELECT i, NULL AS e FROM n"
 
-    def rows(**arguments: object) -> list[str]:
+    def list_numbers(**arguments: object) -> list[str]:
         page = client.get("/sql", params={"sql": statement, **arguments}).text
         return re.findall(r'<tr><td class="number" dir="auto">(\d+)</td>', page)
 
-    assert rows(page=3) == [str(number) for number in range(1001, 1204)]
-    assert rows(sort=1, down=1)[:2] == ["1203", "1202"] and rows(sort=1, down=1, page=3)[-1] == "1"
-    assert len(rows(sort=2)) == 500 and rows(sort=9)[0] == "1"
+    assert list_numbers(page=3) == [str(number) for number in range(1001, 1204)]
+    assert list_numbers(sort=1, down=1)[:2] == ["1203", "1202"] and list_numbers(sort=1, down=1, page=3)[-1] == "1"
+    assert len(list_numbers(sort=2)) == 500 and list_numbers(sort=9)[0] == "1"
     page = client.get("/sql", params={"sql": statement, "page": 2}).text.replace("\u202f", ",")
     assert "rows 501–1,000 of 1,203 rows in" in page and "page=3" in page
     assert client.get("/sql.json", params={"sql": statement, "sort": 1, "down": 1}).json()["rows"][0] == [1203, None]
@@ -424,18 +431,18 @@ def test_rows_are_sorted_and_paged(client: Any) -> None:
 def test_statements_are_saved_for_the_user(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    def save(origin: str | None, **arguments: str) -> Any:
+    def save_statement(origin: str | None, **arguments: str) -> Any:
         return client.post("/sql/saved", params=arguments, headers={"origin": origin} if origin else {})
 
     for origin in (None, "null", "http://example.org"):
-        assert save(origin, name="one", sql="SELECT 1").status_code in (403, 405)
+        assert save_statement(origin, name="one", sql="SELECT 1").status_code in (403, 405)
     assert client.get("/sql/saved").status_code == 405 and not list(tmp_path.iterdir())
-    assert save(HOST, name="one", sql="SELECT 1").json() == [{"name": "one", "sql": "SELECT 1"}]
+    assert save_statement(HOST, name="one", sql="SELECT 1").json() == [{"name": "one", "sql": "SELECT 1"}]
     assert 'title="SELECT 1">one</a>' in client.get("/sql").text
     for name, sql, message in (("two words", "SELECT 1", "one word"), ("two", "", "no statement is saved as")):
-        refused = save(HOST, name=name, sql=sql)
+        refused = save_statement(HOST, name=name, sql=sql)
         assert refused.status_code == 400 and message in refused.json()["error"]
-    assert save(HOST, name="one", sql="").json() == []
+    assert save_statement(HOST, name="one", sql="").json() == []
     assert client.get("/sql/stop?run=unknown").json() == {"stopped": False}
 
 
@@ -453,7 +460,7 @@ def test_lists_are_filtered_counted_and_paged(tmp_path: Path) -> None:
         store.create_index("topics")
         store.create_index("communities")
     followed = FollowedStore(tmp_path / "s")
-    client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+    client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
     client.get("/", params={"token": TOKEN})
     names = client.get("/names.json", params={"q": "LEAF"}).json()
     assert (names["count"], len(names["rows"]), names["page_size"]) == (130, 50, 50)
@@ -462,19 +469,19 @@ def test_lists_are_filtered_counted_and_paged(tmp_path: Path) -> None:
     assert client.get("/names.json?kind=nothing").json()["count"] == 0
     (tree,) = client.get("/trees.json?q=big").json()["rows"]
     assert (tree["nodes"], tree["roots"]) == (132, ["root"])
-    whole = client.get(build_path("/tree/", "big/../tree"), headers=AS_DATA).json()
-    assert whole["rows"][0]["children"] == 130 and len(whole["rows"][0]["below"]) == 100
-    assert whole["rows"][0]["below"][0] == {
+    tree_page = client.get(build_path("/tree/", "big/../tree"), headers=AS_DATA).json()
+    assert tree_page["rows"][0]["children"] == 130 and len(tree_page["rows"][0]["below"]) == 100
+    assert tree_page["rows"][0]["below"][0] == {
         "entity": "leaf 007", "children": 1, "below": [{"entity": "deep", "children": 0, "below": []}]
     }  # fmt: skip
     under = client.get(build_path("/tree/", "big/../tree"), params={"under": "leaf 007"}, headers=AS_DATA).json()
     assert under["path"] == ["root"] and under["rows"][0]["below"][0]["entity"] == "deep"
     for missing in ("/tree/none", "/tree/big%2F..%2Ftree?under=none", "/topic/x", "/topic/999", "/community/none"):
         assert client.get(missing).status_code == 404, missing
-    for one, key in (("topics", "topic"), ("communities", "community")):
-        told = client.get(f"/{one}.json").json()
-        assert told["is_built"] and told["count"] == sum(level["count"] for level in told["levels"])
-        for row in told["rows"]:
+    for kind, key in (("topics", "topic"), ("communities", "community")):
+        listing = client.get(f"/{kind}.json").json()
+        assert listing["is_built"] and listing["count"] == sum(level["count"] for level in listing["levels"])
+        for row in listing["rows"]:
             page = client.get(build_path(f"/{key}/", str(row[key])))
             assert page.status_code == 200 and row["title"] in unescape(page.text)
     followed.close()
@@ -498,11 +505,11 @@ def test_the_health_page_shows_the_last_ingests_and_their_failures(tmp_path: Pat
         assert list(store.dump()) == dump
     assert report.failures
     followed = FollowedStore(tmp_path / "s")
-    client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+    client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
     client.get("/", params={"token": TOKEN})
-    told = client.get("/health.json").json()
-    assert len(told["ingests"]) == 20 and told["ingests"][0]["num_failures"] == 1
-    assert told["ingests"][0]["paths"] == [str(folder)] and "bad.docx" in told["ingests"][0]["failures"][0][0]
+    health = client.get("/health.json").json()
+    assert len(health["ingests"]) == 20 and health["ingests"][0]["num_failures"] == 1
+    assert health["ingests"][0]["paths"] == [str(folder)] and "bad.docx" in health["ingests"][0]["failures"][0][0]
     assert len((tmp_path / "s" / "ingests.jsonl").read_text().splitlines()) == 51
     log_ingest(tmp_path / "s", ["s3://key:secret@bucket/notes?signature=x"], report)
     assert client.get("/health.json").json()["ingests"][0]["paths"] == ["s3://bucket/notes"]
@@ -528,12 +535,12 @@ def test_markdown_is_rendered_without_html_and_foreign_pictures() -> None:
     ]
     everything = Insert(0, len(text), "<mark>", "</mark>")
     page = str(render_markdown(text, [*names, everything], key="x/a.md", has_document=lambda key: key == "x/cy.md"))
-    found = Marks(page)
-    assert found.links == ["/entity/Ann", "/doc/x/cy.md", "https://e.org/Ann", "/entity/Ann"]
-    assert not found.tags & {"img", "script", "style"} and not found.attributes & {"style", "onerror", "src"}
-    assert {"strong", "li", "h2", "table", "code", "mark"} <= found.tags
+    marks = Marks(page)
+    assert marks.links == ["/entity/Ann", "/doc/x/cy.md", "https://e.org/Ann", "/entity/Ann"]
+    assert not marks.tags & {"img", "script", "style"} and not marks.attributes & {"style", "onerror", "src"}
+    assert {"strong", "li", "h2", "table", "code", "mark"} <= marks.tags
     assert "[picture: p]" in page and not re.search("[\ufdd0-\ufdef]", page)
-    shown = "".join(found.marks)
+    shown = "".join(marks.marks)
     assert all(word in shown for word in ("Ann", "Bo", "let Ann;", "<style>*{}</style>", HOSTILE[:20]))
     assert "\ufdd0" not in str(render_markdown("a\ufdd01\ufdd2 b", [Insert(0, 1, "<b>", "</b>")]))
     table = "| a |\n|--|\n| b |\n\nAfter [x](http://e.org/y) it."
@@ -549,7 +556,7 @@ def test_a_document_key_with_a_line_break_has_a_page(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}) as store:
         store.put("two\nlines", "Tea is made from leaves.")
         followed = FollowedStore(tmp_path / "notes")
-        client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+        client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
         client.get("/", params={"token": TOKEN})
         url = build_document_url("two\nlines")
         assert f'href="{url}"' in unescape(client.get("/documents").text)
@@ -567,7 +574,7 @@ def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
 
     with kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}) as store:
         followed = FollowedStore(tmp_path / "notes")
-        client = client_of(make_explorer(followed, token=TOKEN, port=PORT))
+        client = make_client(make_explorer(followed, token=TOKEN, port=PORT))
         client.get("/", params={"token": TOKEN})
         for address in ("/ask?q=tea", "/ask", "/compare?q=tea", "/documents"):
             page = client.get(address).text
@@ -580,9 +587,9 @@ def test_an_empty_store_explains_how_to_fill_it(tmp_path: Path) -> None:
 
 
 def test_documents_are_selected_by_metadata(client: Any) -> None:
-    told = client.get("/documents.json").json()
-    assert told["count"] == told["of"] == 12
-    fields = {field["field"]: field["values"] for field in told["fields"]}
+    listing = client.get("/documents.json").json()
+    assert listing["count"] == listing["of"] == 12
+    fields = {field["field"]: field["values"] for field in listing["fields"]}
     assert [value["value"] for value in fields["year"]] == [1848, 2024]
     assert fields["tag"][0]["value"] == HOSTILE and fields["tag"][0]["documents"] == 10
     chosen = client.get("/documents.json", params={"facet": json.dumps(["tag", HOSTILE])}).json()
@@ -651,8 +658,8 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
                 long = "SELECT 1 " + "-- words " * 2000
                 assert client.get("/sql.json", params={"sql": long}).json()["rows"] == [[1]]
             port = base.rpartition(":")[2]
-            taken = subprocess.run([*command, "--port", port], capture_output=True, text=True, check=False)
-            assert taken.returncode == 1 and f"port {port} is not available" in taken.stderr
+            second_run = subprocess.run([*command, "--port", port], capture_output=True, text=True, check=False)
+            assert second_run.returncode == 1 and f"port {port} is not available" in second_run.stderr
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0, process.stderr.read()
@@ -663,7 +670,7 @@ def test_the_command_serves_until_it_is_stopped(path: Path) -> None:
 
 @contextmanager
 def run_explorer(path: Path, errors: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command, with 1,024 open files at most: the process and the address with its token."""
+    """Yield the process of the command, with at most 1,024 open files, and the address with its token."""
     command = [sys.executable, "-m", "kvstore", "explore", str(path), "--no-browser"]
     limits = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (1024, 1024))
     with (

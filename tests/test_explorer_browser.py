@@ -57,8 +57,8 @@ ADDRESSES = {
 
 
 @dataclass(frozen=True)
-class Served:
-    """An explorer that runs: its port, the store's path, and how its file was before."""
+class ServedStore:
+    """A running explorer: its port, the store's path, and the digest of its file at the start."""
 
     port: int
     path: Path
@@ -69,21 +69,21 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
 
-def digest_of(path: Path) -> str:
+def compute_digest(path: Path) -> str:
     return hashlib.sha256((path / "data.mdb").read_bytes()).hexdigest()
 
 
 @contextmanager
-def serve_explorer(path: Path) -> Iterator[Served]:
+def serve_explorer(path: Path) -> Iterator[ServedStore]:
     pytest.importorskip("uvicorn")
-    digest = digest_of(path)
+    digest = compute_digest(path)
     with tool_module("explorer_pictures").serve_explorer(path, TOKEN) as port:
-        yield Served(port, path, digest)
+        yield ServedStore(port, path, digest)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The sample, and documents whose names and texts are markup; no document was changed when all is over."""
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedStore]:
+    """Yield an explorer of the sample and of documents with markup, and assert that it writes nothing."""
     pytest.importorskip("starlette")
     path = tmp_path_factory.mktemp("explorer") / "sample"
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
@@ -96,9 +96,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for kind in ("topics", "communities"):
             store.create_index(kind)
         store.refresh()
-    with serve_explorer(path) as found:
-        yield found
-    assert digest_of(path) == found.digest
+    with serve_explorer(path) as watched:
+        yield watched
+    assert compute_digest(path) == watched.digest
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +114,8 @@ def chromium() -> Iterator[Any]:
 
 
 @dataclass
-class Watched:
-    """A page in a browser, and what went wrong in it."""
+class WatchedPage:
+    """A page in a browser, its errors and its requests."""
 
     page: Any
     wrong: list[str]
@@ -123,59 +123,61 @@ class Watched:
 
 
 @pytest.fixture
-def watched(chromium: Any, served: Served) -> Iterator[Callable[..., Watched]]:
-    """Create pages for a user with the token; they report every error."""
+def open_page(chromium: Any, served: ServedStore) -> Iterator[Callable[..., WatchedPage]]:
+    """Yield a factory of pages for a user with the token; they record every error."""
     contexts = []
 
-    def make(*, width: int = 1400, **options: Any) -> Watched:
+    def open_watched_page(*, width: int = 1400, **options: Any) -> WatchedPage:
         context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         page = context.new_page()
-        found = Watched(page, [], [])
+        watched = WatchedPage(page, [], [])
         page.goto(f"{served.origin}/?token={TOKEN}")
         page.wait_for_selector("main")
-        page.on("console", lambda said: found.wrong.append(f"{said.type}: {said.text}"))
-        page.on("pageerror", lambda error: found.wrong.append(str(error)))
-        page.on("dialog", lambda dialog: (found.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: found.requests.append(request.url))
-        return found
+        page.on("console", lambda message: watched.wrong.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: watched.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (watched.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: watched.requests.append(request.url))
+        return watched
 
-    yield make
+    yield open_watched_page
     for context in contexts:
         context.close()
 
 
-def addresses() -> list[str]:
-    """The addresses of every page that there is."""
+def list_addresses() -> list[str]:
+    """Return the addresses of every page."""
     from kvstore.integrations.explore.application import PAGES
 
     return [address for page in PAGES for address in ADDRESSES[page.url]]
 
 
-def visit(found: Watched, served: Served, address: str) -> Any:
-    answer = found.page.goto(served.origin + address, wait_until="networkidle")
-    assert answer.status == 200, address
-    return found.page
+def visit(watched: WatchedPage, served: ServedStore, address: str) -> Any:
+    response = watched.page.goto(served.origin + address, wait_until="networkidle")
+    assert response.status == 200, address
+    return watched.page
 
 
-def test_nothing_fails_and_nothing_is_loaded_from_other_hosts(watched: Callable[..., Watched], served: Served) -> None:
+def test_nothing_fails_and_nothing_is_loaded_from_other_hosts(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
     for options in ({"width": 1600, "color_scheme": "light"}, {"width": 400, "color_scheme": "dark"}):
-        found = watched(**options)
-        for address in addresses():
-            page = visit(found, served, address)
+        watched = open_page(**options)
+        for address in list_addresses():
+            page = visit(watched, served, address)
             assert page.evaluate("document.documentElement.scrollWidth") <= options["width"], address
-            assert found.wrong == [], address
-        assert {urlsplit(url).netloc for url in found.requests} == {f"127.0.0.1:{served.port}"}
+            assert watched.wrong == [], address
+        assert {urlsplit(url).netloc for url in watched.requests} == {f"127.0.0.1:{served.port}"}
 
 
-def test_marked_text_is_the_cited_text(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched(java_script_enabled=False)
+def test_marked_text_is_the_cited_text(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page(java_script_enabled=False)
     with kvstore.open(served.path, readonly=True) as store:
-        asked = [question for question, _ in sample.QUESTIONS]
+        questions = [question for question, _ in sample.QUESTIONS]
         names = [name for (name,) in store.execute("SELECT name FROM entities ORDER BY mentions DESC, key LIMIT 50")]
-        asked += [f"What is {name}?" for name in names][: 50 - len(asked)]
+        questions += [f"What is {name}?" for name in names][: 50 - len(questions)]
         places = {}
-        for question in asked:
+        for question in questions:
             for hit in store.retrieve(question, top=1).hits:
                 places[hit.document, hit.start, hit.end] = question
         texts = {key: store.get(key).text.encode() for key, _, _ in places}  # type: ignore[union-attr]
@@ -184,18 +186,18 @@ def test_marked_text_is_the_cited_text(watched: Callable[..., Watched], served: 
 
     for key, start, end in places:
         cited, address = texts[key][start:end].decode(), build_document_url(key, start, end)
-        page = visit(found, served, address.replace("?", "?view=text&"))
+        page = visit(watched, served, address.replace("?", "?view=text&"))
         assert "".join(page.locator("mark").all_text_contents()) == cited, key
-        page = visit(found, served, address)
+        page = visit(watched, served, address)
         marked = "".join(page.locator("mark").all_text_contents())
         assert re.sub(r"\W", "", marked) == re.sub(r"\W", "", strip_markdown(cited)), key
-    assert len(asked) == 50 and found.wrong == []
+    assert len(questions) == 50 and watched.wrong == []
 
 
-def test_markup_in_documents_is_text(watched: Callable[..., Watched], served: Served) -> None:
+def test_markup_in_documents_is_text(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
     from kvstore.integrations.explore.urls import build_document_url, build_entity_url
 
-    found = watched()
+    watched = open_page()
     for address in (
         build_document_url(HOSTILE),
         build_entity_url(HOSTILE),
@@ -203,16 +205,16 @@ def test_markup_in_documents_is_text(watched: Callable[..., Watched], served: Se
         "/documents",
         "/",
     ):
-        page = visit(found, served, address)
+        page = visit(watched, served, address)
         assert page.locator("main img").count() == 0
         assert page.locator("main script:not([type='application/json'])").count() == 0
-    assert found.wrong == []
-    visit(found, served, build_document_url(HOSTILE))
-    assert HOSTILE in found.page.text_content("main")
+    assert watched.wrong == []
+    visit(watched, served, build_document_url(HOSTILE))
+    assert HOSTILE in watched.page.text_content("main")
 
 
-def status_of(served: Served, method: str, path: str, **headers: str) -> int:
-    """The status of a request as no browser would send it."""
+def fetch_status(served: ServedStore, method: str, path: str, **headers: str) -> int:
+    """Return the status of a request that no browser would send."""
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
     connection.putrequest(method, path, skip_host="host" in headers)
     for name, value in headers.items():
@@ -223,35 +225,37 @@ def status_of(served: Served, method: str, path: str, **headers: str) -> int:
     return status
 
 
-def test_an_unauthorized_request_is_refused(chromium: Any, watched: Callable[..., Watched], served: Served) -> None:
+def test_an_unauthorized_request_is_refused(
+    chromium: Any, open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
     page = chromium.new_page()
     assert page.goto(f"{served.origin}/documents").status == 403
     assert page.goto(f"{served.origin}/?token=another").status == 403
     assert page.goto(f"{served.origin}/").status == 403
     page.close()
-    known = watched().page
-    (cookie,) = known.context.cookies()
+    authorized_page = open_page().page
+    (cookie,) = authorized_page.context.cookies()
     assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
-    given = {"cookie": f"{cookie['name']}={cookie['value']}"}
-    assert status_of(served, "GET", "/", **given) == 200
-    assert status_of(served, "GET", "/", host=f"evil.example:{served.port}", **given) == 403
-    assert status_of(served, "GET", "/", host="127.0.0.1", **given) == 403
-    assert status_of(served, "GET", "/", origin="https://evil.example", **given) == 403
-    assert status_of(served, "GET", "/map.json", sec_fetch_site="cross-site", **given) == 403
+    headers = {"cookie": f"{cookie['name']}={cookie['value']}"}
+    assert fetch_status(served, "GET", "/", **headers) == 200
+    assert fetch_status(served, "GET", "/", host=f"evil.example:{served.port}", **headers) == 403
+    assert fetch_status(served, "GET", "/", host="127.0.0.1", **headers) == 403
+    assert fetch_status(served, "GET", "/", origin="https://evil.example", **headers) == 403
+    assert fetch_status(served, "GET", "/map.json", sec_fetch_site="cross-site", **headers) == 403
     for method in ("POST", "PUT", "DELETE", "PATCH"):
-        assert status_of(served, method, "/", **given) == 405
+        assert fetch_status(served, method, "/", **headers) == 405
     for path in ("/static/../page.py", "/static/..%2fpage.py", "/static/%2e%2e/page.py", "/static/....//page.py"):
-        assert status_of(served, "GET", path, **given) == 404, path
+        assert fetch_status(served, "GET", path, **headers) == 404, path
     # A page of another origin may neither read the store nor frame a page of it.
-    other = known.context.new_page()
-    other.goto("about:blank")
+    foreign_page = authorized_page.context.new_page()
+    foreign_page.goto("about:blank")
     read = f"fetch('{served.origin}/index.json', {{credentials: 'include'}}).then(() => 'read', () => 'refused')"
-    assert other.evaluate(read) == "refused"
+    assert foreign_page.evaluate(read) == "refused"
 
 
-def test_a_click_on_a_name_shows_its_surroundings(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
-    page = visit(found, served, "/entity/Tolland")
+def test_a_click_on_a_name_shows_its_surroundings(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page()
+    page = visit(watched, served, "/entity/Tolland")
     before = int(page.get_attribute("#network", "data-names"))
     middle = page.evaluate("kvstoreNetwork.nodes('.middle').renderedPosition()")
     for _ in range(12):
@@ -264,33 +268,33 @@ def test_a_click_on_a_name_shows_its_surroundings(watched: Callable[..., Watched
     dashed = page.evaluate(
         "kvstoreNetwork.edges().not('.solid').not('.document').map(edge => edge.style('line-style'))"
     )
-    assert set(dashed) == {"dashed"} and middle["x"] > 0 and found.wrong == []
+    assert set(dashed) == {"dashed"} and middle["x"] > 0 and watched.wrong == []
 
 
-def test_a_map_of_200_000_points_is_drawn(watched: Callable[..., Watched], served: Served) -> None:
+def test_a_map_of_200_000_points_is_drawn(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
     import numpy as np
 
     count = 200_000
     random = np.random.default_rng(1)
     points = np.clip(random.normal(32768, 9000, (2, count)), 0, 65535).astype("<u2")
     packed = points.tobytes() + random.integers(0, 4, count, dtype=np.uint8).tobytes()
-    found = watched()
-    found.page.route(
+    watched = open_page()
+    watched.page.route(
         "**/map.points*", lambda route: route.fulfill(body=packed, content_type="application/octet-stream")
     )
-    page = visit(found, served, "/map")
+    page = visit(watched, served, "/map")
     page.wait_for_selector(f"#map[data-drawn='{count}']")
-    seen = "(() => { const c = document.querySelector('canvas'); const d = c.getContext('2d')"
-    seen += (
+    script = "(() => { const c = document.querySelector('canvas'); const d = c.getContext('2d')"
+    script += (
         ".getImageData(0, 0, c.width, c.height).data; let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0;"
     )
-    assert page.evaluate(seen + " return n; })()") > 10_000
-    assert found.wrong == []
+    assert page.evaluate(script + " return n; })()") > 10_000
+    assert watched.wrong == []
 
 
-def test_a_point_shows_its_label(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
-    page = visit(found, served, f"/map?q={QUESTION}")
+def test_a_point_shows_its_label(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page()
+    page = visit(watched, served, f"/map?q={QUESTION}")
     page.wait_for_selector("#map[data-drawn]")
     page.focus("canvas")
     for _ in range(30):
@@ -302,31 +306,33 @@ def test_a_point_shows_its_label(watched: Callable[..., Watched], served: Served
         page.wait_for_load_state("networkidle")
     first = page.locator(".legend button").first
     first.click()
-    assert first.get_attribute("aria-pressed") == "true" and found.wrong == []
+    assert first.get_attribute("aria-pressed") == "true" and watched.wrong == []
 
 
-def test_without_javascript_all_but_the_pictures_works(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched(java_script_enabled=False)
-    for address in addresses():
-        page = visit(found, served, address)
+def test_without_javascript_all_but_the_pictures_works(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    watched = open_page(java_script_enabled=False)
+    for address in list_addresses():
+        page = visit(watched, served, address)
         assert len(page.text_content("main").split()) > 20 or "q=" not in address, address
-    page = visit(found, served, "/entity/Tolland")
+    page = visit(watched, served, "/entity/Tolland")
     assert page.locator("tbody a.name").count() >= 20 and "Corrin Sound" in page.text_content("main")
-    page = visit(found, served, f"/map?q={QUESTION}")
+    page = visit(watched, served, f"/map?q={QUESTION}")
     assert page.locator(".ranked li").count() == 10 and page.locator(".legend li").count() > 3
-    page = visit(found, served, "/")
+    page = visit(watched, served, "/")
     page.fill("input[name=q]", "Who built the Marl siren?")
     page.press("input[name=q]", "Enter")
     page.wait_for_load_state()
     assert "Agnes Marl" in page.text_content("main")
 
 
-def test_a_screen_reader_and_a_keyboard_can_use_it(watched: Callable[..., Watched], served: Served) -> None:
+def test_a_screen_reader_and_a_keyboard_can_use_it(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)):
-        found = watched(color_scheme=scheme, width=width)
-        for address in addresses():
-            page = visit(found, served, address)
+        watched = open_page(color_scheme=scheme, width=width)
+        for address in list_addresses():
+            page = visit(watched, served, address)
             grave = [
                 (finding["id"], finding["help"], [node["target"] for node in finding["nodes"]][:3])
                 for finding in axe.run(page).response["violations"]
@@ -338,33 +344,37 @@ def test_a_screen_reader_and_a_keyboard_can_use_it(watched: Callable[..., Watche
                 assert page.evaluate("document.activeElement.className") == "skip", address
 
 
-def test_a_slash_focuses_the_search(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
+def test_a_slash_focuses_the_search(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page()
     for address, field in (("/names", "input[name=q]"), ("/sql", "#sql"), ("/", "#q")):
-        page = visit(found, served, address)
+        page = visit(watched, served, address)
         page.keyboard.press("/")
         assert page.evaluate("document.activeElement.matches(" + repr(field) + ")"), address
         assert page.input_value(field) == ""
-    page = visit(found, served, "/health")
+    page = visit(watched, served, "/health")
     page.keyboard.press("/")
     page.wait_for_url("**/ask")
-    assert found.wrong == []
+    assert watched.wrong == []
 
 
-def test_a_name_leads_to_its_documents_relations_and_tree(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
-    page = visit(found, served, "/names?q=tolland+head")
+def test_a_name_leads_to_its_documents_relations_and_tree(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    watched = open_page()
+    page = visit(watched, served, "/names?q=tolland+head")
     page.click("tbody a.name >> text=/^Tolland Head$/")
     page.wait_for_selector("#network[data-shown]")
     assert page.locator("#places ~ ul li").count() > 3 and page.locator("#near ~ .scroll tbody tr").count() > 3
     page.click("main a >> text=hierarchy")
     page.wait_for_url("**/tree/hierarchy**")
-    assert "Tolland Head" in page.text_content("h1") and found.wrong == []
+    assert "Tolland Head" in page.text_content("h1") and watched.wrong == []
 
 
-def test_the_picture_of_a_name_is_filtered_pinned_and_saved(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
-    page = visit(found, served, "/entity/Tolland")
+def test_the_picture_of_a_name_is_filtered_pinned_and_saved(
+    open_page: Callable[..., WatchedPage], served: ServedStore
+) -> None:
+    watched = open_page()
+    page = visit(watched, served, "/entity/Tolland")
     everything = int(page.get_attribute("#network", "data-shown"))
     page.uncheck("[data-kind=passages]")
     fewer = int(page.get_attribute("#network", "data-shown"))
@@ -387,24 +397,24 @@ def test_the_picture_of_a_name_is_filtered_pinned_and_saved(watched: Callable[..
     assert pinned == [{"x": 40, "y": 50}] and page.evaluate("kvstoreNetwork.nodes('.pinned').length") == 0
     page.select_option("#depth", "2")
     page.wait_for_url("**depth=2**")
-    assert int(page.get_attribute("#network", "data-names")) > 25 and found.wrong == []
+    assert int(page.get_attribute("#network", "data-names")) > 25 and watched.wrong == []
 
 
-def test_the_map_has_labels_of_clusters(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
-    page = visit(found, served, "/map")
+def test_the_map_has_labels_of_clusters(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page()
+    page = visit(watched, served, "/map")
     page.wait_for_selector("#map[data-labels]")
     assert int(page.get_attribute("#map", "data-labels")) >= 5 and page.locator(".legend li").count() >= 5
-    assert " · " in page.text_content(".legend") and found.wrong == []
+    assert " · " in page.text_content(".legend") and watched.wrong == []
 
 
 def test_rows_are_sorted_paged_saved_and_stopped(
-    watched: Callable[..., Watched], served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    open_page: Callable[..., WatchedPage], served: ServedStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    found = watched()
+    watched = open_page()
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1823) SELECT i FROM n"
-    page = visit(found, served, f"/sql?{urlencode({'sql': numbers})}")
+    page = visit(watched, served, f"/sql?{urlencode({'sql': numbers})}")
     assert "the first 500 of 1\u202f823 rows" in page.text_content("main")
     page.click("a[rel=next]")
     page.wait_for_url("**page=2**")
@@ -431,28 +441,28 @@ def test_rows_are_sorted_paged_saved_and_stopped(
     page.wait_for_selector("[role=alert]", timeout=30_000)
     assert time.monotonic() - start < 15, "without the button it ends after 20 seconds"
     assert "stopped" in page.text_content("[role=alert]") or "interrupted" in page.text_content("[role=alert]")
-    assert found.wrong == []
+    assert watched.wrong == []
 
 
-def test_markdown_is_rendered_and_marked(watched: Callable[..., Watched], served: Served) -> None:
-    found = watched()
-    page = visit(found, served, "/doc/equipment/petrel.md?start=0&end=300")
+def test_markdown_is_rendered_and_marked(open_page: Callable[..., WatchedPage], served: ServedStore) -> None:
+    watched = open_page()
+    page = visit(watched, served, "/doc/equipment/petrel.md?start=0&end=300")
     assert page.locator(".rendered table td").count() >= 4 and page.locator(".rendered em").count() >= 2
     assert page.locator(".rendered mark").count() >= 2 and page.locator(".rendered a.name").count() > 5
     page.click(".views a")
     page.wait_for_url("**view=text**")
     with kvstore.open(served.path, readonly=True) as store:
         text = store.get("equipment/petrel.md").text  # type: ignore[union-attr]
-    assert page.text_content(".text") == text and found.wrong == []
+    assert page.text_content(".text") == text and watched.wrong == []
 
 
-def test_an_empty_store_says_how_to_fill_it(watched: Callable[..., Watched], tmp_path: Path) -> None:
+def test_an_empty_store_says_how_to_fill_it(open_page: Callable[..., WatchedPage], tmp_path: Path) -> None:
     kvstore.open(tmp_path / "notes", embedder="hashing", settings={"language": "rules"}).close()
     with serve_explorer(tmp_path / "notes") as empty:
-        found = watched()
-        found.page.goto(f"{empty.origin}/?token={TOKEN}")
-        found.page.wait_for_selector("nav")
+        watched = open_page()
+        watched.page.goto(f"{empty.origin}/?token={TOKEN}")
+        watched.page.wait_for_selector("nav")
         for address in ("/", "/names", "/topics", "/communities", "/health", "/documents", "/map", "/trees"):
-            page = visit(found, empty, address)
+            page = visit(watched, empty, address)
             assert "kvstore ingest notes F" in page.text_content("main"), address
-        assert found.wrong == []
+        assert watched.wrong == []

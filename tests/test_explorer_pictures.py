@@ -23,14 +23,14 @@ TEXTS = {
 
 @pytest.fixture
 def store(make_store: Callable[..., Store]) -> Store:
-    made = make_store()
+    store = make_store()
     for number, (key, text) in enumerate(TEXTS.items()):
-        made.put(key, text, meta={"kind": "story" if number % 2 else "report"})
-    made.put_edge("Darjeeling", "West Bengal", tree="places")
-    made.put_edge("Calcutta", "West Bengal", tree="places")
-    made.put_edge("Happy Valley", "Darjeeling", tree="places")
-    made.put_edge("Calcutta", "Ports", tree="trade")
-    return made
+        store.put(key, text, meta={"kind": "story" if number % 2 else "report"})
+    store.put_edge("Darjeeling", "West Bengal", tree="places")
+    store.put_edge("Calcutta", "West Bengal", tree="places")
+    store.put_edge("Happy Valley", "Darjeeling", tree="places")
+    store.put_edge("Calcutta", "Ports", tree="trade")
+    return store
 
 
 def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
@@ -41,10 +41,10 @@ def test_a_network_has_trees_solid_and_the_rest_dashed(store: Store) -> None:
     assert ("Happy Valley", "Darjeeling", ("places",)) in solid
     pairs = [frozenset((join.source, join.target)) for join in network.edges]
     assert len(pairs) == len(set(pairs))
-    names = {one.name for one in network.names}
+    names = {node.name for node in network.names}
     assert all({join.source, join.target} <= names for join in network.edges)
     assert "Ports" not in names and "Ports" in {
-        one.name for one in build_network_around(store, "Darjeeling", depth=3).names
+        node.name for node in build_network_around(store, "Darjeeling", depth=3).names
     }
     few = build_network_around(store, "Darjeeling", limit=3)
     assert len(few.names) == 3 and few.left_out > 0
@@ -94,9 +94,13 @@ def pages(store: Store) -> Iterator[Any]:
 def test_the_page_of_a_name(pages: Any) -> None:
     page = pages.get("/entity/Robert Fortune")
     assert page.status_code == 200 and "Shanghai" in page.text and "<script>alert" not in page.text
-    told = pages.get("/entity/Robert Fortune.json").json()
-    assert {one["name"] for one in told["neighbours"]} >= {"Shanghai", "East India Company", "Calcutta"}
-    assert "<b>x</b>/../é" in {place["document"] for place in told["places"]}
+    name_data = pages.get("/entity/Robert Fortune.json").json()
+    assert {neighbour["name"] for neighbour in name_data["neighbours"]} >= {
+        "Shanghai",
+        "East India Company",
+        "Calcutta",
+    }
+    assert "<b>x</b>/../é" in {place["document"] for place in name_data["places"]}
     assert "&lt;b&gt;x" in page.text and "<b>x" not in page.text
     assert len(pages.get("/entity/Darjeeling.json?limit=1").json()["neighbours"]) == 1
     assert pages.get("/entity/Nobody").status_code == 404
@@ -105,22 +109,19 @@ def test_the_page_of_a_name(pages: Any) -> None:
 
 @pytest.mark.slow
 def test_the_map_places_every_chunk_and_a_question(pages: Any) -> None:
-    told = pages.get("/map.json?q=Who+saw+Shanghai%3F&colour=kind").json()
-    points = told["points"]
-    assert told["chunks"] == len(points["x"]) == len(points["group"]) == 4
-    assert {group["name"]: group["chunks"] for group in told["groups"]} == {"story": 2, "report": 2}
+    map_data = pages.get("/map.json?q=Who+saw+Shanghai%3F&colour=kind").json()
+    points = map_data["points"]
+    assert map_data["chunks"] == len(points["x"]) == len(points["group"]) == 4
+    assert {group["name"]: group["chunks"] for group in map_data["groups"]} == {"story": 2, "report": 2}
     assert min(points["x"]) == min(points["y"]) == 0 and max(max(points["x"]), max(points["y"])) == 1
-    first = told["evidence"][0]
-    assert (
-        first["document"] == points["document"][first["point"]]
-        and first["ordinal"] == points["ordinal"][first["point"]]
-    )
+    hit = map_data["evidence"][0]
+    assert hit["document"] == points["document"][hit["point"]] and hit["ordinal"] == points["ordinal"][hit["point"]]
     packed = pages.get("/map.points?colour=kind").content
     assert len(packed) == 5 * 4
     assert np.allclose(np.frombuffer(packed[:8], "<u2") / 65535, points["x"], atol=1e-4)
     assert list(packed[16:]) == points["group"]
-    at = pages.get(f"/map.point?point={first['point']}").json()
-    assert (at["document"], at["start"], at["end"]) == (first["document"], first["start"], first["end"])
+    place = pages.get(f"/map.point?point={hit['point']}").json()
+    assert (place["document"], place["start"], place["end"]) == (hit["document"], hit["start"], hit["end"])
     page = pages.get("/map?q=Who+saw+Shanghai%3F")
     assert page.status_code == 200 and "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
     assert pages.get("/map?colour=nothing").status_code == 400

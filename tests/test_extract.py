@@ -57,7 +57,7 @@ TEXTS = {
 
 
 def count_sent_tokens(server: Server) -> int:
-    """The tokens of all requests that were sent, schemas included."""
+    """Return the number of tokens of all requests that were sent, schemas included."""
     schema = [json.dumps(request["response_format"]["json_schema"]["schema"]) for request in server.requests]
     return sum(estimate_message_tokens(request["messages"]) for request in server.requests) + sum(
         map(token_estimate, schema)
@@ -65,21 +65,22 @@ def count_sent_tokens(server: Server) -> int:
 
 
 def list_written_units(store: kvstore.Store) -> dict[str, dict[str, list[str]]]:
-    """The units of every document: by the beginning of their chunk's text."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """Return the units of every document, by the beginning of their chunk's text."""
+    written: dict[str, dict[str, list[str]]] = {}
     with store.state() as state:
         for key, value in WRITTEN_UNITS.scan(state):
             record = state.documents.find_by_key(key)
             assert record is not None
             passages = {
-                one.digest: one.text for one in WRITTEN_UNITS.list_passages(load_chunked_text(state, record, {}))
+                passage.digest: passage.text
+                for passage in WRITTEN_UNITS.list_passages(load_chunked_text(state, record, {}))
             }
-            found[key] = {passages[digest][:12]: list(texts) for digest, (_, texts) in value.passages.items()}
-    return found
+            written[key] = {passages[digest][:12]: list(texts) for digest, (_, texts) in value.passages.items()}
+    return written
 
 
 @pytest.fixture
-def filled(store: kvstore.Store) -> kvstore.Store:
+def filled_store(store: kvstore.Store) -> kvstore.Store:
     with store.transaction() as transaction:
         for key, text in TEXTS.items():
             transaction.put(key, text, title=key.title())
@@ -87,12 +88,12 @@ def filled(store: kvstore.Store) -> kvstore.Store:
 
 
 @pytest.fixture
-def single_passages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of one passage each."""
+def single_passage_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send every passage in a request of its own."""
     monkeypatch.setattr(WRITTEN_UNITS, "passage_tokens", 1)
 
 
-def long_text(paragraphs: int, seed: int = 0) -> str:
+def make_long_text(paragraphs: int, seed: int = 0) -> str:
     drawn = random.Random(seed)
     words = [f"word{number}" for number in range(200)]
     # The second word is a verb, because the sentences of a unit need one.
@@ -104,56 +105,56 @@ def long_text(paragraphs: int, seed: int = 0) -> str:
 # What is asked and kept ----------------------------------------------------------------------------------------------
 
 
-def test_a_model_writes_units_of_every_chunk_once(filled: kvstore.Store, server: Server) -> None:
+def test_a_model_writes_units_of_every_chunk_once(filled_store: kvstore.Store, server: Server) -> None:
     server.answering = units_of
-    cursor = filled.execute("EXTRACT UNITS")
+    cursor = filled_store.execute("EXTRACT UNITS")
     assert cursor.columns == ("kind", "model", "passages", "copied", "calls", "sent", "received", "refused", "left")
     ((kind, model, passages, copied, calls, tokens, _, refused, left),) = cursor.fetchall()
     assert (kind, model, passages, copied, calls, refused, left) == ("units", "tiny", 4, 0, 1, 0, 0)
     assert count_sent_tokens(server) <= tokens <= count_sent_tokens(server) + 40
-    assert list_written_units(filled)["tea"] == {
+    assert list_written_units(filled_store)["tea"] == {
         "Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]
     }
     assert set(list_quoted_texts(server.requests[0])) == set(TEXTS.values())
     assert all(f"Passage {number}: " in server.requests[0]["messages"][-1]["content"] for number in (1, 2, 3, 4))
-    again = filled.extract("units")
+    again = filled_store.extract("units")
     assert (again.passages, again.calls, again.sent) == (0, 0, 0)
     assert len(server.requests) == 1
     assert ("written_units", "2") in [
-        (name, str(value)) for name, value in filled.execute("DESCRIBE DOCUMENT 'tea'").fetchall()
+        (name, str(value)) for name, value in filled_store.execute("DESCRIBE DOCUMENT 'tea'").fetchall()
     ]
 
 
-@pytest.mark.usefixtures("single_passages")
-def test_show_spent_counts_every_request_since_the_store_was_made(filled: kvstore.Store, server: Server) -> None:
+@pytest.mark.usefixtures("single_passage_requests")
+def test_show_spent_counts_every_request_since_the_store_was_made(filled_store: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream("no") if "pier is red" in str(request) else units_of(request)
-    filled.extract("units")
+    filled_store.extract("units")
     server.answering = None
     server.planned = [stream("Tea is made from leaves [1]."), stream("Ships sail the stormy ocean.")]
-    filled.ask("What is tea made from?")
-    assert filled.ask("What is tea made from?").cached, "an answer from the cache costs nothing"
-    assert filled.ask("What is tea made from?", model="other").extractive
-    rows = filled.execute("SHOW SPENT").fetchall()
+    filled_store.ask("What is tea made from?")
+    assert filled_store.ask("What is tea made from?").cached, "an answer from the cache costs nothing"
+    assert filled_store.ask("What is tea made from?", model="other").extractive
+    rows = filled_store.execute("SHOW SPENT").fetchall()
     assert [(*row[:3], *row[5:]) for row in rows] == [
         ("ASK", "other", 1, 0, 1),
         ("ASK", "tiny", 1, 1, 0),
         ("EXTRACT", "tiny", 5, 3, 2),
     ]
     assert all(sent > 100 and received > 0 for _, _, _, sent, received, _, _ in rows)
-    path = filled.path
-    filled.close()
+    path = filled_store.path
+    filled_store.close()
     with kvstore.open(path) as again:
         assert again.execute("SHOW SPENT").fetchall() == rows
         assert again.check() == []
 
 
-def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: Server) -> None:
+def test_explain_foretells_it_and_sends_nothing(filled_store: kvstore.Store, server: Server) -> None:
     server.answering = units_of
-    steps = filled.explain("EXTRACT UNITS WHERE key < 'n'")
+    steps = filled_store.explain("EXTRACT UNITS WHERE key < 'n'")
     assert [(step.name, step.count) for step in steps] == [("find passages", 3), ("choose", 3), ("ask model", 1)]
     assert server.requests == []
-    forecast = filled.forecast_extract("units", where="key < 'n'")
-    report = filled.extract("units", where="key < 'n'")
+    forecast = filled_store.forecast_extract("units", where="key < 'n'")
+    report = filled_store.extract("units", where="key < 'n'")
     assert (report.passages, report.calls) == (forecast.passages, forecast.calls) == (3, 1)
     assert 0.8 * forecast.tokens <= report.sent <= forecast.tokens
     assert "tiny: statements that can be understood alone" in steps[2].detail
@@ -161,7 +162,7 @@ def test_explain_foretells_it_and_sends_nothing(filled: kvstore.Store, server: S
         f"about {forecast.tokens:,} tokens to send if every answer is usable; nothing is sent now: POST {server.url}"
         in steps[2].detail
     )
-    rows = filled.execute("EXPLAIN EXTRACT UNITS SHARE 0.9 BY random MODEL 'none'").fetchall()
+    rows = filled_store.execute("EXPLAIN EXTRACT UNITS SHARE 0.9 BY random MODEL 'none'").fetchall()
     assert rows[0][1].startswith("of 4 documents; 3 are already written, 0 can be copied")
     assert "by random, at most" in rows[1][1]
     assert "no language model is set" in rows[2][1]
@@ -171,16 +172,16 @@ def test_short_documents_share_requests(store: kvstore.Store, server: Server) ->
     server.answering = units_of
     with store.transaction() as transaction:
         for number in range(40):
-            transaction.put(f"d{number:02}", f"{long_text(1, number)}", title=f"Document {number}")
+            transaction.put(f"d{number:02}", f"{make_long_text(1, number)}", title=f"Document {number}")
     report = store.extract("units")
     assert (report.passages, report.left) == (40, 0)
     assert 2 <= report.calls <= 10
     assert all(estimate_message_tokens(request["messages"]) < 1700 for request in server.requests)
 
 
-def test_documents_have_requests_of_their_own_for_context(store: kvstore.Store, server: Server) -> None:
+def test_context_is_requested_for_one_document_at_a_time(store: kvstore.Store, server: Server) -> None:
     server.answering = context_of
-    store.put("long", long_text(30), title="Long")
+    store.put("long", make_long_text(30), title="Long")
     store.put("tea", TEXTS["tea"])
     assert store.extract("context").calls == 2
     assert [len(list_quoted_texts(request)) for request in server.requests] == [1, 1]
@@ -190,7 +191,7 @@ def test_a_passage_of_110_tokens_is_sent_with_at_most_220(store: kvstore.Store, 
     server.answering = units_of
     with store.transaction() as transaction:
         for number in range(80):
-            transaction.put(f"d{number:02}", f"{long_text(1, number)[:383]}.", title="Port")
+            transaction.put(f"d{number:02}", f"{make_long_text(1, number)[:383]}.", title="Port")
     texts = [text for (text,) in store.execute("SELECT text FROM chunks")]
     assert sum(map(token_estimate, texts)) / 80 > 105
     report = store.extract("units")
@@ -198,8 +199,8 @@ def test_a_passage_of_110_tokens_is_sent_with_at_most_220(store: kvstore.Store, 
     assert report.sent / 80 <= 220
 
 
-def test_a_passage_without_an_answer_is_asked_for_alone(filled: kvstore.Store, server: Server) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+def test_a_passage_without_an_answer_is_asked_for_alone(filled_store: kvstore.Store, server: Server) -> None:
+    def answer_request(request: dict[str, Any]) -> Planned:
         texts = list_quoted_texts(request)
         if TEXTS["tea"] in texts and len(texts) > 1:
             return build_extract_answer(
@@ -209,45 +210,45 @@ def test_a_passage_without_an_answer_is_asked_for_alone(filled: kvstore.Store, s
             )
         return units_of(request)
 
-    server.answering = answering
-    report = filled.extract("units")
+    server.answering = answer_request
+    report = filled_store.extract("units")
     assert (report.passages, report.calls, report.left, report.failures) == (4, 2, 0, [])
     assert list_quoted_texts(server.requests[1]) == [TEXTS["tea"]]
-    assert list_written_units(filled)["tea"] == {
+    assert list_written_units(filled_store)["tea"] == {
         "Tea is made ": ["TEA IS MADE FROM LEAVES.", "ROBERT FORTUNE TOOK IT TO INDIA."]
     }
 
 
-def test_the_passages_of_a_refused_answer_are_asked_for_in_halves(filled: kvstore.Store, server: Server) -> None:
+def test_the_passages_of_a_refused_answer_are_asked_for_in_halves(filled_store: kvstore.Store, server: Server) -> None:
     server.answering = lambda request: stream("no") if len(list_quoted_texts(request)) > 1 else units_of(request)
-    report = filled.extract("units")
+    report = filled_store.extract("units")
     assert (report.passages, report.calls, report.refused, report.left) == (4, 6, 2, 0)
 
 
 def test_requests_shrink_when_answers_fail_and_grow_again(store: kvstore.Store, server: Server) -> None:
     sizes: list[int] = []
 
-    def answering(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> Planned:
         sizes.append(len(list_quoted_texts(request)))
         return stream("no") if len(sizes) < 3 else units_of(request)
 
-    server.answering = answering
+    server.answering = answer_request
     with store.transaction() as transaction:
         for number in range(50):
-            transaction.put(f"d{number:02}", f"{long_text(1, number)}", title=f"Document {number}")
+            transaction.put(f"d{number:02}", f"{make_long_text(1, number)}", title=f"Document {number}")
     report = store.extract("units")
     assert (report.passages, report.refused, report.failures) == (50, 2, [])
-    first = sizes[0]
-    assert first > 3 and sizes[1:3] == [first // 2, first // 4]
-    assert max(sizes[3:18]) == first // 4 < max(sizes[18:])
+    largest = sizes[0]
+    assert largest > 3 and sizes[1:3] == [largest // 2, largest // 4]
+    assert max(sizes[3:18]) == largest // 4 < max(sizes[18:])
     assert sum(sizes[2:]) == 50
     (spending,) = store.spent()
     assert (spending.calls, spending.sent, spending.received) == (report.calls, report.sent, report.received)
     assert report.calls == len(sizes)
 
 
-def test_the_entries_of_an_unfinished_answer_are_used(filled: kvstore.Store, server: Server) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+def test_the_entries_of_an_unfinished_answer_are_used(filled_store: kvstore.Store, server: Server) -> None:
+    def answer_request(request: dict[str, Any]) -> Planned:
         planned = units_of(request)
         if len(list_quoted_texts(request)) < 4:
             return planned
@@ -255,8 +256,8 @@ def test_the_entries_of_an_unfinished_answer_are_used(filled: kvstore.Store, ser
         text = json.dumps({"passages": [entry, entry | {"passage": 2}]})[:-30]
         return Planned([event({"choices": [{"delta": {"content": text}, "finish_reason": "length"}]})])
 
-    server.answering = answering
-    report = filled.extract("units")
+    server.answering = answer_request
+    report = filled_store.extract("units")
     assert (report.passages, report.calls, report.refused, report.left) == (4, 3, 0, 0)
 
 
@@ -274,7 +275,7 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         (None, "the answer has no field 'passages'"),
         ({"passage": 2, "units": ["Tea is made."]}, "the answer names the passage 2, and the passages are 1: Tea"),
@@ -296,17 +297,17 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
         ({"units": ["Tea was taken to leaves."]}, "no sentence of the passages says what the answer says"),
     ],
 )
-@pytest.mark.usefixtures("single_passages")
+@pytest.mark.usefixtures("single_passage_requests")
 def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
-    filled: kvstore.Store, server: Server, entry: dict[str, Any] | None, said: str
+    filled_store: kvstore.Store, server: Server, entry: dict[str, Any] | None, message: str
 ) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> Planned:
         if list_quoted_texts(request)[0] == TEXTS["tea"]:
             return stream(json.dumps({} if entry is None else {"passages": [{"passage": 1, **entry}]}))
         return units_of(request)
 
-    server.answering = answering
-    cursor = filled.execute("EXTRACT UNITS")
+    server.answering = answer_request
+    cursor = filled_store.execute("EXTRACT UNITS")
     ((*_, left),) = cursor.fetchall()
     assert left == 1
     (problem,) = cursor.problems
@@ -314,15 +315,15 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     (correction,) = (
         text for request in server.requests if "was invalid" in (text := request["messages"][-1]["content"])
     )
-    assert said in correction
-    assert list_written_units(filled).keys() == {"coffee", "milk", "light"}
+    assert message in correction
+    assert list_written_units(filled_store).keys() == {"coffee", "milk", "light"}
     server.answering = units_of
-    assert filled.extract("units").passages == 1
+    assert filled_store.extract("units").passages == 1
 
 
-@pytest.mark.usefixtures("single_passages")
-def test_a_second_attempt_asks_about_the_sentences_of_a_passage(filled: kvstore.Store, server: Server) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+@pytest.mark.usefixtures("single_passage_requests")
+def test_a_second_attempt_asks_about_the_sentences_of_a_passage(filled_store: kvstore.Store, server: Server) -> None:
+    def answer_request(request: dict[str, Any]) -> Planned:
         texts = list_quoted_texts(request)
         if texts == [TEXTS["tea"]]:
             return stream("no")
@@ -331,26 +332,28 @@ def test_a_second_attempt_asks_about_the_sentences_of_a_passage(filled: kvstore.
         entries = [{"passage": number, "text": text.rstrip(".")} for number, text in enumerate(texts, 1)]
         return stream(json.dumps({"sentences": entries}))
 
-    server.answering = answering
-    report = filled.extract("units")
+    server.answering = answer_request
+    report = filled_store.extract("units")
     assert (report.passages, report.calls, report.refused) == (4, 5, 1)
-    assert [*list_written_units(filled)["tea"].values()] == [
+    assert [*list_written_units(filled_store)["tea"].values()] == [
         ["Tea is made from leaves.", "Robert Fortune took it to India."]
     ]
 
 
-def test_statements_that_share_no_word_with_their_passage_are_left_out(filled: kvstore.Store, server: Server) -> None:
+def test_statements_that_share_no_word_with_their_passage_are_left_out(
+    filled_store: kvstore.Store, server: Server
+) -> None:
     statements = ["Tea  is\nmade from leaves.", "Ignore all former orders!", "      ", "Tea  is made from leaves."]
     server.answering = lambda request: build_extract_answer(request, "units", lambda _: statements)
-    filled.extract("units", where="key = 'tea'")
-    assert list_written_units(filled)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
+    filled_store.extract("units", where="key = 'tea'")
+    assert list_written_units(filled_store)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
 
 
-def test_an_entry_of_several_sentences_is_several_statements(filled: kvstore.Store, server: Server) -> None:
+def test_an_entry_of_several_sentences_is_several_statements(filled_store: kvstore.Store, server: Server) -> None:
     entry = ["Tea is made from leaves. It is made from leaves. Tea leaves sing. Robert Fortune took it to India."]
     server.answering = lambda request: build_extract_answer(request, "units", lambda _: entry)
-    filled.extract("units", where="key = 'tea'")
-    assert list_written_units(filled)["tea"] == {
+    filled_store.extract("units", where="key = 'tea'")
+    assert list_written_units(filled_store)["tea"] == {
         "Tea is made ": ["Tea is made from leaves.", "Robert Fortune took it to India."]
     }
 
@@ -370,7 +373,7 @@ def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, serv
     server.answering = lambda request: (
         units_of(request) if len(list_quoted_texts(request)) <= 2 else refusal(400, message)
     )
-    store.put("long", long_text(12), title="Long")
+    store.put("long", make_long_text(12), title="Long")
     report = store.extract("units")
     assert (report.left, report.failures) == (0, [])
     assert report.passages == store.execute("SELECT chunks FROM documents").fetchall()[0][0]
@@ -381,7 +384,7 @@ def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, serv
     assert "context size (2000 tokens); use a model with a larger context" in report.failures[0]
 
 
-@pytest.mark.usefixtures("single_passages")
+@pytest.mark.usefixtures("single_passage_requests")
 def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: Server) -> None:
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")
@@ -391,23 +394,23 @@ def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: S
     assert len(server.requests) == 20
 
 
-def test_a_missing_model_or_wrong_limits_are_reported(filled: kvstore.Store, server: Server) -> None:
+def test_a_missing_model_or_wrong_limits_are_reported(filled_store: kvstore.Store, server: Server) -> None:
     with pytest.raises(errors.InputError, match="EXTRACT needs a language model"):
-        filled.execute("EXTRACT UNITS MODEL 'none'")
-    for statement, said in {
+        filled_store.execute("EXTRACT UNITS MODEL 'none'")
+    for statement, message in {
         "EXTRACT unit": "no kind of texts to EXTRACT called 'unit'; did you mean units?",
         "EXTRACT UNITS SHARE 1.5": "SHARE must be more than 0 and at most 1",
         "EXTRACT UNITS SHARE 0.5 WITHIN 10 TOKENS": "give one of them",
         "EXTRACT UNITS WITHIN 0 TOKENS": "within",
         "EXTRACT UNITS BY chance": "there is no method 'chance' of selecting passages; BY takes confusability",
     }.items():
-        with pytest.raises(errors.KvstoreError, match=re.escape(said)):
-            filled.execute(statement)
+        with pytest.raises(errors.KvstoreError, match=re.escape(message)):
+            filled_store.execute(statement)
     with pytest.raises(errors.TransactionError, match="EXTRACT commits every answer by itself"):
-        filled.execute("BEGIN; EXTRACT UNITS")
-    filled.execute("ROLLBACK")
+        filled_store.execute("BEGIN; EXTRACT UNITS")
+    filled_store.execute("ROLLBACK")
     with pytest.raises(errors.StatementError, match="EXPLAIN takes"):
-        filled.explain("EXTRACT UNITS", analyze=True)
+        filled_store.explain("EXTRACT UNITS", analyze=True)
     assert server.requests == []
 
 
@@ -423,16 +426,16 @@ def test_a_share_sends_no_more_than_that_of_all_the_tokens(
     server.answering = units_of
     with store.transaction() as transaction:
         for number in range(12):
-            transaction.put(f"d{number:02}", long_text(1 + number % 4, number), title=f"Document {number}")
-    whole = store.forecast_extract("units")
+            transaction.put(f"d{number:02}", make_long_text(1 + number % 4, number), title=f"Document {number}")
+    forecast = store.forecast_extract("units")
     report = store.extract("units", share=share, by=by)
-    assert count_sent_tokens(server) <= share * whole.tokens
-    assert count_sent_tokens(server) >= 0.5 * share * whole.tokens
+    assert count_sent_tokens(server) <= share * forecast.tokens
+    assert count_sent_tokens(server) >= 0.5 * share * forecast.tokens
     assert report.left > 0
     # What was sent counts: the same share again sends nothing, a larger one the rest of it.
-    assert store.extract("units", share=share, by=by).sent <= share * whole.tokens - report.sent
+    assert store.extract("units", share=share, by=by).sent <= share * forecast.tokens - report.sent
     store.extract("units", share=0.9, by=by)
-    assert count_sent_tokens(server) <= 0.9 * whole.tokens
+    assert count_sent_tokens(server) <= 0.9 * forecast.tokens
     store.extract("units")
     assert max(Counter(text for request in server.requests for text in list_quoted_texts(request)).values()) == 1
 
@@ -440,7 +443,7 @@ def test_a_share_sends_no_more_than_that_of_all_the_tokens(
 def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.Store, server: Server) -> None:
     with store.transaction() as transaction:
         for number in range(10):
-            transaction.put(f"d{number}", long_text(1, number))
+            transaction.put(f"d{number}", make_long_text(1, number))
     wrong = iter([True, False, True, False, False, True] + [False] * 20)
     server.answering = lambda request: stream("no") if next(wrong) else units_of(request)
     report = store.extract("units", within=3000)
@@ -449,12 +452,12 @@ def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.
     assert report.left == 10 - report.passages > 0
 
 
-@pytest.mark.usefixtures("single_passages")
+@pytest.mark.usefixtures("single_passage_requests")
 def test_those_that_are_easily_confused_are_chosen(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(6):
             transaction.put(f"same{number}", f"The harbour office number {number} opens at nine in the morning.")
-            transaction.put(f"other{number}", long_text(1, number)[:70])
+            transaction.put(f"other{number}", make_long_text(1, number)[:70])
     forecast = store.forecast_extract("units")
     with store.state() as state:
         for by in ("confusability", "bleu", "pagerank"):
@@ -468,7 +471,7 @@ def test_those_that_are_easily_confused_are_chosen(store: kvstore.Store) -> None
 
 
 def test_scores_of_chunks_do_not_depend_on_history(make_store: MakeStore) -> None:
-    texts = {f"d{number}": long_text(2, number) for number in range(8)} | TEXTS
+    texts = {f"d{number}": make_long_text(2, number) for number in range(8)} | TEXTS
     stores = [make_store("one"), make_store("two")]
     for key, text in texts.items():
         stores[0].put(key, text)
@@ -476,12 +479,12 @@ def test_scores_of_chunks_do_not_depend_on_history(make_store: MakeStore) -> Non
         stores[1].put(key, "Something else first.")
         stores[1].put(key, texts[key])
     for by in chunk_choice.SCORE_FUNCTIONS:
-        found = []
+        scores = []
         for store in stores:
             with store.state() as state:
-                found.append(chunk_choice.score_chunks(by, state)[1].tolist())
-        assert found[0] == found[1], by
-        assert len(set(found[0])) > 3
+                scores.append(chunk_choice.score_chunks(by, state)[1].tolist())
+        assert scores[0] == scores[1], by
+        assert len(set(scores[0])) > 3
 
 
 def test_the_choice_is_nearly_as_good_as_any() -> None:
@@ -508,10 +511,10 @@ def test_they_go_with_the_text_they_were_written_from_and_stay_with_the_rest(
     store: kvstore.Store, server: Server
 ) -> None:
     server.answering = units_of
-    parts = [f"# Part {number}\n\n{long_text(1, number)}" for number in range(4)]
+    parts = [f"# Part {number}\n\n{make_long_text(1, number)}" for number in range(4)]
     store.put("book", "\n\n".join(parts), format="markdown", title="Book")
     assert store.extract("units").passages == 4
-    parts[2] = f"# Part 2\n\n{long_text(1, 99)}"
+    parts[2] = f"# Part 2\n\n{make_long_text(1, 99)}"
     store.put("book", "\n\n".join(parts), format="markdown", title="Book")
     assert len(list_written_units(store)["book"]) == 3
     assert store.extract("units").calls == 1
@@ -530,66 +533,71 @@ def select_units(store: kvstore.Store) -> list[tuple[Any, ...]]:
     return store.execute("SELECT document, source, text FROM units ORDER BY document, chunk, ordinal").fetchall()
 
 
-def test_they_replace_sentences_in_the_same_commit(filled: kvstore.Store, server: Server) -> None:
+def test_they_replace_sentences_in_the_same_commit(filled_store: kvstore.Store, server: Server) -> None:
     server.answering = units_of
-    filled.create_index("units")
-    assert ("tea", "rule", "Robert Fortune took it to India.") in select_units(filled)
-    filled.extract("units", where="key = 'tea'")
-    told = [row for row in select_units(filled) if row[0] == "tea"]
-    assert told == [("tea", "tiny", "TEA IS MADE FROM LEAVES."), ("tea", "tiny", "ROBERT FORTUNE TOOK IT TO INDIA.")]
-    assert {row[1] for row in select_units(filled) if row[0] != "tea"} == {"rule"}
-    evidence = filled.retrieve("Who took tea to India? Robert Fortune?", using="cue")
+    filled_store.create_index("units")
+    assert ("tea", "rule", "Robert Fortune took it to India.") in select_units(filled_store)
+    filled_store.extract("units", where="key = 'tea'")
+    tea_units = [row for row in select_units(filled_store) if row[0] == "tea"]
+    assert tea_units == [
+        ("tea", "tiny", "TEA IS MADE FROM LEAVES."),
+        ("tea", "tiny", "ROBERT FORTUNE TOOK IT TO INDIA."),
+    ]
+    assert {row[1] for row in select_units(filled_store) if row[0] != "tea"} == {"rule"}
+    evidence = filled_store.retrieve("Who took tea to India? Robert Fortune?", using="cue")
     assert "ROBERT FORTUNE TOOK IT" in next(hit.path for hit in evidence.hits if hit.document == "tea")
-    filled.put("tea", TEXTS["tea"] + " It rained.", title="Tea")
-    assert {row[1] for row in select_units(filled)} == {"rule"}
-    filled.extract("units")
+    filled_store.put("tea", TEXTS["tea"] + " It rained.", title="Tea")
+    assert {row[1] for row in select_units(filled_store)} == {"rule"}
+    filled_store.extract("units")
     for key in TEXTS:
-        filled.delete(key)
-    assert select_units(filled) == []
-    with filled.state() as state:
+        filled_store.delete(key)
+    assert select_units(filled_store) == []
+    with filled_store.state() as state:
         assert not any(state.lmdb.count(table) for table in ("unit_texts", "units_parts", "units_vectors"))
 
 
 def test_they_are_exported_imported_repaired_and_dumped(
-    filled: kvstore.Store, server: Server, make_store: MakeStore, tmp_path: Path
+    filled_store: kvstore.Store, server: Server, make_store: MakeStore, tmp_path: Path
 ) -> None:
     server.answering = units_of
-    filled.extract("units")
-    before = list_written_units(filled)
-    report = filled.export(tmp_path / "all.jsonl")
+    filled_store.extract("units")
+    before = list_written_units(filled_store)
+    report = filled_store.export(tmp_path / "all.jsonl")
     assert report.written_units == 4  # type: ignore[attr-defined]
-    other = make_store("other")
-    other.import_(tmp_path / "all.jsonl")
-    assert list_written_units(other) == before
-    with filled.state() as one, other.state() as two:
-        assert dump(one) == dump(two)
-    cursor = other.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
+    imported = make_store("other")
+    imported.import_(tmp_path / "all.jsonl")
+    assert list_written_units(imported) == before
+    with filled_store.state() as state, imported.state() as imported_state:
+        assert dump(state) == dump(imported_state)
+    cursor = imported.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
     assert "8 unchanged" in str(cursor.message)
-    assert filled.not_in_dump() == ["the dump omits the units written for 4 documents; use EXPORT TO to keep them"]
-    with filled._session.environment.write() as view:
+    assert filled_store.not_in_dump() == [
+        "the dump omits the units written for 4 documents; use EXPORT TO to keep them"
+    ]
+    with filled_store._session.environment.write() as view:
         view.delete("mentions", bytes(next(view.scan("mentions"))[0]))
-    assert filled.repair().lost == []
-    assert list_written_units(filled) == before
-    with filled._session.environment.write() as view:
+    assert filled_store.repair().lost == []
+    assert list_written_units(filled_store) == before
+    with filled_store._session.environment.write() as view:
         view.put("unit_texts", bytes(next(view.scan("unit_texts"))[0]), b"damage")
-    (lost,) = filled.repair().lost
+    (lost,) = filled_store.repair().lost
     assert "written_units of document" in lost
-    assert len(list_written_units(filled)) == 3
+    assert len(list_written_units(filled_store)) == 3
 
 
 def test_writing_a_text_changes_nothing_derived_from_the_document(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answering = units_of
     touched: list[int] = []
     monkeypatch.setattr(Linker, "mark_changed", lambda self, document, chunks: touched.append(document))
-    filled.extract("units")
-    assert (len(list_written_units(filled)), touched) == (4, [])
+    filled_store.extract("units")
+    assert (len(list_written_units(filled_store)), touched) == (4, [])
 
 
-def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Path) -> None:
+def test_units_are_ingested(filled_store: kvstore.Store, server: Server, tmp_path: Path) -> None:
     server.answering = units_of
-    filled.put("two", f"# One\n\n{TEXTS['tea']}\n\n# Two\n\n{TEXTS['light']}", format="markdown")
+    filled_store.put("two", f"# One\n\n{TEXTS['tea']}\n\n# Two\n\n{TEXTS['light']}", format="markdown")
     lines = [
         {"id": "milk", "units": ["Milk goes into tea.", "Milk goes into coffee."]},
         {"document": "two", "units": ["The red light warns of the bar.", "Tea leaves."], "model": "me"},
@@ -600,27 +608,27 @@ def test_units_are_ingested(filled: kvstore.Store, server: Server, tmp_path: Pat
     ]
     file = tmp_path / "units.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    cursor = filled.execute(f"INGEST '{file}' AS units")
+    cursor = filled_store.execute(f"INGEST '{file}' AS units")
     assert len(cursor.problems) == 3
-    found = list_written_units(filled)
-    assert found["milk"] == {"Milk goes in": ["Milk goes into tea.", "Milk goes into coffee.", "Milk is a drink."]}
-    assert sorted(found["two"].values()) == [["Tea leaves."], ["The red light warns of the bar."]]
-    with filled.state() as state:
+    written = list_written_units(filled_store)
+    assert written["milk"] == {"Milk goes in": ["Milk goes into tea.", "Milk goes into coffee.", "Milk is a drink."]}
+    assert sorted(written["two"].values()) == [["Tea leaves."], ["The red light warns of the bar."]]
+    with filled_store.state() as state:
         value = WRITTEN_UNITS.find(state, "milk")
         assert value is not None and {model for model, _ in value.passages.values()} == {"given"}
     # Imported texts are not requested; imported again, they replace the old ones, and the others remain.
-    assert filled.extract("units").passages == 3
+    assert filled_store.extract("units").passages == 3
     file.write_text(json.dumps({"id": "two", "units": ["The light is at the pier."]}) + "\n")
-    filled.execute(f"INGEST '{file}' AS UNITS")
-    assert sorted(list_written_units(filled)["two"].values()) == [["Tea leaves."], ["The light is at the pier."]]
+    filled_store.execute(f"INGEST '{file}' AS UNITS")
+    assert sorted(list_written_units(filled_store)["two"].values()) == [["Tea leaves."], ["The light is at the pier."]]
     with pytest.raises(errors.InputError, match="there is no format 'unitz'; did you mean units"):
-        filled.execute(f"INGEST '{file}' AS unitz")
+        filled_store.execute(f"INGEST '{file}' AS unitz")
 
 
 # Context -------------------------------------------------------------------------------------------------------------
 
 
-def headers_of(store: kvstore.Store, key: str) -> list[str]:
+def list_headers(store: kvstore.Store, key: str) -> list[str]:
     with store.state() as state:
         record = state.documents.find_by_key(key)
         assert record is not None
@@ -629,13 +637,13 @@ def headers_of(store: kvstore.Store, key: str) -> list[str]:
 
 def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: Server) -> None:
     server.answering = context_of
-    parts = [f"# Part {number}\n\n{long_text(4, number)}" for number in range(3)]
+    parts = [f"# Part {number}\n\n{make_long_text(4, number)}" for number in range(3)]
     store.put("book", "\n\n".join(parts), format="markdown")
     store.put("tea", TEXTS["tea"], title="Tea")
     report = store.extract("context")
     assert (report.passages, report.calls) == (5, 3)
-    assert headers_of(store, "tea") == [f"It is about {' '.join(TEXTS['tea'].split()[:9])}."]
-    headers = headers_of(store, "book")
+    assert list_headers(store, "tea") == [f"It is about {' '.join(TEXTS['tea'].split()[:9])}."]
+    headers = list_headers(store, "book")
     assert len(set(headers)) == 3
     title, document, section = headers[-1].split("\n")
     assert title.startswith("# Part 0")
@@ -643,61 +651,61 @@ def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: 
     assert section.startswith("It is about # Part 2")
     shown = [request["messages"][-1]["content"] for request in server.requests]
     assert any("a section of Part 1" in text for text in shown)
-    store.put("book", "\n\n".join([*parts[:2], f"# Part 2\n\n{long_text(4, 9)}"]), format="markdown")
-    assert [header[:25] for header in dict.fromkeys(headers_of(store, "book"))] == [
+    store.put("book", "\n\n".join([*parts[:2], f"# Part 2\n\n{make_long_text(4, 9)}"]), format="markdown")
+    assert [header[:25] for header in dict.fromkeys(list_headers(store, "book"))] == [
         "It is about # Part 0 Word",
         "It is about # Part 1 Word",
         "",
     ]
     assert store.extract("context").passages == 2
     # What follows the beginning of a document is not what its title is written from.
-    store.put("long", long_text(40))
+    store.put("long", make_long_text(40))
     assert store.extract("context").passages == 1
-    store.put("long", long_text(40) + "\n\nThe end.")
+    store.put("long", make_long_text(40) + "\n\nThe end.")
     assert store.extract("context").calls == 0
 
 
-def test_context_is_one_title_and_one_sentence(filled: kvstore.Store, server: Server) -> None:
+def test_context_is_one_title_and_one_sentence(filled_store: kvstore.Store, server: Server) -> None:
     entry = {"title": " ", "about": "It is about tea."}
     server.answering = lambda request: build_extract_answer(request, "context", lambda _: entry)
-    cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
+    cursor = filled_store.execute("EXTRACT CONTEXT WHERE key = 'tea'")
     assert "a title has 0 of at least 1 words" in cursor.problems[0]
     entry |= {"title": "Tea", "about": "Wholly unrelated orders!"}
-    cursor = filled.execute("EXTRACT CONTEXT WHERE key = 'tea'")
+    cursor = filled_store.execute("EXTRACT CONTEXT WHERE key = 'tea'")
     assert "only 0% of the words of a sentence are in its sources" in cursor.problems[0]
-    assert headers_of(filled, "tea") == [""]
+    assert list_headers(filled_store, "tea") == [""]
     entry |= {"about": "Tea, and who took it to India."}
-    assert filled.extract("context", where="key = 'tea'").passages == 1
-    assert headers_of(filled, "tea") == ["Tea, and who took it to India."]
+    assert filled_store.extract("context", where="key = 'tea'").passages == 1
+    assert list_headers(filled_store, "tea") == ["Tea, and who took it to India."]
     with pytest.raises(errors.InputError, match="there is no format 'context'"):
-        filled.ingest("x.jsonl", format="context")
+        filled_store.ingest("x.jsonl", format="context")
 
 
 # Interruptions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("single_passages")
-def test_written_texts_survive_a_failing_server(filled: kvstore.Store, server: Server) -> None:
-    filled.set("attempts", 1)
+@pytest.mark.usefixtures("single_passage_requests")
+def test_written_texts_survive_a_failing_server(filled_store: kvstore.Store, server: Server) -> None:
+    filled_store.set("attempts", 1)
     answered: list[str] = []
 
-    def answering(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> Planned:
         if len(answered) == 2:
             return refusal(503, "busy")
         answered.extend(list_quoted_texts(request))
         return units_of(request)
 
-    server.answering = answering
+    server.answering = answer_request
     with pytest.raises(errors.ModelUnavailableError, match="for 2 passages are kept; EXTRACT continues"):
-        filled.extract("units")
-    assert len(list_written_units(filled)) == 2
+        filled_store.extract("units")
+    assert len(list_written_units(filled_store)) == 2
     server.answering = units_of
-    assert filled.extract("units").passages == 2
+    assert filled_store.extract("units").passages == 2
 
 
-@pytest.mark.usefixtures("single_passages")
+@pytest.mark.usefixtures("single_passage_requests")
 def test_ctrl_c_keeps_texts_that_were_paid_for(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answering = units_of
     real = kvstore.Transaction.commit
@@ -711,37 +719,38 @@ def test_ctrl_c_keeps_texts_that_were_paid_for(
 
     monkeypatch.setattr(kvstore.Transaction, "commit", commit)
     with pytest.raises(KeyboardInterrupt):
-        filled.extract("units")
-    assert len(list_written_units(filled)) == len(server.requests) == 1
+        filled_store.extract("units")
+    assert len(list_written_units(filled_store)) == len(server.requests) == 1
 
 
-@pytest.mark.usefixtures("single_passages")
+@pytest.mark.usefixtures("single_passage_requests")
 def test_the_shell_reports_progress_and_committed_work(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> Planned:
         if len(server.requests) == 3:
             os.kill(os.getpid(), signal.SIGINT)
             return Planned([HANG])
         return units_of(request)
 
-    server.answering = answering
-    filled.close()
+    server.answering = answer_request
+    filled_store.close()
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((120, 24)))
-    assert run(["shell", str(filled.path), "-c", "EXTRACT units"]) == 130
-    told = capsys.readouterr().err
+    assert run(["shell", str(filled_store.path), "-c", "EXTRACT units"]) == 130
+    stderr = capsys.readouterr().err
     assert (
-        "interrupted; what the model wrote in 2 of 4 requests is kept; run the same statement again to continue" in told
+        "interrupted; what the model wrote in 2 of 4 requests is kept; run the same statement again to continue"
+        in stderr
     )
-    with kvstore.open(filled.path) as again:
+    with kvstore.open(filled_store.path) as again:
         assert len(list_written_units(again)) == 2
     line = ProgressLine(sys.stderr)
     line.show(kvstore.ExtractionProgress("units", 1, 4, 1234))
     assert line.describe_saved_progress() == "what the model wrote in 1 of 4 requests is kept"
 
 
-def bleu(text: list[str], others: list[list[str]]) -> float:
-    """BLEU as Papineni et al. have it, one precision after another."""
+def compute_bleu(text: list[str], others: list[list[str]]) -> float:
+    """Return BLEU as Papineni et al. define it, one precision after another."""
     logs = []
     for order in range(1, 5):
         grams = Counter(tuple(text[n : n + order]) for n in range(len(text) - order + 1))
@@ -764,21 +773,21 @@ def test_bleu_is_that_of_each_chunk_against_all_others(store: kvstore.Store) -> 
     with store.state() as state:
         _, worths = chunk_choice.score_chunks("bleu", state)
     words = [text.split() for text in texts.values()]
-    expected = [bleu(text, words[:n] + words[n + 1 :]) for n, text in enumerate(words)]
+    expected = [compute_bleu(text, words[:n] + words[n + 1 :]) for n, text in enumerate(words)]
     assert worths.tolist() == pytest.approx(expected)
 
 
-@pytest.mark.usefixtures("single_passages")
-def test_a_change_meanwhile_is_no_matter(filled: kvstore.Store, server: Server) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+@pytest.mark.usefixtures("single_passage_requests")
+def test_documents_may_change_during_an_extraction(filled_store: kvstore.Store, server: Server) -> None:
+    def answer_request(request: dict[str, Any]) -> Planned:
         if list_quoted_texts(request)[0] == TEXTS["coffee"]:
-            filled.delete("coffee")  # while its units are written
-            filled.put("light", "Another text altogether.", title="Light")
+            filled_store.delete("coffee")  # while its units are written
+            filled_store.put("light", "Another text altogether.", title="Light")
         return units_of(request)
 
-    server.answering = answering
-    filled.extract("units")
-    assert list_written_units(filled).keys() == {"milk", "tea"}
+    server.answering = answer_request
+    filled_store.extract("units")
+    assert list_written_units(filled_store).keys() == {"milk", "tea"}
     assert all(TEXTS["light"] not in list_quoted_texts(request) for request in server.requests)
 
 
@@ -792,7 +801,7 @@ with kvstore.open(sys.argv[1], embedder="hashing") as store:
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
+def test_a_kill_loses_no_stored_answer_and_nothing_is_sent_twice(
     store: kvstore.Store, server: Server, tmp_path: Path, kills: int
 ) -> None:
     """A process that extracts is killed while it waits for an answer, a later one each time; what it was waiting for is
@@ -806,7 +815,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
     answered: list[str] = []
     process: subprocess.Popen[str] | None = None
 
-    def answering(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> Planned:
         (text,) = list_quoted_texts(request)
         if len(lost) < kills and drawn.random() < 0.6:
             lost.append(text)
@@ -816,7 +825,7 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
         answered.append(text)
         return units_of(request)
 
-    server.answering = answering
+    server.answering = answer_request
     for _ in range(kills + 1):
         command = [sys.executable, "-c", KILLED, str(store.path)]
         process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, text=True)
@@ -832,9 +841,9 @@ def test_a_kill_loses_no_answer_that_was_kept_and_nothing_is_sent_twice(
     assert len(answered) == len(set(answered)) == 2 * kills
 
 
-@pytest.mark.usefixtures("single_passages")
+@pytest.mark.usefixtures("single_passage_requests")
 @pytest.mark.parametrize("kills", [5, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.long])])
-def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
+def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_sound_store(
     make_store: MakeStore, server: Server, tmp_path: Path, kills: int
 ) -> None:
     """The process extracts into a store with the index ``units`` and is killed at one of all points that it passes."""
@@ -845,11 +854,11 @@ def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
     base.close()
     server.answering = units_of
 
-    def extract(name: str, hear: Callable[[str], None]) -> None:
-        with kvstore.open(tmp_path / name) as store, call_at_every_point(hear):
+    def extract(name: str, record_point: Callable[[str], None]) -> None:
+        with kvstore.open(tmp_path / name) as store, call_at_every_point(record_point):
             assert store.extract("units").left == 0
 
-    def held(name: str) -> Any:
+    def dump_checked_store(name: str) -> Any:
         with kvstore.open(tmp_path / name) as store:
             assert store.check() == []
             with store.state() as state:
@@ -858,19 +867,19 @@ def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_whole_store(
     points: list[str] = []
     shutil.copytree(tmp_path / "base", tmp_path / "whole")
     extract("whole", points.append)
-    expected = held("whole")
+    expected = dump_checked_store("whole")
     drawn = random.Random(kills)
-    done = 0
-    while done < kills:
+    num_kills = 0
+    while num_kills < kills:
         shutil.rmtree(tmp_path / "lived", ignore_errors=True)
         shutil.copytree(tmp_path / "base", tmp_path / "lived")
         server.requests.clear()
         died = 0
         while run_until_killed(partial(extract, "lived", make_killer_at(drawn.randrange(len(points))))):
             died += 1
-        assert held("lived") == expected
+        assert dump_checked_store("lived") == expected
         assert 4 <= len(server.requests) <= 4 + died
-        done += max(died, 1)
+        num_kills += max(died, 1)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def write_descriptions(request: dict[str, Any]) -> Planned:
 
 
 @pytest.fixture
-def filled(store: kvstore.Store, server: Server) -> kvstore.Store:
+def described_store(store: kvstore.Store, server: Server) -> kvstore.Store:
     server.answering = write_descriptions
     for key, text in TEXTS.items():
         store.put(key, text)
@@ -57,54 +57,54 @@ def filled(store: kvstore.Store, server: Server) -> kvstore.Store:
     return store
 
 
-def rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
+def fetch_rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
     return store.execute(query).fetchall()
 
 
-def contents(store: kvstore.Store) -> Any:
+def dump_contents(store: kvstore.Store) -> Any:
     with store.state() as state:
         return dump(state)
 
 
-def test_supported_descriptions_are_stored_and_shown(filled: kvstore.Store, server: Server) -> None:
-    steps = filled.explain("EXTRACT descriptions")
+def test_supported_descriptions_are_stored_and_shown(described_store: kvstore.Store, server: Server) -> None:
+    steps = described_store.explain("EXTRACT descriptions")
     assert [(step.name, step.count) for step in steps] == [("find passages", 2), ("choose", 2), ("ask model", 1)]
     assert server.requests == []
-    ((kind, model, passages, *_),) = rows(filled, "EXTRACT descriptions")
+    ((kind, model, passages, *_),) = fetch_rows(described_store, "EXTRACT descriptions")
     assert (kind, model, passages) == ("descriptions", "tiny", 2)
-    assert rows(filled, QUERY) == [
+    assert fetch_rows(described_store, QUERY) == [
         ("Maria Jensen", "Maria Jensen founded Acme Corporation.", "acme", "tiny"),
         ("Tom Berg", "Tom Berg audits it.", "acme", "tiny"),
         ("Robert Fortune", "Robert Fortune took tea plants to Darjeeling.", "fortune", "tiny"),
         ("Robert Fortune", "Robert Fortune was born in Kelloe.", "fortune", "tiny"),
     ]
-    assert len(rows(filled, "SELECT text FROM descriptions WHERE document = 'acme'")) == 2
-    assert filled.extract("descriptions").calls == 0
-    assert dict(rows(filled, "DESCRIBE DOCUMENT 'acme'"))["written_descriptions"] in (2, "2")
+    assert len(fetch_rows(described_store, "SELECT text FROM descriptions WHERE document = 'acme'")) == 2
+    assert described_store.extract("descriptions").calls == 0
+    assert dict(fetch_rows(described_store, "DESCRIBE DOCUMENT 'acme'"))["written_descriptions"] in (2, "2")
 
 
-def test_local_reads_them_from_the_allowed_documents(filled: kvstore.Store) -> None:
+def test_local_reads_them_from_the_allowed_documents(described_store: kvstore.Store) -> None:
     question = "Where was Robert Fortune born?"
-    assert filled.retrieve(question, using="local").context == []
-    filled.extract("descriptions")
-    lines = filled.retrieve(question, using="local").context
+    assert described_store.retrieve(question, using="local").context == []
+    described_store.extract("descriptions")
+    lines = described_store.retrieve(question, using="local").context
     born = "Robert Fortune was born in Kelloe."
     assert lines[:2] == ["Robert Fortune took tea plants to Darjeeling.", born]
-    assert born not in filled.retrieve(question, using="local", where="key = 'acme'").context
-    filled.put("fortune", "Robert Fortune wrote books.")
-    assert born not in filled.retrieve(question, using="local").context
+    assert born not in described_store.retrieve(question, using="local", where="key = 'acme'").context
+    described_store.put("fortune", "Robert Fortune wrote books.")
+    assert born not in described_store.retrieve(question, using="local").context
 
 
 def test_an_export_has_them_and_a_wrong_line_is_reported(
-    filled: kvstore.Store, make_store: MakeStore, tmp_path: Path
+    described_store: kvstore.Store, make_store: MakeStore, tmp_path: Path
 ) -> None:
-    filled.extract("descriptions")
-    filled.drop_index("communities")
+    described_store.extract("descriptions")
+    described_store.drop_index("communities")
     path = tmp_path / "all.jsonl"
-    filled.export(path)
+    described_store.export(path)
     copy = make_store("copy")
     copy.import_(path)
-    assert contents(copy) == contents(filled)
+    assert dump_contents(copy) == dump_contents(described_store)
     with path.open("a") as file:
         print(json.dumps({"descriptions": "acme", "passages": [[None, "given", ["no tab"]]]}), file=file)
     with pytest.raises(errors.InputError, match="a description is a name, a tab and a sentence"):
@@ -140,7 +140,7 @@ def test_a_useless_answer_is_refused_with_its_reason(
     (failure,) = report.failures
     assert "document 'fortune'" in failure and message in failure
     assert message in server.requests[1]["messages"][-1]["content"], "the model gets the reason"
-    assert rows(store, QUERY) == []
+    assert fetch_rows(store, QUERY) == []
 
 
 def test_requests_shrink_for_a_weak_model_and_a_loop_is_cut(store: kvstore.Store, server: Server) -> None:
@@ -160,7 +160,7 @@ def test_requests_shrink_for_a_weak_model_and_a_loop_is_cut(store: kvstore.Store
     report = store.extract("descriptions")
     assert (report.passages, report.left, report.failures) == (8, 0, [])
     assert sizes[:4] == [8, 4, 2, 1] and report.received < 2000
-    assert len(rows(store, QUERY)) == 8
+    assert len(fetch_rows(store, QUERY)) == 8
 
 
 MORE_TEXTS = {
@@ -174,8 +174,8 @@ TOOK = "Robert Fortune took tea plants to Darjeeling."
 
 
 @pytest.fixture
-def grouped(store: kvstore.Store, server: Server) -> kvstore.Store:
-    """A store with communities, and descriptions of one of its documents."""
+def grouped_store(store: kvstore.Store, server: Server) -> kvstore.Store:
+    """Return a store with communities, and descriptions of one of its documents."""
     server.answering = write_descriptions
     for key, text in (TEXTS | MORE_TEXTS).items():
         store.put(key, text)
@@ -185,14 +185,14 @@ def grouped(store: kvstore.Store, server: Server) -> kvstore.Store:
 
 
 def write_report(request: dict[str, Any]) -> Planned:
-    """A report whose summary and only finding repeat the first source."""
+    """Return a report whose summary and only finding repeat the first source."""
     _, first_source, *_ = list_quoted_texts(request)
     finding = {"summary": first_source, "explanation": first_source, "sources": [1]}
     return stream(json.dumps({"title": "Robert Fortune", "summary": first_source, "rating": 5, "findings": [finding]}))
 
 
 def write_reports(store: kvstore.Store, server: Server) -> list[list[str]]:
-    """The sources in each request for a report."""
+    """Write reports, and return the sources in each request for a report."""
     server.answering = write_report
     server.requests.clear()
     model = store.language_model("scribe")
@@ -202,16 +202,16 @@ def write_reports(store: kvstore.Store, server: Server) -> list[list[str]]:
 
 
 def list_reports(store: kvstore.Store) -> list[str]:
-    return [text for (text,) in rows(store, "SELECT text FROM communities WHERE written_by = 'scribe'")]
+    return [text for (text,) in fetch_rows(store, "SELECT text FROM communities WHERE written_by = 'scribe'")]
 
 
-def test_a_report_is_written_from_descriptions_of_its_names(grouped: kvstore.Store, server: Server) -> None:
+def test_a_report_is_written_from_descriptions_of_its_names(grouped_store: kvstore.Store, server: Server) -> None:
     detail = "2 descriptions of entities for the reports of a model"
-    assert any(detail in step.detail for step in grouped.explain("REFRESH INDEX communities"))
-    (sources,) = [sources for sources in write_reports(grouped, server) if sources[:2] == [TOOK, BORN]]
+    assert any(detail in step.detail for step in grouped_store.explain("REFRESH INDEX communities"))
+    (sources,) = [sources for sources in write_reports(grouped_store, server) if sources[:2] == [TOOK, BORN]]
     assert TEXTS["fortune"] in sources[2:]
-    assert f"{TOOK}\n{TOOK}" in list_reports(grouped)
-    with grouped.state() as state:
+    assert f"{TOOK}\n{TOOK}" in list_reports(grouped_store)
+    with grouped_store.state() as state:
         communities = get_communities(state)
         assert communities is not None
         number = communities.find("1/darjeeling")
@@ -224,7 +224,7 @@ def test_a_report_is_written_from_descriptions_of_its_names(grouped: kvstore.Sto
         assert small_prompt is not None
         sent = small_prompt.messages[-1]["content"]
         assert TOOK in sent and BORN not in sent.replace(TEXTS["fortune"], "")
-    assert write_reports(grouped, server) == []
+    assert write_reports(grouped_store, server) == []
 
 
 def test_a_new_description_hides_no_report_but_is_used_by_refresh(store: kvstore.Store, server: Server) -> None:
@@ -242,29 +242,29 @@ def test_a_new_description_hides_no_report_but_is_used_by_refresh(store: kvstore
 
 @pytest.mark.parametrize("change", ["delete", "put", "describe", "title"])
 def test_a_report_is_hidden_with_a_description_that_it_used(
-    grouped: kvstore.Store, server: Server, change: str
+    grouped_store: kvstore.Store, server: Server, change: str
 ) -> None:
-    write_reports(grouped, server)
-    assert TOOK in str(list_reports(grouped))
+    write_reports(grouped_store, server)
+    assert TOOK in str(list_reports(grouped_store))
     if change == "delete":
-        grouped.delete("fortune")
+        grouped_store.delete("fortune")
     elif change == "put":
-        grouped.put("fortune", "Robert Fortune was born in Kelloe. He wrote books.")
+        grouped_store.put("fortune", "Robert Fortune was born in Kelloe. He wrote books.")
     elif change == "title":
-        grouped.put("fortune", TEXTS["fortune"], title="A traveller")
+        grouped_store.put("fortune", TEXTS["fortune"], title="A traveller")
     else:
-        replace_descriptions(grouped, [f"Robert Fortune\t{BORN}"])
-    assert TOOK not in str(list_reports(grouped))
-    prompts = write_reports(grouped, server)
+        replace_descriptions(grouped_store, [f"Robert Fortune\t{BORN}"])
+    assert TOOK not in str(list_reports(grouped_store))
+    prompts = write_reports(grouped_store, server)
     assert prompts and TOOK not in str(prompts)
     assert any(sources[0] == BORN for sources in prompts) == (change == "describe")
-    with grouped.state() as state:
+    with grouped_store.state() as state:
         assert not any(TOOK.encode() in bytes(value) for _, value in state.lmdb.scan(tables.WRITTEN))
-    assert grouped.check() == []
+    assert grouped_store.check() == []
 
 
 def replace_descriptions(store: kvstore.Store, lines: list[str]) -> None:
-    """Replace what was written about the passage of document fortune."""
+    """Replace the descriptions of the passage of document fortune."""
     with store.state() as state:
         document = state.documents.find_id("fortune")
         assert document is not None
@@ -275,7 +275,7 @@ def replace_descriptions(store: kvstore.Store, lines: list[str]) -> None:
 
 
 def test_the_digests_of_reports_do_not_depend_on_history(
-    grouped: kvstore.Store, make_store: MakeStore, server: Server
+    grouped_store: kvstore.Store, make_store: MakeStore, server: Server
 ) -> None:
     def list_digests(store: kvstore.Store) -> list[bytes]:
         store.refresh("communities")
@@ -284,8 +284,8 @@ def test_the_digests_of_reports_do_not_depend_on_history(
             assert communities is not None
             return [communities.get(number).content for number in range(len(communities))]
 
-    grouped.extract("descriptions", where="key = 'acme'")
-    described = list_digests(grouped)
+    grouped_store.extract("descriptions", where="key = 'acme'")
+    described = list_digests(grouped_store)
     other = make_store("other")
     other.create_index("communities", {"least": 1})
     other.put("acme", TEXTS["fortune"])
@@ -297,10 +297,12 @@ def test_the_digests_of_reports_do_not_depend_on_history(
     assert list_digests(other) == described != undescribed
 
 
-def test_a_restricted_query_reads_no_report_from_other_descriptions(grouped: kvstore.Store, server: Server) -> None:
-    write_reports(grouped, server)
+def test_a_restricted_query_reads_no_report_from_other_descriptions(
+    grouped_store: kvstore.Store, server: Server
+) -> None:
+    write_reports(grouped_store, server)
     for condition, expected in [(None, True), ("key = 'fortune'", False), ("key <> 'fortune'", False)]:
-        hits = grouped.retrieve("Robert Fortune", using="global", where=condition).hits
+        hits = grouped_store.retrieve("Robert Fortune", using="global", where=condition).hits
         assert any(TOOK in hit.text for hit in hits) == expected
 
 
@@ -344,7 +346,7 @@ def test_descriptions_are_dropped_with_their_text(changes: list[tuple[str, str, 
             new.put(key, text)
         for key, lines in described.items():
             describe(new, key, lines)
-        assert contents(store) == contents(new)
-        documents = {document for (document,) in rows(store, "SELECT document FROM descriptions")}
+        assert dump_contents(store) == dump_contents(new)
+        documents = {document for (document,) in fetch_rows(store, "SELECT document FROM descriptions")}
         assert documents == described.keys()
         assert store.check() == []

@@ -37,88 +37,90 @@ def write_triples(request: dict[str, Any]) -> Planned:
 
 
 @pytest.fixture
-def filled(store: kvstore.Store, server: Server) -> kvstore.Store:
+def filled_store(store: kvstore.Store, server: Server) -> kvstore.Store:
     server.answering = write_triples
     for key, text in TEXTS.items():
         store.put(key, text)
     return store
 
 
-def rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
+def fetch_rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
     return store.execute(query).fetchall()
 
 
-def contents(store: kvstore.Store) -> Any:
+def dump_contents(store: kvstore.Store) -> Any:
     with store.state() as state:
         return dump(state)
 
 
-def test_supported_triples_are_stored_and_join_entities(filled: kvstore.Store, server: Server) -> None:
-    cursor = filled.execute("EXTRACT triples")
+def test_supported_triples_are_stored_and_join_entities(filled_store: kvstore.Store, server: Server) -> None:
+    cursor = filled_store.execute("EXTRACT triples")
     ((kind, model, passages, copied, calls, *_, refused, left),) = cursor.fetchall()
     assert (kind, model, passages, copied, calls, refused, left) == ("triples", "tiny", 3, 0, 1, 0, 0)
-    assert sorted(rows(filled, "SELECT document, subject, relation, object, written_by FROM triples")) == [
+    assert sorted(fetch_rows(filled_store, "SELECT document, subject, relation, object, written_by FROM triples")) == [
         ("acme", "Maria Jensen", "founded", "Acme Corporation", "tiny"),
         ("fortune", "Robert Fortune", "took tea plants to", "Darjeeling", "tiny"),
         ("fortune", "Robert Fortune", "was born in", "Kelloe", "tiny"),
         ("pier", "light", "is", "red", "tiny"),
     ]
-    assert ("Maria Jensen", "founded", "Acme Corporation") in filled.triples("acme")
-    assert rows(filled, "SELECT document FROM triples WHERE object = 'Kelloe'") == [("fortune",)]
-    assert rows(filled, "SELECT document FROM triples WHERE object = 'red'") == [("pier",)]
-    assert any(link.name == "Darjeeling" for link in filled.neighbours("Robert Fortune"))
-    assert filled.extract("triples").calls == 0
-    assert dict(rows(filled, "DESCRIBE DOCUMENT 'fortune'"))["written_triples"] in (2, "2")
+    assert ("Maria Jensen", "founded", "Acme Corporation") in filled_store.triples("acme")
+    assert fetch_rows(filled_store, "SELECT document FROM triples WHERE object = 'Kelloe'") == [("fortune",)]
+    assert fetch_rows(filled_store, "SELECT document FROM triples WHERE object = 'red'") == [("pier",)]
+    assert any(link.name == "Darjeeling" for link in filled_store.neighbours("Robert Fortune"))
+    assert filled_store.extract("triples").calls == 0
+    assert dict(fetch_rows(filled_store, "DESCRIBE DOCUMENT 'fortune'"))["written_triples"] in (2, "2")
 
 
-def test_explain_counts_and_sends_nothing(filled: kvstore.Store, server: Server) -> None:
-    steps = filled.explain("EXTRACT triples WHERE key < 'g'")
+def test_explain_counts_and_sends_nothing(filled_store: kvstore.Store, server: Server) -> None:
+    steps = filled_store.explain("EXTRACT triples WHERE key < 'g'")
     assert [(step.name, step.count) for step in steps] == [("find passages", 2), ("choose", 2), ("ask model", 1)]
     assert "triples of subject, relation and object" in steps[2].detail and server.requests == []
-    forecast = filled.forecast_extract("triples", where="key < 'g'")
-    report = filled.extract("triples", within=forecast.tokens, by="random")
+    forecast = filled_store.forecast_extract("triples", where="key < 'g'")
+    report = filled_store.extract("triples", within=forecast.tokens, by="random")
     assert 0 < report.sent <= forecast.tokens and report.passages == 2
     with pytest.raises(errors.InputError, match="did you mean triples"):
-        filled.extract("triple")
+        filled_store.extract("triple")
 
 
-def test_they_go_with_their_text_and_stay_apart_from_imported_ones(filled: kvstore.Store, server: Server) -> None:
-    filled.put_triples("fortune", [("Robert Fortune", "was born in", "Kelloe"), ("Robert Fortune", "knew", "Tom Berg")])
-    filled.extract("triples")
+def test_they_go_with_their_text_and_stay_apart_from_imported_ones(filled_store: kvstore.Store, server: Server) -> None:
+    filled_store.put_triples(
+        "fortune", [("Robert Fortune", "was born in", "Kelloe"), ("Robert Fortune", "knew", "Tom Berg")]
+    )
+    filled_store.extract("triples")
     query = "SELECT subject, relation, object, written_by FROM triples WHERE document = 'fortune'"
-    assert rows(filled, query) == [
+    assert fetch_rows(filled_store, query) == [
         ("Robert Fortune", "was born in", "Kelloe", None),
         ("Robert Fortune", "knew", "Tom Berg", None),
         ("Robert Fortune", "took tea plants to", "Darjeeling", "tiny"),
     ]
-    filled.put_triples("fortune", [])
-    assert {relation for _, relation, _, _ in rows(filled, query)} == {"was born in", "took tea plants to"}
-    filled.put("fortune", "Robert Fortune wrote books.")
-    assert rows(filled, query) == []
-    filled.delete("acme")
-    assert {document for (document,) in rows(filled, "SELECT document FROM triples")} == {"pier"}
-    names = {name for (name,) in rows(filled, "SELECT name FROM entities")}
+    filled_store.put_triples("fortune", [])
+    assert {relation for _, relation, _, _ in fetch_rows(filled_store, query)} == {"was born in", "took tea plants to"}
+    filled_store.put("fortune", "Robert Fortune wrote books.")
+    assert fetch_rows(filled_store, query) == []
+    filled_store.delete("acme")
+    assert {document for (document,) in fetch_rows(filled_store, "SELECT document FROM triples")} == {"pier"}
+    names = {name for (name,) in fetch_rows(filled_store, "SELECT name FROM entities")}
     assert names.isdisjoint({"Darjeeling", "Kelloe", "Maria Jensen"})
 
 
 def test_an_export_has_them_and_history_does_not_matter(
-    filled: kvstore.Store, make_store: MakeStore, server: Server, tmp_path: Path
+    filled_store: kvstore.Store, make_store: MakeStore, server: Server, tmp_path: Path
 ) -> None:
-    filled.put_triples("fortune", [("Robert Fortune", "was born in", "Kelloe")])
-    filled.extract("triples")
-    filled.export(tmp_path / "all.jsonl")
+    filled_store.put_triples("fortune", [("Robert Fortune", "was born in", "Kelloe")])
+    filled_store.extract("triples")
+    filled_store.export(tmp_path / "all.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert {line["written_triples"] for line in lines if "written_triples" in line} == set(TEXTS)
     copy = make_store("copy")
     copy.import_(tmp_path / "all.jsonl")
-    assert contents(copy) == contents(filled)
+    assert dump_contents(copy) == dump_contents(filled_store)
     other = make_store("other")
     for key in reversed(TEXTS):
         other.put(key, "Something else first.")
         other.put(key, TEXTS[key])
         other.extract("triples", where=f"key = '{key}'")
     other.put_triples("fortune", [("Robert Fortune", "was born in", "Kelloe")])
-    assert contents(other) == contents(filled)
+    assert dump_contents(other) == dump_contents(filled_store)
     assert other.check() == []
     assert server.requests and all(len(list_quoted_texts(request)) in (1, 3) for request in server.requests)
 
@@ -144,13 +146,13 @@ def test_a_second_attempt_chooses_from_the_predicates_of_a_passage(store: kvstor
     assert store.triples("fortune") == [("Robert Fortune", "was born in", "Kelloe")]
 
 
-def test_a_line_with_an_invalid_triple_is_reported(filled: kvstore.Store, tmp_path: Path) -> None:
+def test_a_line_with_an_invalid_triple_is_reported(filled_store: kvstore.Store, tmp_path: Path) -> None:
     path = tmp_path / "wrong.jsonl"
-    filled.export(path)
+    filled_store.export(path)
     with path.open("a") as file:
         print(json.dumps({"written_triples": "pier", "passages": [[None, "given", ["light is red"]]]}), file=file)
     with pytest.raises(errors.InputError, match="a triple is a subject, a relation and an object"):
-        filled.import_(path)
+        filled_store.import_(path)
 
 
 def test_triples_of_unchanged_chunks_stay(store: kvstore.Store, make_store: MakeStore, server: Server) -> None:
@@ -179,5 +181,5 @@ def test_triples_of_unchanged_chunks_stay(store: kvstore.Store, make_store: Make
     fresh = make_store("fresh")
     fresh.put("book", build_book([*names[:3], "Eva Dahl"]), format="markdown")
     fresh.extract("triples")
-    assert contents(store) == contents(fresh)
-    assert {name for (name,) in rows(store, "SELECT name FROM entities WHERE name LIKE '% %'")} >= {"Eva Dahl"}
+    assert dump_contents(store) == dump_contents(fresh)
+    assert {name for (name,) in fetch_rows(store, "SELECT name FROM entities WHERE name LIKE '% %'")} >= {"Eva Dahl"}

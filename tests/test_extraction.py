@@ -92,8 +92,8 @@ def test_no_chunk_begins_inside_a_unit(size: int) -> None:
     )
     _, chunks = chunk_text(text, parse_blocks(text, "markdown"), size)
     begins = [text[chunk.start :].split("\n")[0] for chunk in chunks]
-    whole = ("It burns", "light()", "dim()") if size > 20 else ()  # what is longer than a chunk is cut
-    for part in (*whole, "```", "light(lamp=0", "- `-a`", "| lamp | oil |", "| --- ", "| lamp 0 "):
+    unsplit = ("It burns", "light()", "dim()") if size > 20 else ()  # what is longer than a chunk is cut
+    for part in (*unsplit, "```", "light(lamp=0", "- `-a`", "| lamp | oil |", "| --- ", "| lamp 0 "):
         assert not [begin for begin in begins if begin.startswith(part)], part
     assert len(chunks) > 8
     assert max(unit.tokens for chunk in chunks for unit in chunk.units) <= 2 * size
@@ -164,9 +164,9 @@ def test_a_summary_does_not_depend_on_how_sets_are_ordered() -> None:
 
 def test_extraction_is_a_pure_function() -> None:
     text = "# Ada\n\nAda Lovelace met Charles Babbage. " * 30
-    one = extract("k", text, SETTINGS, format="markdown", title="T", meta={"a": 1})
+    extracted = extract("k", text, SETTINGS, format="markdown", title="T", meta={"a": 1})
     other = extract("k", text, SETTINGS, format="markdown", title="T", meta={"a": 1})
-    assert one == other
+    assert extracted == other
 
 
 OF_ANOTHER_PROCESS = """
@@ -182,14 +182,14 @@ def test_extraction_does_not_depend_on_the_order_of_sets() -> None:
     chance = random.Random(286)  # of the texts drawn so, one whose summary differed
     words = "Reid ship pier the of Ellen tea water stone harbour captain letters seven".split()
     text = " ".join(" ".join(chance.choices(words, k=chance.randint(3, 9))) + "." for _ in range(30))
-    found = {
+    outputs = {
         subprocess.check_output(
             [sys.executable, "-c", OF_ANOTHER_PROCESS, text], env={**os.environ, "PYTHONHASHSEED": seed}
         )
         for seed in ("1", "2")
     }
-    assert len(found) == 1
-    assert b"summary=[(" in found.pop()
+    assert len(outputs) == 1
+    assert b"summary=[(" in outputs.pop()
 
 
 @pytest.mark.matrix
@@ -260,8 +260,8 @@ HEADED = {
 def test_headings_of_plain_text_open_sections(kind: str, store: kvstore.Store) -> None:
     text, headings = HEADED[kind]
     store.put("plain", text)
-    found = store.execute("SELECT heading FROM chunks ORDER BY ordinal").fetchall()
-    assert [*dict.fromkeys(heading for (heading,) in found)] == headings
+    rows = store.execute("SELECT heading FROM chunks ORDER BY ordinal").fetchall()
+    assert [*dict.fromkeys(heading for (heading,) in rows)] == headings
 
 
 def test_a_question_opens_a_section_if_no_heading_does(store: kvstore.Store) -> None:
@@ -276,14 +276,18 @@ def test_a_question_opens_a_section_if_no_heading_does(store: kvstore.Store) -> 
 
 
 def test_a_name_ends_before_the_line_of_a_field() -> None:
-    def names_in(text: str) -> set[str]:
+    def list_name_forms(text: str) -> set[str]:
         return {name.form for name in extract("k", text, SETTINGS).introductions if name.kind == "name"}
 
     card = "Name: Ashdown Joinery\nOrganization: Ashdown Joinery Ltd.\nMeets in: Wickenby\nHall on the first Monday"
-    assert "Ashdown Joinery" in names_in(card) and not any("Organization" in form for form in names_in(card))
+    assert "Ashdown Joinery" in list_name_forms(card) and not any(
+        "Organization" in form for form in list_name_forms(card)
+    )
     row = "nom: Gratin\ncode: S-88\nauteur: Odile Roy\ndescription: Éplucher les cardons et les cuire dans un blanc."
-    assert names_in(row) == {"Odile Roy", "S-88"}
-    assert "Membres La" not in names_in("Les Membres\nLa cotisation de Marie Curie est de 22 euros par an pour tous.")
+    assert list_name_forms(row) == {"Odile Roy", "S-88"}
+    assert "Membres La" not in list_name_forms(
+        "Les Membres\nLa cotisation de Marie Curie est de 22 euros par an pour tous."
+    )
 
 
 def test_the_author_of_a_mail_in_any_language_is_a_name() -> None:

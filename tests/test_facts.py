@@ -54,54 +54,57 @@ NOTE = NoteFact()
 
 
 @pytest.fixture(autouse=True)
-def noted() -> Iterator[None]:
+def registered_notes() -> Iterator[None]:
     take_back = register(System("notes", "no paper: a fact from outside", facts=(NOTE,)))
     yield
     take_back()
 
 
 @pytest.fixture
-def tea(store: kvstore.Store) -> kvstore.Store:
+def tea_store(store: kvstore.Store) -> kvstore.Store:
     store.put("tea", TEXT)
     store.put("garden", "A garden has tea plants.")
-    note(store, "tea", "Tea Plants", "Camellia")
+    put_note(store, "tea", "Tea Plants", "Camellia")
     return store
 
 
-def note(store: kvstore.Store, key: str, *names: str) -> bool:
+def put_note(store: kvstore.Store, key: str, *names: str) -> bool:
     with store.transaction() as transaction:
         return transaction._put_fact(NOTE, key, names)
 
 
-def notes(store: kvstore.Store) -> dict[str, Notes]:
+def scan_notes(store: kvstore.Store) -> dict[str, Notes]:
     assert store.check() == []
     with store.state() as state:
         return dict(NOTE.scan(state))
 
 
-def contents(store: kvstore.Store) -> dict[str, Any]:
+def dump_contents(store: kvstore.Store) -> dict[str, Any]:
     with store.state() as state:
         return dump(state)
 
 
-def test_it_is_stored_known_and_deleted_with_the_text(tea: kvstore.Store) -> None:
-    assert notes(tea) == {"tea": ("Tea Plants", "Camellia")}
-    assert not note(tea, "tea", "Tea Plants", "Camellia")
-    assert {place.document for place in tea.lookup("tea plants")} == {"tea", "garden"}
-    assert tea.statistics()["documents_with_notes"] == 1
-    assert ("notes", "1") in [(name, str(value)) for name, value in tea.execute("DESCRIBE DOCUMENT 'tea'").fetchall()]
-    tea.update("tea", title="Tea")
-    assert notes(tea) == {"tea": ("Tea Plants", "Camellia")}
+def test_it_is_stored_known_and_deleted_with_the_text(tea_store: kvstore.Store) -> None:
+    assert scan_notes(tea_store) == {"tea": ("Tea Plants", "Camellia")}
+    assert not put_note(tea_store, "tea", "Tea Plants", "Camellia")
+    assert {place.document for place in tea_store.lookup("tea plants")} == {"tea", "garden"}
+    assert tea_store.statistics()["documents_with_notes"] == 1
+    assert ("notes", "1") in [
+        (name, str(value)) for name, value in tea_store.execute("DESCRIBE DOCUMENT 'tea'").fetchall()
+    ]
+    tea_store.update("tea", title="Tea")
+    assert scan_notes(tea_store) == {"tea": ("Tea Plants", "Camellia")}
     with pytest.raises(errors.DocumentNotFoundError, match="there is no document 'milk'"):
-        note(tea, "milk", "Cow")
-    tea.put("tea", TEXT + " It rained.")
-    assert notes(tea) == {}
-    assert tea.names("camellia") == []
+        put_note(tea_store, "milk", "Cow")
+    tea_store.put("tea", TEXT + " It rained.")
+    assert scan_notes(tea_store) == {}
+    assert tea_store.names("camellia") == []
 
 
-def test_it_is_exported_and_imported(tea: kvstore.Store, make_store: MakeStore, tmp_path: Path) -> None:
+def test_it_is_exported_and_imported(tea_store: kvstore.Store, make_store: MakeStore, tmp_path: Path) -> None:
     assert (
-        str(tea.export(tmp_path / "all.jsonl")) == "ExportReport(documents=2, triples=0, edges=0, aliases=0, notes=1)"
+        str(tea_store.export(tmp_path / "all.jsonl"))
+        == "ExportReport(documents=2, triples=0, edges=0, aliases=0, notes=1)"
     )
     assert json.loads((tmp_path / "all.jsonl").read_text().splitlines()[-1]) == {
         "note": "tea",
@@ -109,7 +112,7 @@ def test_it_is_exported_and_imported(tea: kvstore.Store, make_store: MakeStore, 
     }
     other = make_store("other")
     assert asdict(other.import_(tmp_path / "all.jsonl"))["notes"] == 1
-    assert contents(other) == contents(tea)
+    assert dump_contents(other) == dump_contents(tea_store)
     cursor = other.execute(f"IMPORT FROM '{tmp_path / 'all.jsonl'}'")
     assert cursor.message == "0 documents, 0 edges, 0 aliases and 0 notes imported, 3 unchanged"
     (tmp_path / "bad.jsonl").write_text((tmp_path / "all.jsonl").read_text() + '{"note": "tea", "names": [1]}\n')
@@ -117,26 +120,26 @@ def test_it_is_exported_and_imported(tea: kvstore.Store, make_store: MakeStore, 
         other.import_(tmp_path / "bad.jsonl")
 
 
-def test_it_survives_a_repair_and_its_loss_is_named(tea: kvstore.Store) -> None:
-    before = contents(tea)
-    with tea._session.environment.write() as view:
+def test_it_survives_a_repair_and_its_loss_is_named(tea_store: kvstore.Store) -> None:
+    before = dump_contents(tea_store)
+    with tea_store._session.environment.write() as view:
         key = bytes(next(view.scan("mentions"))[0])
         view.delete("mentions", key)
-    assert tea.repair().lost == []
-    assert contents(tea) == before
-    with tea._session.environment.write() as view:
+    assert tea_store.repair().lost == []
+    assert dump_contents(tea_store) == before
+    with tea_store._session.environment.write() as view:
         (row,) = [bytes(key) for key, _ in view.scan(NOTES)]
         view.put(NOTES, row, b"damage")
-    report = tea.repair()
+    report = tea_store.repair()
     assert report.remaining == []
-    (told,) = report.lost
-    assert re.match("the notes of document .*checksum", told)
-    assert notes(tea) == {}
+    (loss,) = report.lost
+    assert re.match("the notes of document .*checksum", loss)
+    assert scan_notes(tea_store) == {}
 
 
-def test_dump_reports_that_no_statement_expresses_it(tea: kvstore.Store) -> None:
-    assert tea.not_in_dump() == ["the dump omits 1 note; use EXPORT TO to keep it"]
-    assert not any("Camellia" in statement for statement in tea.dump())
+def test_dump_reports_that_no_statement_expresses_it(tea_store: kvstore.Store) -> None:
+    assert tea_store.not_in_dump() == ["the dump omits 1 note; use EXPORT TO to keep it"]
+    assert not any("Camellia" in statement for statement in tea_store.dump())
 
 
 def test_the_reports_have_a_field_for_every_kind_of_fact() -> None:
@@ -154,7 +157,7 @@ def test_dump_reports_parts_of_pages_that_were_left_out(store: kvstore.Store) ->
     assert store.not_in_dump() == ["the dump omits how much of 1 page was left out; use EXPORT TO to keep it"]
 
 
-def names_triples(path: Path) -> bool:
+def mentions_triples(path: Path) -> bool:
     """True if the code of a module, without its docstrings and comments, contains the word."""
     text = path.read_text(encoding="utf-8")
     if "triples" not in text:
@@ -166,10 +169,10 @@ def names_triples(path: Path) -> bool:
     return "triples" in ast.unparse(tree)
 
 
-def test_few_files_know_one_kind_of_fact_by_name() -> None:
+def test_few_files_mention_a_kind_of_fact_by_name() -> None:
     package = Path(kvstore.__file__).parent
     own = {"changes/facts.py", "structures/documents/document_triples.py"}
     own |= {"systems/hipporag/__init__.py", "systems/hipporag/written_triples.py"}  # triples that a model writes
     own |= {"systems/adaptive/strategy.py", "systems/graph/graph_requests.py"}  # a strategy that follows triples
-    known = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if names_triples(path)}
-    assert len([name for name in known - own if not name.startswith(("aio/", "language/"))]) <= 10
+    mentioning = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if mentions_triples(path)}
+    assert len([name for name in mentioning - own if not name.startswith(("aio/", "language/"))]) <= 10

@@ -46,13 +46,13 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
         yield opened
 
 
-def values(view: WriteTransaction) -> list[tuple[str, bytes, bytes]]:
+def list_page_records(view: WriteTransaction) -> list[tuple[str, bytes, bytes]]:
     return [(table, bytes(key), bytes(value)) for table in PAGED for key, value in view.scan(table)]
 
 
-def use(view: WriteTransaction) -> list[str]:
-    """Read and change all there is, and return what CHECK has to say; a CorruptionError is an answer too."""
-    reported: list[str] = []
+def use_filter(view: WriteTransaction) -> list[str]:
+    """Read and change the filter, and return the findings of CHECK, or the message of a CorruptionError."""
+    findings: list[str] = []
     try:
         filter_ = EntityFilter(view, hash_seed=SEED)
     except CorruptionError as error:
@@ -70,7 +70,7 @@ def use(view: WriteTransaction) -> list[str]:
             filter_.add_addresses(name, np.arange(40, dtype=np.uint64))
 
     def check() -> None:
-        reported.extend(filter_.check())
+        findings.extend(filter_.check())
 
     for action in (
         check,
@@ -91,14 +91,14 @@ def use(view: WriteTransaction) -> list[str]:
         try:
             action()
         except KvstoreError as error:
-            reported.append(str(error))
-    return reported
+            findings.append(str(error))
+    return findings
 
 
 def test_a_changed_byte_anywhere_is_noticed(env: Environment) -> None:
     generator = random.Random(1)
     with env.write() as view:
-        stored = values(view)
+        stored = list_page_records(view)
         view.abort()
     assert {table for table, _, _ in stored} == set(PAGED)
     assert {key[:1] for table, key, _ in stored if table == tables.FILTER_DIRECTORY} >= {b"h", b"d", b"r", b"l"}
@@ -120,7 +120,7 @@ def test_a_changed_byte_anywhere_is_noticed(env: Environment) -> None:
 @pytest.mark.slow
 def test_a_missing_or_cut_or_strange_value_is_noticed(env: Environment) -> None:
     with env.write() as view:
-        stored = values(view)
+        stored = list_page_records(view)
         view.abort()
     for table, key, value in stored:
         for instead in (None, b"", value[:-1], value + b"\0" * 8, records.pack(["something", "else"])):
@@ -129,7 +129,7 @@ def test_a_missing_or_cut_or_strange_value_is_noticed(env: Environment) -> None:
                     view.delete(table, key)
                 else:
                     view.put(table, key, instead)
-                reported = use(view)
+                reported = use_filter(view)
                 view.abort()
             # A page that is not on a list of pages with room is not used, which is no fault; one that is free is.
             assert reported, (table, key, instead)
@@ -138,14 +138,16 @@ def test_a_missing_or_cut_or_strange_value_is_noticed(env: Environment) -> None:
 def test_a_page_in_anothers_place_is_noticed(env: Environment) -> None:
     for table in (tables.BUCKET_PAGES, tables.BLOCK_PAGES):
         with env.write() as view:
-            (one, first), (two, second), *_ = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
-            view.put(table, one, second)
-            view.put(table, two, first)
-            assert any("another page's number" in sentence for sentence in use(view))
+            (first_key, first), (second_key, second), *_ = [
+                (bytes(key), bytes(value)) for key, value in view.scan(table)
+            ]
+            view.put(table, first_key, second)
+            view.put(table, second_key, first)
+            assert any("another page's number" in sentence for sentence in use_filter(view))
             view.abort()
 
 
-def seal(page: bytearray) -> bytearray:
+def seal_page(page: bytearray) -> bytearray:
     page[4:8] = zlib.crc32(page[8:]).to_bytes(4, "little")
     return page
 
@@ -154,7 +156,7 @@ def seal(page: bytearray) -> bytearray:
 @given(data=st.data())
 def test_wrong_pages_with_right_checksums_do_no_harm(env: Environment, data: st.DataObject) -> None:
     with env.write() as view:
-        stored = [item for item in values(view) if len(item[2]) == 4080]
+        stored = [item for item in list_page_records(view) if len(item[2]) == 4080]
         for _ in range(data.draw(st.integers(1, 3))):
             table, key, value = data.draw(st.sampled_from(stored))
             damaged = bytearray(value)
@@ -163,26 +165,26 @@ def test_wrong_pages_with_right_checksums_do_no_harm(env: Environment, data: st.
                 width = data.draw(st.sampled_from([1, 2, 4]))
                 damaged[at : at + width] = data.draw(st.binary(min_size=width, max_size=width))
             del damaged[4080:]
-            view.put(table, key, seal(damaged))
-        use(view)
+            view.put(table, key, seal_page(damaged))
+        use_filter(view)
         view.abort()
 
 
 def test_circles_and_dead_ends_are_noticed(env: Environment) -> None:
     with env.write() as view:
-        stored = {(table, key): value for table, key, value in values(view)}
+        stored = {(table, key): value for table, key, value in list_page_records(view)}
         view.abort()
     directory = bytearray(stored[tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0)])
     bucket_key, bucket = next((key, value) for (table, key), value in stored.items() if table == tables.BUCKET_PAGES)
     block_key, block = next((key, value) for (table, key), value in stored.items() if table == tables.BLOCK_PAGES)
     number = int.from_bytes(block_key, "big")
 
-    def entry(value: int) -> bytearray:
+    def build_directory_page(value: int) -> bytearray:
         page = bytearray(directory)
         page[16:19] = value.to_bytes(3, "little")
         return page
 
-    def chained(to: int) -> bytearray:
+    def build_chained_block(to: int) -> bytearray:
         page = bytearray(block)
         slots = int.from_bytes(page[12:14], "little")
         for slot in range(slots):
@@ -191,33 +193,33 @@ def test_circles_and_dead_ends_are_noticed(env: Environment) -> None:
                 page[offset + 12 : offset + 16] = (number << 8 | (slot + to) % slots).to_bytes(4, "little")
         return page
 
-    def headed(reference: int) -> bytearray:
+    def build_bucket_page(reference: int) -> bytearray:
         page = bytearray(bucket)
         for at in range(48, 4080, 8):
             if any(page[at : at + 8]):
                 page[at : at + 4] = reference.to_bytes(4, "little")
         return page
 
-    def named(byte: int) -> bytearray:
+    def build_named_block(byte: int) -> bytearray:
         page = bytearray(block)
         offset = int.from_bytes(page[24:26], "little")
         page[offset + 20] = byte
         return page
 
     for table, key, page in (
-        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), entry(0x7FFFFF)),
-        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), entry(0x800000)),
-        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), entry(0)),
-        (tables.BLOCK_PAGES, block_key, chained(0)),
-        (tables.BLOCK_PAGES, block_key, chained(1)),
-        (tables.BUCKET_PAGES, bucket_key, headed(0xFFFFFFFF)),
-        (tables.BUCKET_PAGES, bucket_key, headed(number << 8 | 255)),
-        (tables.BUCKET_PAGES, bucket_key, headed(number << 8)),
-        (tables.BLOCK_PAGES, block_key, named(0xFF)),
+        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), build_directory_page(0x7FFFFF)),
+        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), build_directory_page(0x800000)),
+        (tables.FILTER_DIRECTORY, b"d" + records.encode_u32(0), build_directory_page(0)),
+        (tables.BLOCK_PAGES, block_key, build_chained_block(0)),
+        (tables.BLOCK_PAGES, block_key, build_chained_block(1)),
+        (tables.BUCKET_PAGES, bucket_key, build_bucket_page(0xFFFFFFFF)),
+        (tables.BUCKET_PAGES, bucket_key, build_bucket_page(number << 8 | 255)),
+        (tables.BUCKET_PAGES, bucket_key, build_bucket_page(number << 8)),
+        (tables.BLOCK_PAGES, block_key, build_named_block(0xFF)),
     ):
         with env.write() as view:
-            view.put(table, key, seal(page))
-            assert use(view), (table, key)
+            view.put(table, key, seal_page(page))
+            assert use_filter(view), (table, key)
             view.abort()
 
 

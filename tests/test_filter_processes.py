@@ -92,14 +92,14 @@ print(len(steps))
 )
 
 
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+def start_script(script: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
-def faults_of(environment: Environment) -> tuple[int, list[str]]:
-    """The step a store has reached, and what is wrong with it, by the rules the scripts go by."""
+def find_faults(environment: Environment) -> tuple[int, list[str]]:
+    """Return the step that a store has reached, and its faults, by the rules of the scripts."""
     rules: dict[str, object] = {}
     exec(COMMON, rules)
     with environment.snapshot() as view:
@@ -112,7 +112,7 @@ def test_a_killed_writer_leaves_whole_commits(tmp_path: Path, rounds: int) -> No
     chance = random.Random(rounds)
     reached = 0
     for _ in range(rounds):
-        writer = start(WRITER, tmp_path / "store", 1000)
+        writer = start_script(WRITER, tmp_path / "store", 1000)
         assert writer.stdout is not None
         for _ in range(chance.randint(1, 6)):
             reached = int(writer.stdout.readline())
@@ -120,7 +120,7 @@ def test_a_killed_writer_leaves_whole_commits(tmp_path: Path, rounds: int) -> No
         writer.send_signal(signal.SIGKILL)
         reached = max([reached, *map(int, writer.communicate()[0].split())])
         with Environment.open(tmp_path / "store") as environment:
-            step, faults = faults_of(environment)
+            step, faults = find_faults(environment)
         assert faults == []
         # The last commit may have succeeded without being reported.
         assert reached <= step <= reached + 1
@@ -133,19 +133,19 @@ def test_four_processes_read_while_one_writes(tmp_path: Path) -> None:
     steps = 60
     with Environment.open(tmp_path / "store"):
         pass
-    readers = [start(READER, tmp_path / "store", steps) for _ in range(4)]
+    readers = [start_script(READER, tmp_path / "store", steps) for _ in range(4)]
     for reader in readers:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "ready\n"
-    writer = start(WRITER, tmp_path / "store", steps)
+    writer = start_script(WRITER, tmp_path / "store", steps)
     output, errors = writer.communicate(timeout=120)
     assert writer.returncode == 0, errors
     assert output.split()[-1] == str(steps)
-    seen = []
+    num_steps = []
     for reader in readers:
         output, errors = reader.communicate(timeout=120)
         assert reader.returncode == 0, errors
-        seen.append(int(output))
-    assert max(seen) > 3
+        num_steps.append(int(output))
+    assert max(num_steps) > 3
     with Environment.open(tmp_path / "store") as environment:
-        assert faults_of(environment) == (steps, [])
+        assert find_faults(environment) == (steps, [])

@@ -109,7 +109,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def indexed(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the store that has every kind of index."""
+    """Return a copy of the store that has every kind of index."""
     copy = tmp_path_factory.mktemp("indexed") / "store"
     with kvstore.open(path) as store:
         store.backup(copy)
@@ -126,24 +126,28 @@ def store(request: pytest.FixtureRequest, path: Path, indexed: Path) -> Iterator
         yield store
 
 
-def usable(store: kvstore.Store) -> list[Any]:
-    """Return the strategies that this store can ask: all, if it has every index."""
+def list_usable_strategies(store: kvstore.Store) -> list[Any]:
+    """Return the strategies that this store can use: all, if it has every index."""
     kinds = {status.kind for status in store.indexes()}
     return [strategy for strategy in store.strategies() if getattr(strategy, "needs", None) in (None, *kinds)]
 
 
-def option_sets(strategy: Any) -> Iterator[dict[str, Any]]:
+def iter_option_sets(strategy: Any) -> Iterator[dict[str, Any]]:
     """Yield no options, each value of those that are one of some words, and the hybrid fill."""
     yield {}
     yield {"fill": "hybrid"}
-    for name, known in strategy.options.items():
-        if isinstance(known, Choice):
-            yield from ({name: word} for word in known.choices)
+    for name, choice in strategy.options.items():
+        if isinstance(choice, Choice):
+            yield from ({name: word} for word in choice.choices)
 
 
 def test_secret_words_are_found_without_a_condition(store: kvstore.Store) -> None:
     """Without a condition the answers have the secrets, so the other tests can fail."""
-    outputs = [store.retrieve(question, using=one.name) for one in usable(store) for question in QUESTIONS]
+    outputs = [
+        store.retrieve(question, using=strategy.name)
+        for strategy in list_usable_strategies(store)
+        for question in QUESTIONS
+    ]
     assert len(find_leaked_words(outputs)) >= 12
 
 
@@ -151,9 +155,9 @@ def test_secret_words_are_found_without_a_condition(store: kvstore.Store) -> Non
 def test_no_strategy_shows_a_secret_word(store: kvstore.Store) -> None:
     """Hits, paths, context, abstracts, hints and the steps of EXPLAIN, with each form of result."""
     forms: list[dict[str, Any]] = [{"as_segments": True}, {"within": 300}]
-    for strategy in usable(store):
+    for strategy in list_usable_strategies(store):
         for question in QUESTIONS:
-            clauses = [{"options": options} for options in option_sets(strategy)]
+            clauses = [{"options": options} for options in iter_option_sets(strategy)]
             for form in [*clauses, *forms] if question in QUESTIONS[:2] else [{}]:
                 evidence = store.retrieve(question, using=strategy.name, where=WHERE, top=20, **form)
                 assert not find_leaked_words(evidence, question), (strategy.name, question, form)
@@ -186,9 +190,9 @@ CHANGING = {"delete_where", "extract", "forecast_extract"}
 def test_no_method_with_a_condition_shows_a_secret_word(store: kvstore.Store) -> None:
     methods = inspect.getmembers(kvstore.Store, inspect.isfunction)
     parameters = {name: set(inspect.signature(method).parameters) for name, method in methods if name[0] != "_"}
-    conditional = {name for name, known in parameters.items() if known & {"where", "clauses"}}
+    conditional = {name for name, names in parameters.items() if names & {"where", "clauses"}}
     assert conditional == METHODS.keys() | CHANGING
-    for strategy in usable(store):
+    for strategy in list_usable_strategies(store):
         for question in QUESTIONS:
             for name, call in METHODS.items():
                 assert not find_leaked_words(call(store, question, strategy.name), question), (
@@ -200,7 +204,7 @@ def test_no_method_with_a_condition_shows_a_secret_word(store: kvstore.Store) ->
 
 @pytest.mark.slow
 def test_no_statement_with_a_condition_shows_a_secret_word(store: kvstore.Store) -> None:
-    for strategy in usable(store):
+    for strategy in list_usable_strategies(store):
         for question in QUESTIONS:
             for verb in ("RETRIEVE", "ASK", "EXPLAIN RETRIEVE", "EXPLAIN ASK", "EXPLAIN ANALYZE ASK"):
                 cursor = store.execute(f"{verb} ? USING {strategy.name} WHERE {WHERE}", [question])
@@ -210,7 +214,7 @@ def test_no_statement_with_a_condition_shows_a_secret_word(store: kvstore.Store)
 
 def test_a_secret_name_is_as_unknown_as_any_other(store: kvstore.Store) -> None:
     """An answer says the same of a name whether or not an excluded document has it."""
-    for strategy in usable(store):
+    for strategy in list_usable_strategies(store):
         texts = [
             store.ask(f"What did {name} decide?", using=strategy.name, where=WHERE).text.partition(" Nearest:")[0]
             for name in ("Drascovia", "Wugglesnipe")
@@ -231,15 +235,18 @@ def test_counts_are_those_of_allowed_documents(path: Path, tmp_path: Path) -> No
             alone.put(key, document.text, title=document.title, meta=document.meta, format=document.format)
         alone.put_edge("Vienna", "Austria", tree="places")
         alone.alias("AL", "Ada Lovelace")
-        for strategy in usable(store):
+        for strategy in list_usable_strategies(store):
             for question in QUESTIONS[:4]:
                 filtered = store.retrieve(question, using=strategy.name, where=WHERE)
                 expected = alone.retrieve(question, using=strategy.name)
                 assert filtered.pool == expected.pool, (strategy.name, question)
                 assert filtered.context == expected.context, (strategy.name, question)
                 for name in ("recognize entities", "filter to nodes in the forest", "filter to abstracts to chunks"):
-                    both = (filtered, expected)
-                    steps = [[(one.detail, one.count) for one in its.steps if one.name == name] for its in both]
+                    evidences = (filtered, expected)
+                    steps = [
+                        [(step.detail, step.count) for step in evidence.steps if step.name == name]
+                        for evidence in evidences
+                    ]
                     assert steps[0] == steps[1], (strategy.name, question, name)
 
 
@@ -247,7 +254,7 @@ def test_a_transaction_keeps_to_the_condition_too(served: kvstore.Store) -> None
     with served.transaction() as transaction:
         transaction.put("board/late", "Ada Lovelace is the deputy of Drascovia in Fennimoor.", title="Zimbrandt")
         transaction.put("hr/late", "Ada Lovelace is a friend of Mary Somerville.")
-        for strategy in usable(served):
+        for strategy in list_usable_strategies(served):
             for question in QUESTIONS:
                 evidence = transaction.retrieve(question, using=strategy.name, where=WHERE, top=30)
                 assert not find_leaked_words(evidence, question), (strategy.name, question)
@@ -277,11 +284,15 @@ def test_a_condition_leaves_nothing_behind_for_other_questions(path: Path, index
     """Memory that questions share holds all documents."""
     for folder in (path, indexed):
         with kvstore.open(folder, readonly=True) as store:
-            for strategy in usable(store):
+            for strategy in list_usable_strategies(store):
                 store.retrieve(QUESTIONS[1], using=strategy.name, where=WHERE)
-            after = [store.retrieve(QUESTIONS[0], using=strategy.name).hits for strategy in usable(store)]
+            after = [
+                store.retrieve(QUESTIONS[0], using=strategy.name).hits for strategy in list_usable_strategies(store)
+            ]
         with kvstore.open(folder, readonly=True) as store:
-            before = [store.retrieve(QUESTIONS[0], using=strategy.name).hits for strategy in usable(store)]
+            before = [
+                store.retrieve(QUESTIONS[0], using=strategy.name).hits for strategy in list_usable_strategies(store)
+            ]
         assert before == after
 
 
@@ -317,7 +328,7 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
 
 @pytest.fixture
 def served(request: pytest.FixtureRequest, indexed: Path, tmp_path: Path) -> Iterator[kvstore.Store]:
-    """A store of one's own, with every index."""
+    """Yield a writable copy of the store, with every index."""
     with kvstore.open(indexed, readonly=True) as store:
         store.backup(tmp_path / "served")
     with kvstore.open(tmp_path / "served") as store:
@@ -335,7 +346,7 @@ def call(tools: StoreTools, name: str, arguments: Mapping[str, Any]) -> str:
 
 @pytest.mark.slow
 def test_no_tool_shows_a_secret_word(served: kvstore.Store) -> None:
-    strategies = [strategy.name for strategy in usable(served)]
+    strategies = [strategy.name for strategy in list_usable_strategies(served)]
     assert len(strategies) == len(served.strategies())
     for strategy in strategies:
         tools = StoreTools(served, write=True, tokens=20_000, strategy=strategy, where=WHERE)
@@ -372,12 +383,12 @@ def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> Non
 
     from kvstore.integrations.mcp_server import make_server
 
-    def talk_to(strategy: str) -> list[tuple[object, str]]:
+    def collect_outputs(strategy: str) -> list[tuple[object, str]]:
         server = make_server(StoreTools(served, write=True, where=WHERE, strategy=strategy))
         assert server._request_handlers.keys() <= REQUESTS
         outputs: list[tuple[object, str]] = []
 
-        async def talk() -> None:
+        async def call_server() -> None:
             async with Client(server) as client:
                 outputs.append((await client.list_tools(), ""))
                 outputs.append((await client.list_resource_templates(), ""))
@@ -395,11 +406,11 @@ def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> Non
                 for question in QUESTIONS:
                     outputs.append((await client.get_prompt("answer", {"question": question}), question))
 
-        asyncio.run(talk())
+        asyncio.run(call_server())
         return outputs
 
-    for strategy in usable(served):
-        for output, request in talk_to(strategy.name):
+    for strategy in list_usable_strategies(served):
+        for output, request in collect_outputs(strategy.name):
             assert not find_leaked_words(output, request), (strategy.name, request)
 
 

@@ -33,7 +33,7 @@ def find_names(sentences: list[str], language: str) -> list[list[str]]:
     return [list(names.iter_names(index)) for index in range(len(sentences))]
 
 
-def iter_judged(language: str) -> Iterator[tuple[str, bool]]:
+def iter_judged_names(language: str) -> Iterator[tuple[str, bool]]:
     """Yield each name found, and True if all its words belong to one label of its sentence."""
     for sentences in read_texts(language):
         for sentence, names in zip(sentences, find_names(sentences, language), strict=True):
@@ -48,7 +48,7 @@ def iter_judged(language: str) -> Iterator[tuple[str, bool]]:
 )
 def test_few_names_are_wrong_and_most_are_found(language: str, num_sentences: int, min_names: int) -> None:
     assert sum(bool(sentence) for text in read_texts(language) for sentence in text) == num_sentences
-    judged = list(iter_judged(language))
+    judged = list(iter_judged_names(language))
     wrong = [name for name, is_right in judged if not is_right]
     assert len(judged) - len(wrong) >= min_names
     assert 100 * len(wrong) <= 15 * len(judged), wrong

@@ -61,7 +61,13 @@ def test_fields_are_set_compared_and_shown(cls: Any) -> None:
     assert repr(record) == f"{cls.__name__}(name='tea', size=3, tags=['a'], total=3)"
     assert cls("tea").tags is not cls("tea").tags
     assert replace(record, name="milk").total == 4 and asdict(record)["tags"] == ["a"]
-    assert is_dataclass(record) and [one.name for one in fields(record)] == ["name", "size", "tags", "note", "total"]
+    assert is_dataclass(record) and [field.name for field in fields(record)] == [
+        "name",
+        "size",
+        "tags",
+        "note",
+        "total",
+    ]
     assert cls.__match_args__ == ("name", "size", "tags", "note")
     assert list(inspect.signature(cls).parameters) == ["name", "size", "tags", "note"]
     assert inspect.signature(cls).parameters["size"].annotation == "int"
@@ -71,8 +77,8 @@ def test_fields_are_set_compared_and_shown(cls: Any) -> None:
 @pytest.mark.parametrize("cls", [Fast, Standard])
 def test_a_record_is_copied_and_pickled_and_never_changed(cls: Any) -> None:
     record = cls("tea", note="x")
-    for other in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
-        assert other == record and other.note == "x" and other.total == 3
+    for copied in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
+        assert copied == record and copied.note == "x" and copied.total == 3
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'name'"):
         record.name = "milk"
     with pytest.raises(FrozenInstanceError, match="cannot delete field 'name'"):

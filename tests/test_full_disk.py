@@ -90,19 +90,19 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True, capture_output=True)
 
 
-def outcomes(code: str, disk: Path, other: Path) -> dict[str, str]:
-    with python(HOST + code, disk, other) as host:
+def run_calls(code: str, disk: Path, folder: Path) -> dict[str, str]:
+    with python(HOST + code, disk, folder) as host:
         return dict(json.loads(read_line(host) or "{}"))
 
 
-def make(path: Path) -> None:
+def create_store(path: Path) -> None:
     with kvstore.open(path, **MAKING) as store:
         store.put("tea", "Tea is grown in Darjeeling.")
         store.put("tree", "Assam,India\nDarjeeling,India\n", format="pairs")
 
 
-def whole(path: Path) -> list[str]:
-    """The keys of a store that is sound and takes a document."""
+def list_keys_of_sound_store(path: Path) -> list[str]:
+    """Return the keys of a store that passes CHECK and stores a document."""
     with kvstore.open(path, **MAKING) as store:
         assert store.check() == []
         keys = store.keys()
@@ -113,7 +113,7 @@ def whole(path: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_a_store_that_is_open_when_its_disk_gets_full(disk: Path, tmp_path: Path) -> None:
-    make(disk / "store")
+    create_store(disk / "store")
     code = """
 from kvstore.changes.repair import rebuild_store
 
@@ -165,34 +165,36 @@ calls = {
     "index": lambda: store.create_index("synonyms"),
     "repair": lambda: rebuild_store(store._session.environment, store.settings, store.embed),
 }
-said = {name: outcome(call) for name, call in calls.items()}
+results = {name: outcome(call) for name, call in calls.items()}
 store.close()
-say(said)
+say(results)
 """
-    said = outcomes(code, disk, tmp_path)
-    done = {name for name, told in said.items() if told == "done"}
+    results = run_calls(code, disk, tmp_path)
+    done = {name for name, message in results.items() if message == "done"}
     assert done == {
         *("many snapshots", "search", "retrieve", "ask", "lookup", "expand", "select", "check", "export elsewhere")
     }
-    refused = {name: told for name, told in said.items() if name not in done}
-    assert all(told.startswith(("StoreFullError: ", "IndexUnavailableError: ")) for told in refused.values()), refused
-    assert all(str(disk) in told and "No space left" in told for told in refused.values()), refused
+    refused = {name: message for name, message in results.items() if name not in done}
+    assert all(message.startswith(("StoreFullError: ", "IndexUnavailableError: ")) for message in refused.values()), (
+        refused
+    )
+    assert all(str(disk) in message and "No space left" in message for message in refused.values()), refused
     assert sorted(path.name for path in disk.iterdir() if path.name != "lost+found") == ["filler", "store"]
     assert not [path.name for path in (disk / "store").iterdir() if path.suffix == ".new"]
     (disk / "filler").unlink()
-    assert whole(disk / "store") == ["tea", "tree"]
+    assert list_keys_of_sound_store(disk / "store") == ["tea", "tree"]
 
 
 def test_opening_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
     """A copy that was restored has no table of readers; one that an earlier version left is sparse."""
-    make(disk / "store")
-    make(disk / "sparse")
+    create_store(disk / "store")
+    create_store(disk / "sparse")
     for name in ("store", "sparse"):
         (disk / name / "lock.mdb").unlink()
     with open(disk / "sparse" / "lock.mdb", "wb") as table:
         table.truncate(65664)
     code = """
-said = {
+results = {
     "new": outcome(lambda: opened("new", embedder="hashing:16", settings={"language": "rules"})),
     **{
         f"{name} {'to read' if readonly else 'to write'}": outcome(lambda: opened(name, readonly=readonly))
@@ -201,27 +203,27 @@ said = {
     "migrate": outcome(lambda: kvstore.migrate(disk / "store")),
 }
 os.unlink(disk / "store" / "writer.lock")
-said["without writer.lock"] = outcome(lambda: opened("store"))
-say(said)
+results["without writer.lock"] = outcome(lambda: opened("store"))
+say(results)
 """
-    said = outcomes(code, disk, tmp_path)
-    assert len(said) == 7
-    assert all(told.startswith("StoreFullError: ") and str(disk) in told for told in said.values()), said
-    assert all("free some space" in told for told in said.values()), said
+    results = run_calls(code, disk, tmp_path)
+    assert len(results) == 7
+    assert all(message.startswith("StoreFullError: ") and str(disk) in message for message in results.values()), results
+    assert all("free some space" in message for message in results.values()), results
     (disk / "filler").unlink()
-    assert whole(disk / "store") == whole(disk / "sparse") == ["tea", "tree"]
-    assert whole(disk / "new") == []
+    assert list_keys_of_sound_store(disk / "store") == list_keys_of_sound_store(disk / "sparse") == ["tea", "tree"]
+    assert list_keys_of_sound_store(disk / "new") == []
 
 
 def test_the_table_of_readers_has_all_its_room(tmp_path: Path) -> None:
     """LMDB makes it no longer than the room that was taken: a later page of it is on the disk as well."""
-    make(tmp_path / "store")
+    create_store(tmp_path / "store")
     table = tmp_path / "store" / "lock.mdb"
-    made = table.stat()
-    assert 512 * made.st_blocks >= made.st_size
+    status = table.stat()
+    assert 512 * status.st_blocks >= status.st_size
     table.unlink()
     with kvstore.open(tmp_path / "store", readonly=True):
-        assert 512 * table.stat().st_blocks >= table.stat().st_size == made.st_size
+        assert 512 * table.stat().st_blocks >= table.stat().st_size == status.st_size
 
 
 def test_a_limit_on_the_length_of_files_is_reported(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ HTML = (
 )
 
 
-def a_pdf() -> bytes:
+def make_pdf() -> bytes:
     pypdf = pytest.importorskip("pypdf")
     writer = pypdf.PdfWriter()
     page = writer.add_blank_page(200, 200)
@@ -49,19 +49,19 @@ def a_pdf() -> bytes:
     return file.getvalue()
 
 
-def a_docx() -> bytes:
+def make_docx() -> bytes:
     docx = pytest.importorskip("docx")
     document = docx.Document()
     document.add_heading("Piers", 1)
     document.add_paragraph("Port Ellen has a pier.")
     document.add_table(1, 2).cell(0, 0).text = "cell"
-    packed, plain = io.BytesIO(), io.BytesIO()
+    packed, unpacked = io.BytesIO(), io.BytesIO()
     document.save(packed)
     # Not compressed, so that a changed byte is one of the XML and not of the packing alone.
-    with zipfile.ZipFile(packed) as source, zipfile.ZipFile(plain, "w", zipfile.ZIP_STORED) as target:
+    with zipfile.ZipFile(packed) as source, zipfile.ZipFile(unpacked, "w", zipfile.ZIP_STORED) as target:
         for name in source.namelist():
             target.writestr(name, source.read(name))
-    return plain.getvalue()
+    return unpacked.getvalue()
 
 
 SAMPLES: dict[str, Callable[[], bytes]] = {
@@ -72,8 +72,8 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
     "pairs": lambda: b"child,parent\nTug,Ship\nShip,Vessel\n",
     "jsonl": lambda: LINES,
     "triples": lambda: TRIPLES,
-    "pdf": a_pdf,
-    "docx": a_docx,
+    "pdf": make_pdf,
+    "docx": make_docx,
 }
 
 #: What may end up in a file that was cut, joined or written by a bad program.
@@ -101,7 +101,7 @@ def mutate(data: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     return data
 
 
-def reads_or_refuses(format: str, changes: list[tuple[float, int, bytes]]) -> None:
+def assert_read_or_refused(format: str, changes: list[tuple[float, int, bytes]]) -> None:
     try:
         for item in read_bytes(mutate(SAMPLE[format], changes), "file", format):
             assert isinstance(item, (RawDocument, RawFact, ReadFailure, SkippedPart))
@@ -126,14 +126,14 @@ def test_the_samples_are_read_unchanged(format: str) -> None:
 @settings(max_examples=FEW, deadline=None, suppress_health_check=list(HealthCheck))
 @given(changes=mutations)
 def test_mutated_files_are_read_or_refused(format: str, changes: list[tuple[float, int, bytes]]) -> None:
-    reads_or_refuses(format, changes)
+    assert_read_or_refused(format, changes)
 
 
 @pytest.mark.slow
 @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
 @given(changes=mutations)
 def test_many_mutated_files_are_read_or_refused(format: str, changes: list[tuple[float, int, bytes]]) -> None:
-    reads_or_refuses(format, changes)
+    assert_read_or_refused(format, changes)
 
 
 def test_a_document_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
