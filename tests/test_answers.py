@@ -255,6 +255,35 @@ def test_function_words_of_another_language_do_not_answer_a_question(store: kvst
     assert not store.ask("Combien coûte la cotisation du club ?").abstained
 
 
+def test_an_answer_by_rules_begins_with_the_best_sentence(ask: Callable[..., kvstore.Answer]) -> None:
+    notice = (
+        "El ascensor estará fuera de servicio, y los vecinos piden ayuda al portero. La piscina abre el 15 de junio. "
+        "El horario es de 10 a 21 horas."
+    )
+    answer = ask(notice, "¿Cuándo abre la piscina de los vecinos?")
+    assert answer.text.startswith("La piscina abre el 15 de junio. [1]\n\n")
+    assert "El ascensor" in answer.text
+    # A sentence that begins with a pronoun follows the sentence with its subject.
+    answer = ask("The Heron left the dock. She carried lamps.", "What did the Heron carry, lamps or oil?")
+    assert answer.text == "The Heron left the dock. She carried lamps. [1]"
+
+
+def test_unknown_words_of_another_language_lower_the_confidence_with_the_english_embedder(
+    make_store: Callable[..., kvstore.Store],
+) -> None:
+    store = make_store(embedder="all-MiniLM-L6-v2")
+    store.set("least_confidence", 0.5)
+    notice = (
+        "La piscina abre el 15 de junio para los vecinos. Cada vivienda recibe cuatro pases. Las bicicletas se guardan "
+        "en el sótano. La cuota de la comunidad sube a 94 euros al mes porque el seguro es más caro."
+    )
+    store.put("aviso", notice, title="Aviso a los vecinos del edificio Mirasol")
+    store.put("harbor", "The harbor was dug in 1802. Its crane was built by Ada Quill, who lives in the tower.")
+    answered = ("¿Cuándo abre la piscina?", "¿Por qué sube la cuota de la comunidad?")
+    refused = ("¿Cuándo pintan la fachada del edificio Mirasol?", "¿Qué profundidad tiene la piscina?")
+    assert [store.ask(question).abstained for question in (*answered, *refused)] == [False, False, True, True]
+
+
 def test_an_unknown_name_is_reported_next_to_an_answer(store: kvstore.Store) -> None:
     store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
     store.set("least_confidence", 0)

@@ -25,7 +25,7 @@ from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
-from .runs import MAX_WORDS, Run, SnippetPosition, build_run_citation, select_runs
+from .runs import MAX_WORDS, Run, SnippetPosition, build_run_citation, put_best_first, select_runs
 from .snippets import Snippet, truncate_snippet
 
 NO_ANSWER = "The documents do not say this."
@@ -268,14 +268,16 @@ def extract_answer(
 ) -> ExtractedAnswer | None:
     """Return an answer of the runs with the best scores, followed by the first line about relations, if any.
 
-    Return None if there is neither a run nor such a line. ``max_words`` limits the words of the runs (None:
-    ``MAX_WORDS``), except if the evidence has groups: then each group has at most one run.
+    The snippet with the best score is first. Return None if there is neither a run nor such a line. ``max_words``
+    limits the words of the runs (None: ``MAX_WORDS``), except if the evidence has groups: then each group has at most
+    one run.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
         runs = _select_group_runs(evidence, passages, scores)
     else:
         runs = select_runs(passages, scores, MAX_WORDS if max_words is None else max_words)
+        runs = put_best_first(passages, runs, scores)
     text, citations = render_runs(passages, runs, scored_passages.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
     return ExtractedAnswer("\n\n".join(paragraphs), citations) if paragraphs else None

@@ -9,8 +9,10 @@ and the block that it introduces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..process.frozen_dataclass import frozen_dataclass
+from ..text.words import is_unspaced
 from .citations import Citation
 from .passages import Passage
 from .snippets import Snippet
@@ -96,6 +98,30 @@ def select_runs(
         for passage_index, first, last in _merge_positions(passages, list(selected))
     ]
     return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
+
+
+def put_best_first(
+    passages: Sequence[Passage], runs: Sequence[Run], scores: Mapping[SnippetPosition, float]
+) -> list[Run]:
+    """Return the runs that :func:`select_runs` selected, so that they begin with the snippet with the best score.
+
+    What it needs is displayed with it, and what follows it in its run. What precedes it becomes the last run. In
+    writing without spaces between words, the order is unchanged, because sentences there often omit their subject.
+    """
+    if not runs:
+        return []
+    passage_index, index = min(scores, key=lambda position: (-scores[position], position))
+    snippets = passages[passage_index].snippets
+    if is_unspaced(snippets[index].text):
+        return list(runs)
+    best_run = next(run for run in runs if run.passage == passage_index and run.first <= index <= run.last)
+    first = _find_required_start(snippets, index)
+    if snippets[first].needs_subject:  # the sentence before names it
+        first = max(first - 1, best_run.first)
+    ordered_runs = [replace(best_run, first=first), *(run for run in runs if run is not best_run)]
+    if any(snippet.hit is not None for snippet in snippets[best_run.first : first]):  # others cannot be cited
+        ordered_runs.append(replace(best_run, last=first - 1))
+    return ordered_runs
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
