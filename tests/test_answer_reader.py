@@ -391,6 +391,19 @@ def test_a_bare_web_address_answers_only_where(reader: AnswerReader, tmp_path: P
     assert ["https://" in answer for answer in answers] == [False, True], answers
 
 
+def test_only_the_next_speaker_of_a_chat_replies_to_a_question(reader: AnswerReader, tmp_path: Path) -> None:
+    chat = (
+        "Prue: Who has the key of the container?\nHal: I do, it hangs in my porch.\nPrue: When is the manure coming?\n"
+        "Desmond: Saturday at ten, from Dawlish Stables.\nDesmond: The ladder in the shed is broken.\n"
+        "Olive: I will order a new one on Monday, for 80 pounds.\n"
+    )
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("chat", chat)
+        store.put("harbor", TEXT)
+        assert store.ask("When is the manure coming?").text.startswith("Desmond: Saturday at ten")
+        assert store.ask("What does the new ladder cost?").outcome == "answered"
+
+
 def test_the_plural_of_an_abbreviation_is_known(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("loans.md", "# Loans\n\n- DVDs: 7 days\n- Books: 28 days\n", format="markdown")

@@ -154,9 +154,13 @@ def test_entries_are_snippets_with_their_heading_and_label(
             "Tom: Is it dear?\n\nJo: It is not. It never was.\n\nAl: The next topic is rain.\n",
             ["", "Tom: Is it dear?", "Tom: Is it dear?", ""],
         ),
+        (
+            "Tom: Is it dear?\nJo: It is not. It never was.\nAl: The next topic is rain.\n",
+            ["", "Tom: Is it dear?", "Tom: Is it dear?", ""],
+        ),
         ("Is it dear?\n\nNo, it is not.\n\nIt never was.\n", ["", "Is it dear?", "Is it dear?"]),
     ],
-    ids=["items", "items below the reply", "nested items", "speakers", "paragraphs"],
+    ids=["items", "items below the reply", "nested items", "speakers", "chat", "paragraphs"],
 )
 def test_a_question_is_the_heading_of_its_reply(text: str, headings: list[str]) -> None:
     assert [snippet.heading for snippet in split_snippets(text, "markdown", "", False, None)] == headings

@@ -335,9 +335,9 @@ def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) 
     """
     if question.kind == "table":
         return True
-    if snippet.block in (question.block, reply.block):
-        return False
     if question.kind == "item":
+        if snippet.block in (question.block, reply.block):
+            return False
         is_below = all(_get_indent(text, part.start) > _get_indent(text, question.start) for part in (reply, snippet))
         return snippet.kind != "item" or not is_below
     return SPEAKER_PATTERN.match(question.text) is not None and SPEAKER_PATTERN.match(snippet.text) is not None
