@@ -198,7 +198,10 @@ def _order_names(neighbors: dict[str, list[str]], limit: int | None) -> list[str
 
 
 def _build_tree_network(store: kvstore.Store, name: str, depth: int, tree: str, limit: int) -> EntityNetwork:
-    """Return the network of a name and the names above and below it in one tree, up to ``depth`` levels away."""
+    """Return the network of a name and the names above and below it in one tree, up to ``depth`` levels away.
+
+    It has at most ``limit`` names.
+    """
     # A name can occur in several rows, so more rows than names are read.
     rows = store.expand(name, depth=depth, tree=tree, limit=4 * limit)
     network = EntityNetwork()

@@ -68,7 +68,10 @@ class StoreTools:
         strategy: str | None = None,
         where: str | None = None,
     ) -> None:
-        """Open a session on ``store`` for the tools; see the class for the limits."""
+        """Open a session on ``store`` for the tools; see the class for the limits.
+
+        Raises InputError if ``tokens`` is too small, and the errors of an invalid condition or strategy.
+        """
         if tokens < MIN_TOKENS:
             raise InputError(f"tokens must be at least {MIN_TOKENS}, not {tokens}")
         if where is not None:
@@ -91,7 +94,10 @@ class StoreTools:
         return self.call_tool(name, arguments).text
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Run a tool; return its text, and JSON data if it has an output schema. Raises the errors of :meth:`call`."""
+        """Run a tool; return its text, and JSON data if it has an output schema. Raises the errors of :meth:`call`.
+
+        An argument of None counts as omitted.
+        """
         tool = self.tools.get(name)
         if tool is None:
             raise InputError(f"there is no tool {shorten(name)}; tools are {', '.join(self.tools)}")
@@ -129,7 +135,7 @@ class StoreTools:
     def retrieve(
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
     ) -> ToolResult:
-        """Return the passages that answer a question, best first."""
+        """Return the passages that answer a question, best first, as text and as JSON data."""
         # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
         rows = self._query(*self._build_statement("RETRIEVE", question, strategy, where, top))
         titles = self._load_titles([row[2] for row in rows])
@@ -161,7 +167,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
-        """Return an answer with its outcome and citations."""
+        """Return an answer with its outcome and citations, as text and as JSON data."""
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
         cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)

@@ -233,7 +233,7 @@ OUTPUT_SCHEMAS: Mapping[str, dict[str, Any]] = {
 
 
 def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
-    """Raise InputError unless the arguments are valid for the tool."""
+    """Raise InputError unless the names, types, lengths and ranges of the arguments are those of the tool."""
     for name in arguments:
         if name not in tool.arguments:
             raise InputError(f"{tool.name} takes the arguments {', '.join(tool.arguments)}, not {shorten(name)}")

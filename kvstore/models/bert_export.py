@@ -179,7 +179,7 @@ class BertGraph:
             raise EmbedderError(f"it has unsupported weights: {unused[0]}")
 
     def save(self, path: Path, width: int) -> None:
-        """Write the graph, whose vectors have ``width`` components, to ``path``."""
+        """Write the graph, whose vectors have ``width`` components, to ``path`` as an ONNX model."""
         import onnx
 
         integers, floats = onnx.TensorProto.INT64, onnx.TensorProto.FLOAT

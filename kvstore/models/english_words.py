@@ -96,7 +96,10 @@ def is_participle(word: str, next_word: str) -> bool:
 
 
 def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
-    """True if a word of a sentence can be its finite verb."""
+    """True if a word of a sentence can be its finite verb.
+
+    All words are in lower case; the previous and the next word are empty at the ends of a part of the sentence.
+    """
     if word in AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or (word == "s" and previous_word in _BE_SUBJECTS):
         return True
     if previous_word in _NOUN_SIGNS or word.endswith("ing"):

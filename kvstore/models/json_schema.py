@@ -64,7 +64,10 @@ def build_text_schema(max_length: int, min_length: int = 1) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of the first JSON object or array in a text; raises ValueError if it is missing or invalid."""
+    """Return the value of the first JSON object or array in a text, which can be in a code fence of Markdown.
+
+    Raises ValueError if it is missing or invalid.
+    """
     fence_match = _FENCE_PATTERN.match(text)
     body = (fence_match.group(1) if fence_match else text).strip()
     start = min((offset for offset in (body.find("{"), body.find("[")) if offset >= 0), default=-1)

@@ -217,7 +217,7 @@ def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline]
 def _consists_of_parts(
     statement: SentenceOutline, parts: Sequence[_SentencePart], num_last_parts: int, known_stems: Set[str]
 ) -> bool:
-    """True if a statement has some parts as a whole, in order: the first, and one of the last ``num_last_parts``."""
+    """True if a statement consists of whole parts, in order, with the first and one of the last ``num_last_parts``."""
     terms = [term for part in statement.parts for term in part.terms]
     uses = [_uses_part(set(terms), part) for part in parts]
     content_uses = [is_used for part, is_used in zip(parts, uses, strict=True) if part.stems]

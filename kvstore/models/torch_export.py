@@ -34,7 +34,10 @@ SAMPLES = [
 
 
 def write_traced(original: TorchRuntime, folder: Path) -> None:
-    """Write the model to ``folder``, traced by torch. Raises EmbedderError, or OSError."""
+    """Write the model to ``folder``, traced by torch.
+
+    Raises EmbedderError if it cannot be exported or the export gives other vectors, or OSError.
+    """
     import torch
 
     model = original.model.eval()

@@ -125,7 +125,7 @@ class _OrderedSentence:
         return not self._is_noun(position + 1)
 
     def _is_noun(self, position: int) -> bool:
-        """True if the word at a position can be a noun, as most words can that are not frequent with another use."""
+        """True if the word at a position is not known as another part of speech, so that it can be a noun."""
         if position >= len(self.words):
             return False
         word = self.words[position]

@@ -209,7 +209,10 @@ def _build_variables(
     name: str,
     content: PageContent,
 ) -> dict[str, Any]:
-    """Return the template variables of a page, including its content."""
+    """Return the template variables of a page, including its content.
+
+    ``name`` is the object in the URL of a named page. An error page has no ``session``.
+    """
     # ``name`` and ``form`` are part of the URLs below, and ``run`` identifies a single run of a statement.
     arguments = [
         (argument, value)

@@ -63,7 +63,7 @@ def _finish_answer(store: kvstore.Store, pieces: kvstore.AnswerPieces) -> dict[s
 
 
 def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str, Any]:
-    """Return an answer as JSON data."""
+    """Return an answer with its citations, evidence and steps as JSON data."""
     cited_spans = {(span.document, span.start, span.end) for citation in answer.citations for span in citation.spans}
     texts = DocumentTexts(store)
     return {
@@ -118,7 +118,10 @@ def _group_by_document(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]
 def build_hit_data(
     hit: kvstore.Hit, texts: DocumentTexts, cited_spans: Set[tuple[str, int, int]] = frozenset()
 ) -> dict[str, Any]:
-    """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text."""
+    """Return a hit as JSON data; ``marks`` are the cited byte ranges of its text.
+
+    ``cited_spans`` are triples of a document and the start and end of a cited span in it, in bytes.
+    """
     # Other hits have no marks, because their text is not the bytes between their offsets.
     is_slice = hit.kind in ("chunk", "segment") and len(hit.text.encode()) == hit.end - hit.start
     marks = sorted(

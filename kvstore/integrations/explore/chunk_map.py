@@ -91,7 +91,10 @@ class ChunkMap:
         return self._layout.method
 
     def _make_labels(self, store: kvstore.Store, ids: Sequence[int], cosines: npt.NDArray[np.float32]) -> list[str]:
-        """Return a label for each cluster, made of the headings and texts of the chunks nearest to its center."""
+        """Return a label for each cluster, made of the headings and texts of the chunks nearest to its center.
+
+        ``cosines`` has, for each of ``ids``, the cosine of the chunk with the center of its cluster.
+        """
         texts_by_cluster: list[list[tuple[str, str]]] = []
         for cluster in range(self._layout.num_clusters):
             members = np.flatnonzero(self.clusters == cluster)
@@ -200,7 +203,10 @@ def _label_by_topic(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
 
 
 def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
-    """Return for each topic the title of its coarsest ancestor, below the root if there is only one root."""
+    """Return the title of the coarsest ancestor, or of the topic itself, for each topic of the tree ``similarity``.
+
+    If the tree has only one root, the topics directly below the root count as the coarsest.
+    """
     rows = _fetch_rows(store, "SELECT topic, parent, title FROM topics WHERE tree = 'similarity'")
     parents = {topic: parent for topic, parent, _ in rows}
     titles = {topic: title for topic, _, title in rows}
@@ -215,7 +221,7 @@ def _load_coarse_titles(store: kvstore.Store) -> dict[int, str]:
 
 
 def _label_by_community(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:
-    """Return for each chunk the title of the community of most of its names, or None. Communities are of level 0."""
+    """Return for each chunk the title of the community of level 0 that has the most of its names, or None."""
     titles: dict[Any, str] = dict(_fetch_rows(store, "SELECT community, title FROM communities WHERE level = 0"))
     communities_by_name: dict[str, str] = {}  # of several communities of a name, the first by key is stored last
     for community, entity in _fetch_rows(

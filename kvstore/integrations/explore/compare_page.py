@@ -65,7 +65,10 @@ def build_content(request: PageRequest) -> PageContent:
 def _iter_columns(
     request: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the evidence of each strategy; a passage has the same letter and color in every column."""
+    """Yield the evidence of each strategy, or its error.
+
+    A passage has the same letter and color in every column. Changes of rank are relative to the first column.
+    """
     store = request.store
     texts = DocumentTexts(store)
     passage_indexes: dict[tuple[Any, ...], int] = {}

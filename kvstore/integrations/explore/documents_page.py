@@ -63,7 +63,10 @@ def build_content(request: PageRequest) -> PageContent:
 
 
 def _build_where_clause(where: str, search_text: str, facets: list[tuple[str, Any]]) -> tuple[str, list[Any]]:
-    """Return the WHERE clause of the documents, empty if all are shown, and its parameters."""
+    """Return the WHERE clause of the documents, empty if all are shown, and its parameters.
+
+    ``facets`` are pairs of a metadata field and a value. Raises StatementError for an invalid condition ``where``.
+    """
     conditions, parameters = [], list[Any]()
     if where:
         language.check_condition(where)

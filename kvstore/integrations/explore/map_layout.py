@@ -70,7 +70,7 @@ class MapLayout:
         return np.asarray((self._normalize(vectors) @ self._centers.T).max(1), np.float32)
 
     def project(self, vectors: MapVectors) -> npt.NDArray[np.float32]:
-        """Return the position of each vector, shape (vectors, 2)."""
+        """Return the position of each vector, shape (vectors, 2): by UMAP, or on the disc of the vector's cluster."""
         if self._umap is not None:
             return np.asarray(self._umap.transform(vectors), np.float32)
         clusters, normalized = self.assign_clusters(vectors), self._normalize(vectors)

@@ -7,7 +7,10 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the names that contain ``q`` and have the kind ``kind``, with their numbers of mentions and trees."""
+    """Return the names that contain ``q`` and have the kind ``kind``, the most mentioned first.
+
+    Each has its numbers of mentions, documents and trees.
+    """
     names = RowList(request, "entities")
     text = names.filter_by_text("name")
     kinds = names.count_by("kind", "count(*) DESC, kind")

@@ -178,7 +178,10 @@ def _build_cells(columns: Sequence[str], row: Sequence[Any]) -> list[dict[str, A
 
 
 def _build_item_url(column: str, value: Any, row: Mapping[str, Any]) -> str | None:
-    """Return the URL of the document or entity that a value names, judged by its column's name, or None."""
+    """Return the URL of the document or entity that a value names, judged by its column's name, or None.
+
+    The URL of a document marks the span ``start`` to ``end`` if the row has these columns.
+    """
     if not isinstance(value, str):
         return None
     # A row with a column "mentions" describes an entity, so its key is not the key of a document.

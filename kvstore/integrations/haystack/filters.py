@@ -29,7 +29,10 @@ def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
 
 
 def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
-    """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid."""
+    """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid.
+
+    Without conditions, AND is true of every document, OR and NOT of none.
+    """
     if not isinstance(filters, Mapping):
         raise FilterError(f"a filter must be a dictionary, not {filters!r}")
     is_comparison = "field" in filters
@@ -51,7 +54,10 @@ def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
 
 
 def _convert_comparison(field: str, operator: str, value: Any) -> FilterMapping:
-    """Convert the comparison of a field with a value to a condition. Raises FilterError if it is invalid."""
+    """Convert the comparison of a field with a value to a condition. Raises FilterError if it is invalid.
+
+    The field ``id`` is the key of a document; all others are metadata, with dots between the names of nested fields.
+    """
     if not isinstance(field, str):
         raise FilterError(f"the field of a filter must be a text, not {field!r}")
     if operator not in _OPERATORS:

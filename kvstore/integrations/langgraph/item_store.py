@@ -208,7 +208,7 @@ def _check_page(operation: SearchOp | ListNamespacesOp) -> None:
 
 
 def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime) -> list[tuple[str, ...]]:
-    """Return a page of the namespaces that match all conditions, in order, truncated to the maximum depth."""
+    """Return a page of the distinct namespaces that match all conditions, cut to the maximum depth, in order."""
     _check_page(operation)
     if operation.max_depth is not None:
         check_integer("max_depth", operation.max_depth, low=1)

@@ -75,7 +75,7 @@ class KvstoreRetriever(BaseRetriever):
         self.close()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """Return the evidence of a question as nodes."""
+        """Return the evidence of a question as nodes with scores, best first."""
         question = query_bundle.query_str
         query_clauses = self._question_store.build_clauses(question, query_bundle.embedding, self._fill)
         with self._question_store.store.snapshot() as state:
