@@ -18,19 +18,19 @@ import hypothesis_profile
 import model_server
 import pytest
 from groups import mark_groups
-from long_first import long_first
+from long_first import put_long_first
 
 if TYPE_CHECKING:
     from kvstore import Store
 
 hypothesis_profile.load_profile()
 
-# A model that the person at this machine has configured is none of the tests' business.
+# Tests never use a model that the user of this machine has configured.
 for _variable in ("KVSTORE_LLM_MODEL", "KVSTORE_LLM_URL", "KVSTORE_LLM_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
     os.environ.pop(_variable, None)
 
 if os.environ.get("KVSTORE_TEST_NO_GC"):
-    # A session of the tests without the cyclic garbage collector: handles that are dropped must close all the same.
+    # Handles that are dropped must also close without the cyclic garbage collector.
     gc.disable()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -43,9 +43,9 @@ _FRAMEWORK_SUITES = {"test_haystack.py", "test_langchain.py", "test_langgraph.py
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Know the setting of pytest-asyncio where that is not installed."""
+    """Declare the setting of pytest-asyncio if that is not installed."""
     if find_spec("pytest_asyncio") is None:
-        parser.addini("asyncio_default_fixture_loop_scope", "of pytest-asyncio")
+        parser.addini("asyncio_default_fixture_loop_scope", "a setting of pytest-asyncio")
 
 
 def pytest_configure() -> None:
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_groups(items)
     yield
     processes = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    items[:] = long_first(items, lambda item: item.get_closest_marker("long") is not None, processes)
+    items[:] = put_long_first(items, lambda item: item.get_closest_marker("long") is not None, processes)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -98,31 +98,31 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def at_most() -> Iterator[Callable[[float], None]]:
-    """Lets a test fail once its process has computed for so many seconds, whatever else the machine does meanwhile."""
+def limit_cpu_time() -> Iterator[Callable[[float], None]]:
+    """Yield a function that fails the test after so many seconds of CPU time of its process."""
 
     def limit(seconds: float) -> None:
-        def ended(*_: object) -> None:
-            pytest.fail(f"not done after {seconds:g} s of computing")
+        def fail_test(*_: object) -> None:
+            pytest.fail(f"not finished after {seconds:g} s of CPU time")
 
-        signal.signal(signal.SIGPROF, ended)
+        signal.signal(signal.SIGPROF, fail_test)
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
-    before = signal.getsignal(signal.SIGPROF)
+    previous_handler = signal.getsignal(signal.SIGPROF)
     yield limit
     signal.setitimer(signal.ITIMER_PROF, 0)
-    signal.signal(signal.SIGPROF, before)
+    signal.signal(signal.SIGPROF, previous_handler)
 
 
 @pytest.fixture
 def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
-    """Opens stores below ``tmp_path``, with the hashing embedder and names by rule unless others are named.
+    """Yield a function that opens stores below ``tmp_path``, by default with the hashing embedder and names by rule.
 
-    When the test is over, every one that is still open must pass CHECK, and is closed.
+    At the end of the test, every store that is still open must pass CHECK, and is closed.
     """
     import kvstore
 
-    opened: list[Store] = []
+    stores: list[Store] = []
 
     def make(name: str = "store", **options: Any) -> Store:
         path = tmp_path / name
@@ -130,12 +130,12 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
             options.setdefault("embedder", "hashing")
             options["settings"] = {"language": "rules", **options.get("settings", {})}
         store = kvstore.open(path, **options)
-        opened.append(store)
+        stores.append(store)
         return store
 
     yield make
     findings = {}
-    for store in opened:
+    for store in stores:
         if not store.closed:
             findings[store.path.name] = store.check()
             store.close()
@@ -143,23 +143,25 @@ def make_store(tmp_path: Path) -> Iterator[Callable[..., Store]]:
 
 
 @pytest.fixture(scope="session")
-def filled_stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the stores that ``copy_store`` copies."""
+def template_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the stores that ``copy_store`` copies."""
     return tmp_path_factory.mktemp("filled")
 
 
 @pytest.fixture
-def copy_store(make_store: Callable[..., Store], filled_stores: Path, tmp_path: Path) -> Callable[..., Store]:
-    """Opens a copy of a store that a function fills, which it does once per process of the tests."""
+def copy_store(make_store: Callable[..., Store], template_folder: Path, tmp_path: Path) -> Callable[..., Store]:
+    """Return a function that opens a copy of a store; each test process fills that store once."""
     import kvstore
 
     def copy(fill: Callable[[Store], object], settings: Mapping[str, Any] | None = None, **options: Any) -> Store:
-        filled = filled_stores / f"{fill.__module__}.{fill.__qualname__}"
-        if not filled.exists():
-            with kvstore.open(filled, embedder="hashing", settings={"language": "rules", **(settings or {})}) as store:
+        template = template_folder / f"{fill.__module__}.{fill.__qualname__}"
+        if not template.exists():
+            with kvstore.open(
+                template, embedder="hashing", settings={"language": "rules", **(settings or {})}
+            ) as store:
                 fill(store)
         name = options.pop("name", "store")
-        shutil.copytree(filled, tmp_path / name)
+        shutil.copytree(template, tmp_path / name)
         return make_store(name, **options)
 
     return copy
@@ -167,7 +169,7 @@ def copy_store(make_store: Callable[..., Store], filled_stores: Path, tmp_path: 
 
 @pytest.fixture(scope="session")
 def make_needed_indexes() -> Callable[[Store], None]:
-    """Makes the indexes of a store that some strategy needs."""
+    """Return a function that creates every index that a strategy needs."""
     from kvstore.registry import STRATEGIES
 
     def make(store: Store) -> None:
@@ -180,13 +182,13 @@ def make_needed_indexes() -> Callable[[Store], None]:
 
 @pytest.fixture
 def store(make_store: Callable[..., Store]) -> Store:
-    """A new, empty store with the hashing embedder; it must pass CHECK when the test is over."""
+    """Return a new, empty store with the hashing embedder; it must pass CHECK at the end of the test."""
     return make_store()
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[model_server.Server]:
-    """A language model's server, and an environment that names it and the model ``tiny``."""
+    """Yield a language model server; the environment names it and the model ``tiny``."""
     from kvstore.models import endpoint, llm
 
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -194,21 +196,21 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[model_se
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.001)
-    with model_server.Server() as running:
-        monkeypatch.setenv(llm.URL_VARIABLE, running.url)
+    with model_server.Server() as llm_server:
+        monkeypatch.setenv(llm.URL_VARIABLE, llm_server.url)
         monkeypatch.setenv(llm.KEY_VARIABLE, model_server.KEY)
         monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny")
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread = threading.Thread(target=llm_server.serve_forever, args=(0.01,))
         thread.start()
-        yield running
-        running.released.set()
-        running.shutdown()
+        yield llm_server
+        llm_server.released.set()
+        llm_server.shutdown()
         thread.join()
 
 
 @pytest.fixture
-def ray_here() -> Iterator[None]:
-    """One test at a time, over all processes: they kill what they find of Ray."""
+def exclusive_ray() -> Iterator[None]:
+    """Run one test at a time over all processes: these tests kill every Ray process."""
     pytest.importorskip("ray", reason="the extra ray is not installed; make test-slow installs it")
     with (Path(tempfile.gettempdir()) / f"kvstore-ray-tests-{os.getuid()}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

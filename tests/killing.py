@@ -1,8 +1,8 @@
-"""A writer that can be killed at a named point, for the tests of crashes.
+"""A writer that can be killed at a named point, for crash tests.
 
 A point is a moment in a write: a record about to be put, the filter about to give up its pages, a commit about to
-begin or just over, a file about to be flushed or renamed. ``watched`` patches the store's own code to call a function
-at each of them; nothing in the store knows of it.
+begin or just over, a file about to be flushed or renamed.
+``call_at_every_point`` patches the store's own code to call a function at each of them; the store has no code for this.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kvstore.structures.postings import PostingWriter
 from kvstore.structures.vectors.vectors import VectorWriter
 
 #: Called with the name of a point that is reached.
-Hear = Callable[[str], None]
+PointCallback = Callable[[str], None]
 
 #: Where a point lies: before a call, or after it.
 POINTS: list[tuple[str, Any, str, bool]] = [
@@ -55,48 +55,48 @@ POINTS: list[tuple[str, Any, str, bool]] = [
 
 
 @contextmanager
-def call_at_every_point(hear: Hear) -> Iterator[None]:
-    """Let ``hear`` be called at every point; a run then passes the same points each time."""
+def call_at_every_point(on_point: PointCallback) -> Iterator[None]:
+    """Call ``on_point`` at every point; a run then passes the same points each time."""
 
-    def before(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_before(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            hear(name)
+            on_point(name)
             return function(*arguments, **options)
 
         return call
 
-    def after(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_after(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             result = function(*arguments, **options)
-            hear(name)
+            on_point(name)
             return result
 
         return call
 
     with MonkeyPatch.context() as patch:
-        # Files are noted as ingested once they have been left alone for a while: here at once, so that a run is the
-        # same however long it takes.
+        # Files count as ingested once they have been left alone for a while: here at once, so that a run is the same
+        # however long it takes.
         patch.setattr(file_visit, "SETTLED_SECONDS", 0)
         # A history is short: the change buffer is merged more often than it is in a long one, and a few files are
         # several batches.
         patch.setattr(change_buffer, "MAX_SEGMENTS", 3)
         patch.setattr(pipeline, "BATCH_DOCUMENTS", 16)
-        for name, owner, attribute, late in POINTS:
-            patch.setattr(owner, attribute, (after if late else before)(name, getattr(owner, attribute)))
+        for name, owner, attribute, is_after in POINTS:
+            patch.setattr(owner, attribute, (wrap_after if is_after else wrap_before)(name, getattr(owner, attribute)))
         yield
 
 
-def run_until_killed(work: Callable[[], None], *, after: float | None = None) -> bool:
-    """Run ``work`` in a child that may kill itself, or kill it ``after`` so many seconds; says whether it was killed.
+def run_until_killed(work: Callable[[], None], *, seconds: float | None = None) -> bool:
+    """Return True if a child that runs ``work`` is killed, by itself or after so many seconds.
 
-    An error in the child is one of the test.
+    An error in the child fails the test.
     """
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            if after is not None:
-                signal.setitimer(signal.ITIMER_REAL, after)
+            if seconds is not None:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
             work()
             status = 0
@@ -106,22 +106,24 @@ def run_until_killed(work: Callable[[], None], *, after: float | None = None) ->
             traceback.print_exc()
         finally:
             os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    if os.WIFSIGNALED(ended):
-        assert os.WTERMSIG(ended) in (signal.SIGKILL, signal.SIGALRM), f"the writer died of signal {os.WTERMSIG(ended)}"
+    _, result = os.waitpid(child, 0)
+    if os.WIFSIGNALED(result):
+        assert os.WTERMSIG(result) in (signal.SIGKILL, signal.SIGALRM), (
+            f"the writer died of signal {os.WTERMSIG(result)}"
+        )
         return True
-    assert os.WEXITSTATUS(ended) == 0, "the writer failed; its traceback is above"
+    assert os.WEXITSTATUS(result) == 0, "the writer failed; its traceback is above"
     return False
 
 
-def make_killer_at(place: int) -> Hear:
-    """Kills this process, as nothing can prevent, at the point of this number."""
-    passed = -1
+def make_killer_at(number: int) -> PointCallback:
+    """Return a callback that kills this process with SIGKILL at the point of this number."""
+    reached = -1
 
-    def hear(_: str) -> None:
-        nonlocal passed
-        passed += 1
-        if passed == place:
+    def on_point(_: str) -> None:
+        nonlocal reached
+        reached += 1
+        if reached == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return hear
+    return on_point

@@ -1,4 +1,4 @@
-"""The order in which processes that share tests run them: each begins with its share of those that take long."""
+"""Order tests for several processes: each process begins with its share of the long tests."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def long_first(items: Sequence[Item], is_long: Callable[[Item], bool], processes: int) -> list[Item]:
-    """The items in parts of equal length, one a process, that each begin with their share of the long ones.
+def put_long_first(items: Sequence[Item], is_long: Callable[[Item], bool], processes: int) -> list[Item]:
+    """Return the items in parts of equal length, one per process, that each begin with their share of the long ones.
 
-    So pytest-xdist's ``worksteal`` hands them out: a part each, in order; who is done takes from another's end.
+    ``worksteal`` of pytest-xdist gives each process one part, in order; an idle process takes from another's end.
     """
     long = [item for item in items if is_long(item)]
-    rest = iter([item for item in items if not is_long(item)])
+    others = iter([item for item in items if not is_long(item)])
     ordered: list[Item] = []
     for process in range(processes):
-        first = long[process::processes]
+        share_of_long = long[process::processes]
         share = (len(items) - len(ordered)) // (processes - process)
-        ordered += [*first, *islice(rest, max(0, share - len(first)))]
-    return [*ordered, *rest]
+        ordered += [*share_of_long, *islice(others, max(0, share - len(share_of_long)))]
+    return [*ordered, *others]

@@ -1,6 +1,6 @@
-"""A language model's server for tests: it speaks the OpenAI protocol, well and badly, at once and slowly.
+"""A language model server for tests: it speaks the OpenAI protocol, well and badly, at once and slowly.
 
-What it answers is planned one by one, or made of each request by ``answering``.
+Its responses are planned in order, or computed from each request by ``respond``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 KEY = "sk-very-secret-0123456789"
 
-#: A part of a body that never comes.
+#: A part of a body that is never sent.
 HANG = None
 
 
 @dataclass
-class Planned:
+class PlannedResponse:
     """A planned answer of the server: parts of a body, sent one after another."""
 
     parts: Sequence[bytes | None]
@@ -29,35 +29,37 @@ class Planned:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def event(data: Any) -> bytes:
+def encode_event(data: Any) -> bytes:
     return b"data: " + (data if isinstance(data, bytes) else json.dumps(data).encode()) + b"\n\n"
 
 
-def delta(finish: str | None = None, **fields: str) -> bytes:
-    return event({"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
+def encode_delta(finish: str | None = None, **fields: str) -> bytes:
+    return encode_event({"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
 
 
-def stream(*texts: str, end: bytes = event(b"[DONE]")) -> Planned:
-    first = event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
-    return Planned([first, *(delta(content=text) for text in texts), delta("stop"), end])
+def stream_answer(*texts: str, end: bytes = encode_event(b"[DONE]")) -> PlannedResponse:
+    role = encode_event(
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
+    )
+    return PlannedResponse([role, *(encode_delta(content=text) for text in texts), encode_delta("stop"), end])
 
 
-def whole(message: dict[str, Any], finish: str = "stop") -> Planned:
+def make_completion(message: dict[str, Any], finish: str = "stop") -> PlannedResponse:
     body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
-    return Planned([json.dumps(body).encode()], kind="application/json; charset=utf-8")
+    return PlannedResponse([json.dumps(body).encode()], kind="application/json; charset=utf-8")
 
 
-def refusal(status: int, said: str, **headers: str) -> Planned:
-    body = json.dumps({"error": {"message": said}}).encode()
-    return Planned(
+def make_refusal(status: int, message: str, **headers: str) -> PlannedResponse:
+    body = json.dumps({"error": {"message": message}}).encode()
+    return PlannedResponse(
         [body], status, "application/json", {name.replace("_", "-"): value for name, value in headers.items()}
     )
 
 
 def list_quoted_texts(request: dict[str, Any]) -> list[str]:
-    """The texts of documents that a request quotes, in order."""
+    """Return the document texts that a request quotes, in order."""
     user = request["messages"][-1]["content"]
-    return [found[1] for found in re.findall(r"<<(\w+)\n(.*?)\n\1>>", user, re.S)]
+    return [text_match[1] for text_match in re.findall(r"<<(\w+)\n(.*?)\n\1>>", user, re.S)]
 
 
 class Server(ThreadingHTTPServer):
@@ -65,11 +67,11 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.planned: list[Planned] = []
-        self.answering: Callable[[dict[str, Any]], Planned] | None = None
+        self.planned_responses: list[PlannedResponse] = []
+        self.respond: Callable[[dict[str, Any]], PlannedResponse] | None = None
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
-        self.left = threading.Event()  # a client has gone while it was answered
+        self.client_left = threading.Event()  # a client disconnected before its answer ended
         self.released = threading.Event()
 
     @property
@@ -85,30 +87,30 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append(request)
         self.server.keys.append(self.headers["Authorization"])
         assert self.path == "/v1/chat/completions"
-        answering = self.server.answering
-        planned = self.server.planned.pop(0) if answering is None else answering(request)
+        respond = self.server.respond
+        response = self.server.planned_responses.pop(0) if respond is None else respond(request)
         try:
-            self.send_response(planned.status)
-            self.send_header("Content-Type", planned.kind)
-            for name, content in planned.headers.items():
+            self.send_response(response.status)
+            self.send_header("Content-Type", response.kind)
+            for name, content in response.headers.items():
                 self.send_header(name, content)
             self.end_headers()
-            for part in planned.parts:
+            for part in response.parts:
                 if part is None:
-                    self._wait()
+                    self._wait_for_disconnect()
                     return
                 self.wfile.write(part)
                 self.wfile.flush()
         except OSError:
-            self.server.left.set()
+            self.server.client_left.set()
 
-    def _wait(self) -> None:
-        """Until the client goes, or the test is over."""
+    def _wait_for_disconnect(self) -> None:
+        """Wait until the client disconnects or the test ends."""
         self.connection.settimeout(0.02)
         while not self.server.released.is_set():
             try:
                 if not self.connection.recv(1):
-                    self.server.left.set()
+                    self.server.client_left.set()
                     return
             except TimeoutError:
                 continue
@@ -117,22 +119,22 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def build_extract_answer(request: dict[str, Any], kind: str, write: Callable[[str], Any]) -> Planned:
-    """An answer to EXTRACT, with what ``write`` makes of each passage."""
+def build_extract_answer(request: dict[str, Any], kind: str, write: Callable[[str], Any]) -> PlannedResponse:
+    """Return an answer to EXTRACT with the result of ``write`` for each passage."""
     texts = list_quoted_texts(request)
     passages = [{"passage": number, kind: write(text)} for number, text in enumerate(texts, 1)]
-    return stream(json.dumps({"passages": passages}))
+    return stream_answer(json.dumps({"passages": passages}))
 
 
-def units_of(request: dict[str, Any]) -> Planned:
-    """An answer with the sentences of each passage, in capitals."""
+def answer_units(request: dict[str, Any]) -> PlannedResponse:
+    """Return an answer with the sentences of each passage, in capitals."""
     return build_extract_answer(
         request, "units", lambda text: [f"{part.strip().upper()}." for part in text.split(".") if part.strip()]
     )
 
 
-def context_of(request: dict[str, Any]) -> Planned:
-    """An answer with the first words of each passage, as a title and as a sentence."""
+def answer_context(request: dict[str, Any]) -> PlannedResponse:
+    """Return an answer with the first words of each passage, as a title and as a sentence."""
 
     def write(text: str) -> dict[str, str]:
         return {"title": " ".join(text.split()[:4]), "about": f"It is about {' '.join(text.split()[:9])}."}

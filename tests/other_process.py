@@ -32,26 +32,28 @@ with tempfile.TemporaryDirectory() as folder:
 os.setgid({NOBODY})
 os.setuid({NOBODY})
 """
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+requires_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 
 #: What the code of every process may use.
 PRELUDE = "import os, sys, time\nfrom kvstore.storage.environment import Environment\npath = sys.argv[1]\n"
 
 
 @contextmanager
-def public_folder() -> Iterator[Path]:
-    """A folder that every user may enter, which those that pytest makes are not; skips the test where none can be."""
+def make_public_folder() -> Iterator[Path]:
+    """Yield a folder that every user may enter, unlike those of pytest; skip the test if that is impossible."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        closed = [parent for parent in folder.parents if not parent.stat().st_mode & 0o001]
-        if closed:
-            pytest.skip(f"temporary files are in {closed[0]}, which other users may not enter; set TMPDIR")
+        closed_parents = [parent for parent in folder.parents if not parent.stat().st_mode & 0o001]
+        if closed_parents:
+            pytest.skip(f"temporary files are in {closed_parents[0]}, which other users may not enter; set TMPDIR")
         folder.chmod(0o755)
         yield folder
 
 
 @contextmanager
-def python(code: str, *arguments: object, preexec: Callable[[], None] | None = None) -> Iterator[subprocess.Popen[str]]:
+def start_python(
+    code: str, *arguments: object, preexec: Callable[[], None] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Start a Python process that runs ``code`` with ``path`` as its first argument.
 
     The process must end when its input is closed, with status 0 or killed by itself.
@@ -74,13 +76,13 @@ def python(code: str, *arguments: object, preexec: Callable[[], None] | None = N
 
 
 def read_line(process: subprocess.Popen[str]) -> str:
-    """The next line it prints."""
+    """Return the next line that the process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def send_line(process: subprocess.Popen[str], line: str = "") -> None:
-    """Give it a line to read."""
+    """Send the process a line to read."""
     assert process.stdin is not None
     process.stdin.write(line + "\n")
     process.stdin.flush()

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from model_server import Server, stream
+from model_server import Server, stream_answer
 
 from kvstore.ingest.file_visit import SETTLED_SECONDS
 
@@ -34,31 +34,34 @@ LANGUAGE = ROOT / "docs" / "language"
 #: The width of the terminal that the pages show.
 WIDTH = 100
 _BLOCK = re.compile(
-    r"(?:<!-- (?:not run: (?P<why>.+?)|store: (?P<store>.+?)|model writes: (?P<written>.+?)) -->\n)?"
+    r"(?:<!-- (?:not run: (?P<not_run>.+?)|store: (?P<store>.+?)|model writes: (?P<model_answer>.+?)) -->\n)?"
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$"
-    r"(?:\n\nprints\n\n```text\n(?P<shown>.*?)^```$)?",
+    r"(?:\n\nprints\n\n```text\n(?P<expected>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 _PROMPT = re.compile(r"(kvstore|   \.\.\.)> ?")
 _PROGRESS = re.compile(r"\[[█·]+\] ")
-#: Where the pages say that a language model is asked; here it is the server of the tests.
+#: The address of the language model on the pages; the tests replace it by that of their own server.
 _MODEL_URL = "http://localhost:11434/v1"
-#: What differs from run to run: times, temporary names.
+#: Times, which differ from run to run.
 _TIMES = re.compile(r"\b\d[\d,]*(\.\d+)? (ms|s)\b")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of code: its ``language`` and text, the path of the file that it is, what it is shown to print, why it
-    is not run, where it is not, the store that its statements are for, and what a language model writes for it."""
+    """One block of code.
+
+    Its ``language`` and text, the path of the file that it is, the expected output, why it is not run, the store of its
+    statements, and the answer of the language model.
+    """
 
     language: str
     text: str
     title: str | None = None
-    shown: str | None = None
+    expected: str | None = None
     not_run: str | None = None
     store: str | None = None
-    written: str | None = None
+    model_answer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Command:
 
     typed: str
     input: str
-    shown: list[str]
+    expected: list[str]
 
 
 def read_language_pages() -> str:
@@ -80,72 +83,77 @@ def read_language_pages() -> str:
     return "\n".join([text, *(page.read_text(encoding="utf-8") for page in pages)])
 
 
-def blocks(page: str) -> list[Block]:
-    """The blocks of code of a page, in order."""
+def parse_blocks(page: str) -> list[Block]:
+    """Return the blocks of code of a page, in order."""
     return [
         Block(
-            found["language"],
-            found["text"],
-            found["title"],
-            found["shown"],
-            found["why"],
-            found["store"],
-            found["written"],
+            match["language"],
+            match["text"],
+            match["title"],
+            match["expected"],
+            match["not_run"],
+            match["store"],
+            match["model_answer"],
         )
-        for found in _BLOCK.finditer(page)
+        for match in _BLOCK.finditer(page)
     ]
 
 
-def commands(block: str) -> Iterator[Command]:
-    """The commands of a block ``console``."""
-    typed: list[str] = []
-    given: list[str] = []
-    shown: list[str] = []
+def parse_commands(block: str) -> Iterator[Command]:
+    """Yield the commands of a block ``console``."""
+    command_lines: list[str] = []
+    inputs: list[str] = []
+    output: list[str] = []
     for line in [*block.splitlines(), "$ "]:
         if line.startswith("$ "):
-            if typed:
-                yield Command("\n".join(typed), "".join(f"{text}\n" for text in given), shown)
-            typed, given, shown = [line[2:]], [], []
-        elif line.startswith("> ") and not given and not shown:
-            typed.append(line[2:])
+            if command_lines:
+                yield Command("\n".join(command_lines), "".join(f"{text}\n" for text in inputs), output)
+            command_lines, inputs, output = [line[2:]], [], []
+        elif line.startswith("> ") and not inputs and not output:
+            command_lines.append(line[2:])
         elif prompt := _PROMPT.match(line):
-            given.append(line[prompt.end() :])
+            inputs.append(line[prompt.end() :])
         else:
-            shown.append(line)
+            output.append(line)
 
 
-def environment(home: Path) -> dict[str, str]:
+def build_environment(home: Path) -> dict[str, str]:
     """Return the environment of the programs of a page: no user settings, and models that are already exported."""
     bin = Path(sys.executable).parent
-    found = {name: value for name, value in os.environ.items() if not name.startswith(("KVSTORE_", "OPENAI_"))}
-    found |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_STATE_HOME": str(home / "state")}
-    found |= {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))}
-    found |= {"PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
-    return found | {"PYTHONIOENCODING": "utf-8", "COLUMNS": str(WIDTH)}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("KVSTORE_", "OPENAI_"))}
+    variables |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_STATE_HOME": str(home / "state")}
+    variables |= {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))}
+    variables |= {
+        "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "LC_ALL": "C.UTF-8",
+    }
+    return variables | {"PYTHONIOENCODING": "utf-8", "COLUMNS": str(WIDTH)}
 
 
 def run_on_terminal(
-    arguments: list[str], folder: Path, given: str, variables: Mapping[str, str]
+    arguments: list[str], folder: Path, typed: str, variables: Mapping[str, str]
 ) -> tuple[int, list[str]]:
-    """Run a program whose output is a terminal; returns its exit status and the lines that it leaves there."""
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
+    """Run a program whose output is a terminal; return its exit status and the lines that it leaves there."""
+    controller, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
     with subprocess.Popen(
-        arguments, cwd=folder, stdin=subprocess.PIPE, stdout=theirs, stderr=theirs, env=dict(variables)
+        arguments, cwd=folder, stdin=subprocess.PIPE, stdout=terminal, stderr=terminal, env=dict(variables)
     ) as process:
-        os.close(theirs)
+        os.close(terminal)
         assert process.stdin is not None
-        process.stdin.write(given.encode())
+        process.stdin.write(typed.encode())
         process.stdin.close()
-        printed = b"".join(_read(ours))
+        output = b"".join(_read_terminal(controller))
         status = process.wait()
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", printed.decode()).replace("\r\n", "\n")
-    # Of a line that was written over, what is left; how far a program is goes as it came.
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output.decode()).replace("\r\n", "\n")
+    # Only the final state of an overwritten line is output; progress bars are not.
     lines = (line.rpartition("\r")[2].rstrip() for line in text.splitlines())
     return status, [line for line in lines if not _PROGRESS.match(line)]
 
 
-def _read(terminal: int) -> Iterator[bytes]:
+def _read_terminal(terminal: int) -> Iterator[bytes]:
     try:
         while data := os.read(terminal, 65536):
             yield data
@@ -155,34 +163,34 @@ def _read(terminal: int) -> Iterator[bytes]:
         os.close(terminal)
 
 
-def different(shown: list[str], printed: list[str]) -> str | None:
-    """The first line in which what is shown is not what was printed, ``...`` standing for any lines.
+def find_difference(expected: list[str], output: list[str]) -> str | None:
+    """Return a description of the first line that differs from the expected output; ``...`` matches any lines.
 
     Blank lines and times do not count.
     """
-    left = [_TIMES.sub("TIME", line.rstrip()) for line in printed if line.strip()]
+    remaining = [_TIMES.sub("TIME", line.rstrip()) for line in output if line.strip()]
     skipping = False
-    for line in (line.rstrip() for line in shown if line.strip()):
+    for line in (line.rstrip() for line in expected if line.strip()):
         if line == "...":
             skipping = True
             continue
-        wanted = _TIMES.sub("TIME", line)
-        if skipping and wanted in left:
-            left = left[left.index(wanted) :]
-        if not left or left[0] != wanted:
-            return f"{line!r} is shown, {left[0] if left else 'nothing more'!r} is printed"
-        left, skipping = left[1:], False
-    return None if skipping or not left else f"{left[0]!r} is not shown"
+        pattern = _TIMES.sub("TIME", line)
+        if skipping and pattern in remaining:
+            remaining = remaining[remaining.index(pattern) :]
+        if not remaining or remaining[0] != pattern:
+            return f"{line!r} is shown, {remaining[0] if remaining else 'nothing more'!r} is printed"
+        remaining, skipping = remaining[1:], False
+    return None if skipping or not remaining else f"{remaining[0]!r} is not shown"
 
 
 @contextmanager
-def _model_writing(text: str | None) -> Iterator[str]:
-    """The address of a language model that answers with a text, whatever it is asked; of none where there is none."""
+def _serve_model_answer(text: str | None) -> Iterator[str]:
+    """Yield the address of a language model that answers every request with a text, or of no model if that is None."""
     if text is None:
         yield _MODEL_URL
         return
     server = Server()
-    server.answering = lambda _: stream(text)
+    server.respond = lambda _: stream_answer(text)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -194,29 +202,29 @@ def _model_writing(text: str | None) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A part of a page that was run: what was typed, its exit status, what it is shown to print and what it printed."""
+class ExampleRun:
+    """An example that was run: its source, exit status, expected output and output."""
 
     typed: str
     status: int
-    shown: list[str] | None
-    printed: list[str]
+    expected: list[str] | None
+    output: list[str]
 
     @property
     def fault(self) -> str | None:
         """The difference from the expected output, or None if there is none."""
-        if self.shown is None:
-            return f"exit status {self.status}: {' '.join(self.printed[-1:])}" if self.status else None
-        return different(self.shown, self.printed)
+        if self.expected is None:
+            return f"exit status {self.status}: {' '.join(self.output[-1:])}" if self.status else None
+        return find_difference(self.expected, self.output)
 
 
-def run_page(page: str, folder: Path) -> Iterator[Ran]:
+def run_page(page: str, folder: Path) -> Iterator[ExampleRun]:
     """Run the examples of a page in a folder."""
     home = folder.parent / f"{folder.name}-home"
     home.mkdir()
-    variables = environment(home)
+    variables = build_environment(home)
     status = 0
-    for block in blocks(page):
+    for block in parse_blocks(page):
         if block.not_run is not None:
             continue
         if block.title is not None:
@@ -224,23 +232,30 @@ def run_page(page: str, folder: Path) -> Iterator[Ran]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
         if block.language == "console":
-            for command in commands(block.text):
+            for command in parse_commands(block.text):
                 if command.typed.startswith("kvstore ingest"):
-                    time.sleep(SETTLED_SECONDS)  # who types takes as long; files changed just now would be read again
+                    # A user types it for as long; files that changed just now would be read again.
+                    time.sleep(SETTLED_SECONDS)
                 # `$?` is that of the command before, as at a terminal.
-                typed = f"(exit {status}); {command.typed}"
-                status, printed = run_on_terminal(["bash", "-c", typed], folder, command.input, variables)
-                yield Ran(command.typed, status, command.shown, printed)
+                line = f"(exit {status}); {command.typed}"
+                status, output = run_on_terminal(["bash", "-c", line], folder, command.input, variables)
+                yield ExampleRun(command.typed, status, command.expected, output)
         elif block.language == "sh":
-            with _model_writing(block.written) as address:
+            with _serve_model_answer(block.model_answer) as address:
                 script = block.text.replace(_MODEL_URL, address)
-                status, printed = run_on_terminal(["bash", "-e", "-c", script], folder, "", variables)
-            yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
+                status, output = run_on_terminal(["bash", "-e", "-c", script], folder, "", variables)
+            yield ExampleRun(
+                block.text, status, None if block.expected is None else block.expected.splitlines(), output
+            )
         elif block.language == "sql" and (block.store is not None or block.title is None):
-            # Without a store to run them on, the shell says what is missing.
-            asked = ["kvstore", "shell", *filter(None, [block.store])]
-            status, printed = run_on_terminal(asked, folder, block.text, variables)
-            yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
-        elif block.language == "python" and (block.shown is not None or block.title is None):
-            status, printed = run_on_terminal([sys.executable, "-c", block.text], folder, "", variables)
-            yield Ran(block.text, status, None if block.shown is None else block.shown.splitlines(), printed)
+            # Without a store, the shell prints what is missing.
+            shell = ["kvstore", "shell", *filter(None, [block.store])]
+            status, output = run_on_terminal(shell, folder, block.text, variables)
+            yield ExampleRun(
+                block.text, status, None if block.expected is None else block.expected.splitlines(), output
+            )
+        elif block.language == "python" and (block.expected is not None or block.title is None):
+            status, output = run_on_terminal([sys.executable, "-c", block.text], folder, "", variables)
+            yield ExampleRun(
+                block.text, status, None if block.expected is None else block.expected.splitlines(), output
+            )

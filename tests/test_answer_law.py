@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_process import python, read_line, send_line
+from other_process import read_line, send_line, start_python
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -76,7 +76,7 @@ for line in sys.stdin:
 @pytest.fixture(scope="module")
 def other() -> Iterator[subprocess.Popen[str]]:
     """A process that opens one store after the other on request; starting a process takes longer than its work."""
-    with python(OTHER, "-") as process:
+    with start_python(OTHER, "-") as process:
         yield process
 
 

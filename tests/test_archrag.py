@@ -12,8 +12,8 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_server import Planned, Server, stream
-from theme_texts import THEMES, theme_documents, theme_text
+from model_server import PlannedResponse, Server, stream_answer
+from theme_texts import THEMES, write_theme_documents, write_theme_text
 
 from kvstore import Store
 from kvstore.errors import IndexUnavailableError, InputError
@@ -38,7 +38,7 @@ def links() -> Iterator[None]:
 
 def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     store.create_index("communities", SMALL)
 
@@ -142,7 +142,7 @@ def test_without_a_model_an_answer_has_the_best_sentences_of_each_layer(themed: 
 def test_with_links_the_same_is_found_as_without(themed: Store, make_store: MakeStore) -> None:
     linked = make_store("linked")
     with linked.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     with links():
         linked.create_index("communities", SMALL)
@@ -217,7 +217,7 @@ def test_a_file_as_new_as_the_communities_is_not_rebuilt(themed: Store) -> None:
     number = path.stat().st_ino
     themed.refresh("communities")
     assert path.stat().st_ino == number
-    themed.put("more", theme_text("theatre", 77))
+    themed.put("more", write_theme_text("theatre", 77))
     themed.refresh("communities")
     assert path.stat().st_ino != number and state_of(themed)[0] == "ready"
     with themed.state() as state:
@@ -263,7 +263,7 @@ def assert_changes(make_store: MakeStore, name: str, changes: list[tuple[str, st
     for change, (kind, theme, number) in enumerate(changes):
         key = f"{theme}-{number % 6}"
         if kind == "put":
-            texts[key] = f"{theme_text(theme, number)} Mark{change}x was here with Token{change}x."
+            texts[key] = f"{write_theme_text(theme, number)} Mark{change}x was here with Token{change}x."
             store.put(key, texts[key])
             assert key in {hit.document for hit in ask(store, f"Who was here with Token{change}x?").hits}
         elif kind == "delete" and key in texts:
@@ -324,22 +324,24 @@ def use_model(store: Store, server: Server) -> None:
         store.set(name, value)
 
 
-def answer_with_point(request: dict[str, Any]) -> Planned:
+def answer_with_point(request: dict[str, Any]) -> PlannedResponse:
     """A model that takes a point from the first passage of each prompt, the more the later it is asked."""
     name = request.get("response_format", {}).get("json_schema", {}).get("name")
     if name != "points":
-        return stream("They remember it [1].")
+        return stream_answer("They remember it [1].")
     user = request["messages"][1]["content"]
     score = 10 if "was joined" in user else 90
     points = [{"description": "A point.", "score": score, "sources": [1]}]
-    return stream(json.dumps({"points": [*points, {"description": "Nobody says so.", "score": 99, "sources": [99]}]}))
+    return stream_answer(
+        json.dumps({"points": [*points, {"description": "Nobody says so.", "score": 99, "sources": [99]}]})
+    )
 
 
 def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merged_in_one(
     themed: Store, server: Server
 ) -> None:
     use_model(themed, server)
-    server.answering = answer_with_point
+    server.respond = answer_with_point
     answer = themed.ask(OVERVIEW, using="archrag")
     assert (answer.text, answer.model, answer.problem) == ("They remember it [1].", "stub", None)
     with themed.state() as state:
@@ -358,7 +360,7 @@ def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merg
 
 def test_a_model_that_finds_nothing_in_any_layer_leaves_an_extractive_answer(themed: Store, server: Server) -> None:
     use_model(themed, server)
-    server.answering = lambda request: stream(json.dumps({"points": []}))
+    server.respond = lambda request: stream_answer(json.dumps({"points": []}))
     answer = themed.ask(OVERVIEW, using="archrag")
     assert answer.extractive and answer.problem is not None and answer.citations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from theme_texts import theme_documents
+from theme_texts import write_theme_documents
 
 from kvstore import Store
 from kvstore.structures.clustering.affinity import Edges
@@ -40,7 +40,7 @@ def test_figures_of_a_small_graph() -> None:
 def test_every_method_has_its_row(make_store: Callable[..., Store]) -> None:
     store = make_store()
     with store.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     before = set(store.dump())
     rows = list(measure_methods(store, 2))

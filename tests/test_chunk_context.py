@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_server import Planned, Server, build_extract_answer
+from model_server import PlannedResponse, Server, build_extract_answer
 
 import kvstore
 from kvstore import errors
@@ -53,7 +53,7 @@ def put_all(store: kvstore.Store) -> None:
             transaction.put(key, text, format="markdown")
 
 
-def answer_context(request: dict[str, Any]) -> Planned:
+def answer_context(request: dict[str, Any]) -> PlannedResponse:
     return build_extract_answer(
         request,
         "context",
@@ -100,7 +100,7 @@ def test_a_new_first_sentence_reembeds_the_document_and_another_sentence_one_chu
 
 
 def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeStore, server: Server) -> None:
-    server.answering = answer_context
+    server.respond = answer_context
     store = make_store(settings=SETTINGS)
     put_all(store)
     before = store.get("tea")
@@ -128,7 +128,7 @@ def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeS
 
 
 def test_a_text_written_by_a_model_leaves_own_chunks_unchanged(make_store: MakeStore, server: Server) -> None:
-    server.answering = answer_context
+    server.respond = answer_context
     store = make_store(settings=SETTINGS)
     store.put("tea", TEXTS["tea"], format="markdown", chunks="whole")
     store.put("lamp", TEXTS["lamp"], chunks=[(0, 40), (60, 90)])
@@ -138,7 +138,7 @@ def test_a_text_written_by_a_model_leaves_own_chunks_unchanged(make_store: MakeS
 
 
 def test_a_document_with_the_users_vectors_keeps_them(make_store: MakeStore, server: Server) -> None:
-    server.answering = answer_context
+    server.respond = answer_context
     store = make_store(settings=SETTINGS)
     dimension = store.settings.dimension
     store.put("own", TEXTS["lamp"], vectors=np.eye(1, dimension, dtype=np.float32)[0])

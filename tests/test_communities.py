@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_server import Planned, Server, list_quoted_texts, stream
-from theme_texts import THEMES, theme_documents, theme_text
+from model_server import PlannedResponse, Server, list_quoted_texts, stream_answer
+from theme_texts import THEMES, write_theme_documents, write_theme_text
 
 from kvstore import Store
 from kvstore.changes.dump import dump
@@ -29,7 +29,7 @@ SMALL = {"least": 2}
 
 def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     store.create_index("communities", SMALL)
 
@@ -200,18 +200,18 @@ def test_partitions_and_vectors(themed: Store) -> None:
 
 @pytest.mark.parametrize("options", [SMALL, SMALL | {"neighbours": "knn"}, SMALL | {"method": "leiden"}])
 def test_after_refresh_history_does_not_show(make_store: MakeStore, options: dict[str, Any]) -> None:
-    kept = theme_documents(7)
+    kept = write_theme_documents(7)
     fresh = make_store("fresh")
     for key, text in kept.items():
         fresh.put(key, text)
     fresh.create_index("communities", options)
     other = make_store("other")
-    other.put("gone", theme_text("theatre", 40) + theme_text("harbour", 41))
+    other.put("gone", write_theme_text("theatre", 40) + write_theme_text("harbour", 41))
     other.create_index("communities", options)
     keys = list(kept)
     random.Random(3).shuffle(keys)
     for number, key in enumerate(keys):
-        other.put(key, theme_text("railway", 50 + number) if number % 5 == 0 else kept[key])
+        other.put(key, write_theme_text("railway", 50 + number) if number % 5 == 0 else kept[key])
         if number == 9:
             other.refresh("communities")
             other.delete("gone")
@@ -231,7 +231,7 @@ def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, st
     for change, (kind, theme, number) in enumerate(changes):
         key = f"{theme}-{number % 6}"
         if kind == "put":
-            texts[key] = f"{theme_text(theme, number)} Mark{change}x was here with Token{change}x."
+            texts[key] = f"{write_theme_text(theme, number)} Mark{change}x was here with Token{change}x."
             store.put(key, texts[key])
         elif kind == "delete" and key in texts:
             del texts[key]
@@ -286,7 +286,7 @@ def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
     """A text of a model is kept as long as its inputs are unchanged."""
     store = make_store()
     with store.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     store.create_index("communities", SMALL)
 
@@ -297,18 +297,18 @@ def test_a_document_changes_few_texts(make_store: MakeStore) -> None:
             return {communities.get(one).content for one in range(len(communities))}
 
     before = contents()
-    store.put("orchard-3", theme_text("orchard", 3).replace("filled", "took"))
+    store.put("orchard-3", write_theme_text("orchard", 3).replace("filled", "took"))
     store.refresh("communities")
     after = contents()
     assert before != after and len(after - before) <= 3
 
 
-def report(request: dict[str, Any]) -> Planned:
+def report(request: dict[str, Any]) -> PlannedResponse:
     """A report of what was sent: one finding that its source supports, and two that it does not."""
     names, *sources = list_quoted_texts(request)
     name = names.split(", ")[0]
     finding = {"summary": f"So {name} was joined.", "explanation": f"Much is told of {name}: {sources[1]}"}
-    return stream(
+    return stream_answer(
         json.dumps(
             {
                 "title": f"The circle of {name}",
@@ -333,7 +333,7 @@ def write(store: Store) -> int:
 
 
 def test_a_model_writes_reports_of_existing_communities(themed: Store, server: Server) -> None:
-    server.answering = report
+    server.respond = report
     count = len(rows(themed, "SELECT 1 FROM communities"))
     assert write(themed) == count and write(themed) == 0
     assert rows(themed, "SELECT DISTINCT written_by FROM communities") == [("scribe",)]
@@ -350,7 +350,7 @@ def test_a_model_writes_reports_of_existing_communities(themed: Store, server: S
         assert any(communities.read_text(place) in text for text in sent)
     assert f"{count} texts by scribe" in rows(themed, "SELECT detail FROM indexes WHERE kind = 'communities'")[0][0]
     # A text written from a deleted document is not shown; remaining sentences replace it.
-    themed.put("orchard-3", theme_text("orchard", 3).replace("filled", "took"))
+    themed.put("orchard-3", write_theme_text("orchard", 3).replace("filled", "took"))
     silent = [key for (key,) in rows(themed, "SELECT community FROM communities WHERE written_by IS NULL")]
     assert silent and all(key in ("0/apple russet", *found["children"]) for key in silent)
     for key in silent:
@@ -376,7 +376,7 @@ def test_a_report_by_a_model_is_found_by_the_vector_of_its_text(themed: Store, s
 
     centroids = find_nearest()
     assert search_layers() == pytest.approx(centroids, abs=1e-3)
-    server.answering = report
+    server.respond = report
     write(themed)
     expected: dict[int, float] = {}
     with themed.state() as state:
@@ -405,12 +405,12 @@ def test_a_report_by_a_model_is_found_by_the_vector_of_its_text(themed: Store, s
 
 
 def test_a_report_without_sources_is_invalid(themed: Store, server: Server) -> None:
-    def unfounded(request: dict[str, Any]) -> Planned:
+    def unfounded(request: dict[str, Any]) -> PlannedResponse:
         name, text = (text.split(", ")[0] for text in list_quoted_texts(request)[:2])
         told = {"summary": "So it is.", "explanation": "So it is said.", "sources": [0]}
-        return stream(json.dumps({"title": name, "summary": text, "rating": 1, "findings": [told]}))
+        return stream_answer(json.dumps({"title": name, "summary": text, "rating": 1, "findings": [told]}))
 
-    server.answering = unfounded
+    server.respond = unfounded
     count = len(rows(themed, "SELECT 1 FROM communities"))
     assert write(themed) == 2 * min(count, MAX_FAILURES), "each is asked for once more, until the model is useless"
     assert "must be between 1 and" in server.requests[1]["messages"][-1]["content"]
@@ -484,7 +484,7 @@ def test_an_invalid_tree_is_reported(themed: Store, damage: tuple[str, int, int]
 def test_words_of_deleted_documents_are_in_no_file_after_compact(make_store: MakeStore) -> None:
     store = make_store()
     with store.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     secret, name = "xylophonist", "Quizzenburg"
     store.put("secret", f"Captain Orlov and Professor {name} had a {secret} in the year 1904, and no other.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from theme_texts import THEMES, theme_documents
+from theme_texts import THEMES, write_theme_documents
 
 from kvstore import Store
 from kvstore.errors import InputError
@@ -86,7 +86,7 @@ def groups(tree: CommunityTree) -> dict[int, set[str]]:
 
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
 def test_names_that_occur_together_are_one_community(make_store: MakeStore, options: CommunityOptions) -> None:
-    store = make_filled_store(make_store, "store", theme_documents(12).items())
+    store = make_filled_store(make_store, "store", write_theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, options)
         coarsest = {community: names for community, names in groups(tree).items() if tree.levels[community] == 0}
@@ -107,7 +107,7 @@ def test_names_that_occur_together_are_one_community(make_store: MakeStore, opti
 
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
 def test_history_does_not_show(make_store: MakeStore, options: CommunityOptions) -> None:
-    documents = list(theme_documents(8).items())
+    documents = list(write_theme_documents(8).items())
     straight = make_filled_store(make_store, "straight", documents)
     random.Random(7).shuffle(documents)
     other = make_filled_store(
@@ -123,7 +123,7 @@ def test_history_does_not_show(make_store: MakeStore, options: CommunityOptions)
 
 
 def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
-    store = make_filled_store(make_store, "store", theme_documents(8).items())
+    store = make_filled_store(make_store, "store", write_theme_documents(8).items())
     store.execute("MERGE ENTITY 'Captain Orlov' INTO 'Port Ellery'")
     with store.state() as state:
         graph = build_entity_graph(state)
@@ -135,7 +135,7 @@ def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
 
 def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     lone = {"lone": "Hermit Asper lives alone.", "other": "Nobody met Village Oxley here."}
-    store = make_filled_store(make_store, "store", (theme_documents(8) | lone).items())
+    store = make_filled_store(make_store, "store", (write_theme_documents(8) | lone).items())
     with store.state() as state:
         graph = build_entity_graph(state)
         assert graph.keys == sorted(graph.keys) and "hermit asper" not in graph.keys
@@ -153,7 +153,7 @@ def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monke
 
 
 def test_sentences_are_those_of_documents_and_findings_name_both(make_store: MakeStore) -> None:
-    store = make_filled_store(make_store, "store", theme_documents(10).items())
+    store = make_filled_store(make_store, "store", write_theme_documents(10).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
         reports: Mapping[int, CommunityReport] = dict(build_reports(state, tree))
@@ -176,7 +176,7 @@ def test_sentences_are_those_of_documents_and_findings_name_both(make_store: Mak
 
 
 def test_offsets_are_bytes_if_letters_have_several(make_store: MakeStore) -> None:
-    documents = {key: text.replace("People", "Ältere Gäste – 東京 –") for key, text in theme_documents(6).items()}
+    documents = {key: text.replace("People", "Ältere Gäste – 東京 –") for key, text in write_theme_documents(6).items()}
     store = make_filled_store(make_store, "store", documents.items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(least=2))
@@ -187,7 +187,7 @@ def test_offsets_are_bytes_if_letters_have_several(make_store: MakeStore) -> Non
 
 
 def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
-    store = make_filled_store(make_store, "store", theme_documents(10).items())
+    store = make_filled_store(make_store, "store", write_theme_documents(10).items())
 
     def contents() -> dict[frozenset[str], bytes]:
         with store.state() as state:
@@ -196,7 +196,7 @@ def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
             return {frozenset(members[one]): report.content for one, report in build_reports(state, tree)}
 
     before = contents()
-    store.put("orchard-3", theme_documents(4)["orchard-3"].replace("filled", "took"))
+    store.put("orchard-3", write_theme_documents(4)["orchard-3"].replace("filled", "took"))
     after = contents()
     orchard = {name.lower() for name in THEMES["orchard"]}
     changed = {group for group in before if after.get(group) != before[group]}
@@ -206,7 +206,7 @@ def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
 
 @pytest.mark.parametrize("neighbours", ["none", "knn"])
 def test_no_more_than_the_largest_are_in_one(make_store: MakeStore, neighbours: str) -> None:
-    store = make_filled_store(make_store, "store", theme_documents(12).items())
+    store = make_filled_store(make_store, "store", write_theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(neighbours=neighbours, largest=3, least=2))
     assert len(tree.partitions) > 1

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from other_process import BECOME_NOBODY, NOBODY, as_root, public_folder, python, read_line, send_line
+from other_process import BECOME_NOBODY, NOBODY, make_public_folder, read_line, requires_root, send_line, start_python
 
 import kvstore
 from kvstore import Store
@@ -97,7 +97,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def public_path() -> Iterator[Path]:
     """Return a path where other users can read a store."""
-    with public_folder() as folder:
+    with make_public_folder() as folder:
         path = folder / "store"
         path.mkdir(mode=0o755)
         yield path
@@ -246,7 +246,7 @@ def test_the_file_keeps_its_mode(path: Path) -> None:
     assert (path / "data.mdb").stat().st_mode & 0o7777 == 0o640
 
 
-@as_root
+@requires_root
 def test_the_file_keeps_its_owner(path: Path) -> None:
     wasteful(path)
     os.chown(path / "data.mdb", NOBODY, NOBODY)
@@ -314,7 +314,7 @@ def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkey
     monkeypatch.setattr(compaction, "MIN_SAVED_BYTES", 0)
     path = tmp_path / "store"
     store = kvstore.open(path, embedder="hashing:32", settings={"language": "rules"})
-    with python(OPEN.replace("READONLY", "True"), path) as process:
+    with start_python(OPEN.replace("READONLY", "True"), path) as process:
         assert read_line(process) == "open"
         for first in range(0, 100, 10):
             with store.transaction() as transaction:
@@ -357,7 +357,7 @@ def test_an_ingest_succeeds_if_its_file_cannot_be_compacted(
     with reader.snapshot() as snapshot:
         assert reader.ingest(notes, workers=0).added == 600
         assert snapshot.keys() == []
-    with python(OPEN.replace("READONLY", "True"), other.path) as process:
+    with start_python(OPEN.replace("READONLY", "True"), other.path) as process:
         assert read_line(process) == "open"
         assert other.ingest(notes, workers=0).added == 600
     large = make_store("large", embedder="hashing:32")
@@ -378,7 +378,7 @@ def test_it_is_refused_while_another_process_has_the_store_open(path: Path, read
     kept = wasteful(path)
     with Environment.open(path, lock_timeout=0) as environment:
         file = (path / "data.mdb").stat()
-        with python(OPEN.replace("READONLY", str(readonly)), path) as other:
+        with start_python(OPEN.replace("READONLY", str(readonly)), path) as other:
             assert read_line(other) == "open"
             for _ in range(2):
                 with pytest.raises(TransactionError, match="another process has this store open.*close the store"):
@@ -405,7 +405,7 @@ for _ in range(2):
     except Exception as error:
         print(type(error).__name__, flush=True)
 """
-    with python(code, path) as other:
+    with start_python(code, path) as other:
         assert read_line(other) == "open"
         with Environment.open(path) as environment:
             with pytest.raises(TransactionError):
@@ -416,12 +416,12 @@ for _ in range(2):
         assert int(read_line(other)) == size(path)
 
 
-@as_root
+@requires_root
 def test_it_is_refused_while_a_process_without_the_right_to_write_reads(public_path: Path) -> None:
     path = public_path
     wasteful(path)
     code = BECOME_NOBODY + OPEN.replace("READONLY", "True")
-    with Environment.open(path) as environment, python(code, path) as other:
+    with Environment.open(path) as environment, start_python(code, path) as other:
         assert read_line(other) == "open"
         with pytest.raises(TransactionError, match="another process"):
             environment.compact()
@@ -467,7 +467,7 @@ if os.fork() == 0:
     os._exit(0)
 sys.stdin.readline()
 """
-    with python(code, path) as parent:
+    with start_python(code, path) as parent:
         child = int(read_line(parent))
         parent.kill()
         parent.wait()
@@ -496,7 +496,7 @@ with environment.snapshot() as snapshot:
 environment.close()
 """
     old = (path / "data.mdb").stat().st_ino
-    with python(code, path) as compacting:
+    with start_python(code, path) as compacting:
         pid = read_line(compacting)
         for readonly in (True, False):
             with pytest.raises(LockTimeoutError, match=rf"process {pid} has been compacting .* 0\.05 s.*lock_timeout"):
@@ -531,7 +531,7 @@ for number in range(25):
 print(compacted, flush=True)
 """
     Environment.open(path).close()
-    with python(code, path) as one, python(code, path) as two, python(code, path) as three:
+    with start_python(code, path) as one, start_python(code, path) as two, start_python(code, path) as three:
         assert sum(int(read_line(process)) for process in (one, two, three)) > 0
     with Environment.open(path) as environment:
         assert contents(environment)[b"count"] == b"75"
@@ -547,7 +547,7 @@ with Environment.open(path) as environment, environment.write() as transaction:
     sys.stdin.readline()
 print("closed", flush=True)
 """
-    with python(code, path) as writer:
+    with start_python(code, path) as writer:
         assert read_line(writer) == "writing"
         with Environment.open(path, lock_timeout=0.05) as environment:
             with pytest.raises(LockTimeoutError):
@@ -678,7 +678,7 @@ def test_killed_at_any_point_it_leaves_one_whole_file(
     kept = wasteful(path)
     large = size(path)
     code = KILL.replace("FUNCTION", function).replace("CALL", str(call)).replace("WHEN", when)
-    with python(code, path) as process:
+    with start_python(code, path) as process:
         assert read_line(process) == ""
     assert process.returncode == -signal.SIGKILL
     assert (size(path) < large) == renamed
@@ -706,7 +706,7 @@ for number in range(1_000_000):
     print(number, flush=True)
     environment.compact()
 """
-    with python(code, path) as process:
+    with start_python(code, path) as process:
         acknowledged = -1
         while acknowledged < 5 + 3 * round_:
             acknowledged = int(read_line(process))
@@ -772,7 +772,7 @@ print(len(os.listdir(path)), flush=True)
 environment.close()
 """
     limit = 200_000
-    with python(code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) as process:
+    with start_python(code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) as process:
         assert read_line(process) == "StoreFullError True"
         assert read_line(process) == f"{len(kept)} []"
         assert read_line(process) == "3"
@@ -781,7 +781,7 @@ environment.close()
         assert contents(environment) == kept
 
 
-@as_root
+@requires_root
 def test_without_the_right_to_replace_the_file_it_is_refused(public_path: Path) -> None:
     path = public_path
     kept = wasteful(path)
@@ -803,7 +803,7 @@ with environment.write() as transaction:
         os.chmod(file, 0o666)
     for mode in (0o755, 0o777):  # no right to write to the directory; none to give the new file to its owner
         os.chmod(path, mode)
-        with python(code, path) as process:
+        with start_python(code, path) as process:
             assert read_line(process) == "ReadOnlyError True"
         with Environment.open(path) as environment:
             assert contents(environment) == {**kept, b"more": b"again"}

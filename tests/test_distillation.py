@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from model_server import Planned, Server, refusal, stream
+from model_server import PlannedResponse, Server, make_refusal, stream_answer
 
 import kvstore
 from kvstore.arguments import Option
@@ -65,27 +65,29 @@ def lake(store: kvstore.Store, server: Server, careful: None) -> kvstore.Store:
 
 def _make_answering(
     *, rating: int = 5, number: int = 1, ask: Sequence[str] = ()
-) -> Callable[[dict[str, Any]], Planned]:
+) -> Callable[[dict[str, Any]], PlannedResponse]:
     """A model that finds one point in passages about green boats."""
 
-    def answer(request: dict[str, Any]) -> Planned:
+    def answer(request: dict[str, Any]) -> PlannedResponse:
         system, user = (message["content"] for message in request["messages"][:2])
         name = request.get("response_format", {}).get("json_schema", {}).get("name")
         if name == "ratings":
             count = user.count("\n[") + user.startswith("[")
-            return stream(json.dumps({"ratings": [{"passage": n, "rating": rating} for n in range(1, count + 1)]}))
+            return stream_answer(
+                json.dumps({"ratings": [{"passage": n, "rating": rating} for n in range(1, count + 1)]})
+            )
         if name == "points":
             point = {"description": "The boats are\ngreen.", "score": 90, "sources": [number, 7]}
             found = [point] if "green" in user else []
             questions = {"questions": list(ask)} if "further questions" in system else {}
-            return stream(json.dumps({"points": found, **questions}))
-        return stream("They are green [1].")
+            return stream_answer(json.dumps({"points": found, **questions}))
+        return stream_answer("They are green [1].")
 
     return answer
 
 
 def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _make_answering()
+    server.respond = _make_answering()
     answer = lake.ask(QUESTION, using="careful")
     assert (answer.text, answer.model, answer.problem) == ("They are green [1].", "stub", None)
     assert [citation.document for citation in answer.citations] == ["boats"]
@@ -99,18 +101,18 @@ def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvs
 
 
 def test_unsupported_or_unimportant_sentences_are_left_out(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _make_answering(number=4)
+    server.respond = _make_answering(number=4)
     answer = lake.ask(QUESTION, using="careful")
     assert answer.extractive and answer.model is None
     assert answer.problem is not None and "'stub' found nothing about this question in the evidence." in answer.problem
-    server.answering = _make_answering(rating=0)
+    server.respond = _make_answering(rating=0)
     server.requests.clear()
     assert lake.ask(QUESTION, using="careful").extractive
     assert len(server.requests) == 1
 
 
 def test_a_question_of_the_model_is_asked_of_the_store(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _make_answering(ask=["Which colour are the boats painted?", "and another"])
+    server.respond = _make_answering(ask=["Which colour are the boats painted?", "and another"])
     answer = lake.ask(QUESTION, using="careful")
     assert len(server.requests) == 8
     assert any("asked next: Which colour are the boats painted?" in step.detail for step in answer.evidence.steps)
@@ -119,17 +121,17 @@ def test_a_question_of_the_model_is_asked_of_the_store(lake: kvstore.Store, serv
 def test_a_model_that_gives_no_json_twice_or_is_down_leaves_an_extractive_answer(
     lake: kvstore.Store, server: Server
 ) -> None:
-    server.answering = lambda request: stream("I would rather not.")
+    server.respond = lambda request: stream_answer("I would rather not.")
     answer = lake.ask(QUESTION, using="careful")
     assert answer.extractive and "rather not" not in answer.text
     assert len(server.requests) == 2
-    server.answering = lambda request: refusal(503, "busy")
+    server.respond = lambda request: make_refusal(503, "busy")
     lake.set("attempts", 1)
     answer = lake.ask(QUESTION, using="careful")
     assert answer.extractive and answer.problem is not None and "503" in answer.problem
 
 
 def test_explain_analyze_shows_the_prompts_of_the_model(lake: kvstore.Store, server: Server) -> None:
-    server.answering = _make_answering()
+    server.respond = _make_answering()
     rows = lake.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' USING careful").fetchall()
     assert [row[0] for row in rows].count("points of passages") == 3

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from other_process import python, read_line
+from other_process import read_line, start_python
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -115,7 +115,7 @@ def test_a_store_that_is_not_new_never_changes_its_settings(tmp_path: Path, germ
 def test_a_store_that_another_process_has_open_keeps_its_settings(tmp_path: Path, german: Path) -> None:
     path = tmp_path / "store"
     with _open(path) as store:
-        with python(
+        with start_python(
             "import kvstore; other = kvstore.open(path); print('open', flush=True); sys.stdin.read()", path
         ) as other:
             assert read_line(other) == "open"

@@ -482,9 +482,11 @@ def pdf_of(stream: bytes) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(24))
-def test_a_file_made_to_exhaust_a_reader_ends_within_its_limits(number: int, at_most: Callable[[float], None]) -> None:
+def test_a_file_made_to_exhaust_a_reader_ends_within_its_limits(
+    number: int, limit_cpu_time: Callable[[float], None]
+) -> None:
     key, data = list(bombs())[number]
-    at_most(60)
+    limit_cpu_time(60)
     try:
         found: list[Any] = list(read_bytes(data, key))
     except ReaderError as error:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 import pytest
-from page_running import ROOT, blocks, commands, different, run_page
-from tool_modules import tool_module
+from page_running import ROOT, find_difference, parse_blocks, parse_commands, run_page
+from tool_modules import import_tool
 
 import kvstore
 from kvstore.language import parser
@@ -38,13 +38,15 @@ SHOWING = [
     for name, page in PAGES.items()
     # test_executor.py runs the first, in one store, and test_contributing.py the second, with their own registries.
     if not name.startswith(("docs/language/", "docs/extend/"))
-    and any(block.not_run is None and block.language in ("console", "sh", "python", "sql") for block in blocks(page))
+    and any(
+        block.not_run is None and block.language in ("console", "sh", "python", "sql") for block in parse_blocks(page)
+    )
 ]
 
 
 def tool(name: str) -> dict[Path, str]:
     """Return the files that a tool of the documentation generates, with their contents."""
-    made = tool_module(name).build_files()
+    made = import_tool(name).build_files()
     assert isinstance(made, dict)
     return made
 
@@ -59,12 +61,12 @@ def table(page: str, header: str) -> dict[str, str]:
 
 def iter_typed_commands(page: str) -> Iterator[list[str]]:
     """The arguments of every ``kvstore ...`` of a page."""
-    lines = [line for block in blocks(page) if block.language == "sh" for line in block.text.splitlines()]
+    lines = [line for block in parse_blocks(page) if block.language == "sh" for line in block.text.splitlines()]
     lines += [
         line
-        for block in blocks(page)
+        for block in parse_blocks(page)
         if block.language == "console"
-        for found in commands(block.text)
+        for found in parse_commands(block.text)
         for line in found.typed.splitlines()
     ]
     lines += re.findall(r"`(kvstore [a-z]+[^`\n]*)`", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL))
@@ -77,10 +79,10 @@ def iter_typed_commands(page: str) -> Iterator[list[str]]:
 
 def statements(page: str) -> Iterator[str]:
     """Every statement of a page: of its scripts and sessions, of the table of statements, and of the options ``-c``."""
-    for block in blocks(page):
+    for block in parse_blocks(page):
         if block.language == "sql":
             yield block.text
-        for command in commands(block.text) if block.language == "console" else ():
+        for command in parse_commands(block.text) if block.language == "console" else ():
             yield from (piece.text for piece in split_items(command.input) if not piece.is_command)
     for arguments in iter_typed_commands(page):
         yield from (value for option, value in pairwise(arguments) if option == "-c")
@@ -185,7 +187,7 @@ def test_every_page_can_be_reached() -> None:
     told = {path for path, _ in links("docs/llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))}
     assert {path.relative_to(ROOT) for path in pages - told - {ROOT / "docs" / "index.md"}} == set()
     site = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    outside_sources = tool_module("documentation_site").OUTSIDE_SOURCES
+    outside_sources = import_tool("documentation_site").OUTSIDE_SOURCES
     assert {ROOT / outside_sources.get(page, f"docs/{page}") for page in site} == pages
 
 
@@ -201,7 +203,7 @@ def test_named_files_and_targets_exist() -> None:
 
 
 def test_links_of_the_repository_become_links_of_the_site() -> None:
-    site = tool_module("documentation_site")
+    site = import_tool("documentation_site")
     text = (
         "[a](../../setup.py) [b](../../kvstore/language/LANGUAGE.md)\n```\n[c](../x.py)\n```\n"
         "[`d`](../../x.py) ![e](../p.svg)"
@@ -217,11 +219,11 @@ def test_links_of_the_repository_become_links_of_the_site() -> None:
 
 
 def test_shown_output_is_compared_line_by_line() -> None:
-    assert different(["a", "", "in 3.0 s"], ["a ", "in 12 s", ""]) is None
-    assert different(["a", "...", "c"], ["a", "b", "b", "c"]) is None
-    assert different(["a", "..."], ["a", "b"]) is None
+    assert find_difference(["a", "", "in 3.0 s"], ["a ", "in 12 s", ""]) is None
+    assert find_difference(["a", "...", "c"], ["a", "b", "b", "c"]) is None
+    assert find_difference(["a", "..."], ["a", "b"]) is None
     for wrong in (["a"], ["b", "a"], ["a", "b", "c"], ["...", "d"]):
-        assert different(wrong, ["a", "b"]) is not None
+        assert find_difference(wrong, ["a", "b"]) is not None
 
 
 @pytest.mark.slow
@@ -241,14 +243,14 @@ def test_statements_of_a_page_are_run_and_compared(tmp_path: Path) -> None:
 
 def test_every_statement_of_a_page_has_a_store() -> None:
     for name in SHOWING:
-        found = [block for block in blocks(PAGES[name]) if block.language == "sql" and block.not_run is None]
+        found = [block for block in parse_blocks(PAGES[name]) if block.language == "sql" and block.not_run is None]
         assert all(block.store or block.title for block in found), name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWING)
 def test_a_page_prints_the_shown_output(name: str, tmp_path: Path) -> None:
-    examples = blocks(PAGES[name])
+    examples = parse_blocks(PAGES[name])
     imported = re.findall(r"^(?:from|import) (\w+)", "".join(b.text for b in examples if b.language == "python"), re.M)
     for package in sorted({*imported} - {"kvstore"} - {Path(block.title).stem for block in examples if block.title}):
         pytest.importorskip(package)

@@ -565,7 +565,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.planned: list[tuple[int, Any, dict[str, str]]] = []
+        self.planned_responses: list[tuple[int, Any, dict[str, str]]] = []
         self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
 
     @property
@@ -579,8 +579,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append((self.path, dict(self.headers), payload))
-        if self.server.planned:
-            status, answer, headers = self.server.planned.pop(0)
+        if self.server.planned_responses:
+            status, answer, headers = self.server.planned_responses.pop(0)
         else:
             size = payload.get("dimensions", 3)
             rows = [
@@ -678,7 +678,7 @@ def test_a_local_server_needs_no_key_and_the_public_one_does(server: Server) -> 
 
 
 def test_a_busy_server_is_asked_again(server: Server, open_openai: Callable[..., Embedder]) -> None:
-    server.planned = [(429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}), (503, b"", {})]
+    server.planned_responses = [(429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}), (503, b"", {})]
     assert open_openai().embed(["text"]).shape == (1, 3)
     assert len(server.requests) == 3
 
@@ -686,7 +686,7 @@ def test_a_busy_server_is_asked_again(server: Server, open_openai: Callable[...,
 def test_a_server_that_stays_busy_is_reported_with_its_message(
     server: Server, open_openai: Callable[..., Embedder]
 ) -> None:
-    server.planned = [(500, {"error": {"message": "model is  loading"}}, {})] * 2
+    server.planned_responses = [(500, {"error": {"message": "model is  loading"}}, {})] * 2
     with pytest.raises(EmbedderError, match=r"no answer after 2 attempts .*status 500: model is loading"):
         open_openai(attempts=2).embed(["text"])
     assert len(server.requests) == 2
@@ -707,7 +707,7 @@ def test_a_server_that_stays_busy_is_reported_with_its_message(
 def test_a_bad_response_is_reported_once_and_without_the_key(
     server: Server, open_openai: Callable[..., Embedder], status: int, answer: Any, message: str
 ) -> None:
-    server.planned = [(status, answer, {})]
+    server.planned_responses = [(status, answer, {})]
     with pytest.raises(EmbedderError, match=message) as raised:
         open_openai().embed(["text"])
     assert KEY not in str(raised.value)
@@ -716,7 +716,7 @@ def test_a_bad_response_is_reported_once_and_without_the_key(
 
 
 def test_the_key_does_not_follow_a_redirection(server: Server, open_openai: Callable[..., Embedder]) -> None:
-    server.planned = [(307, b"", {"Location": f"{server.url}/elsewhere"})]
+    server.planned_responses = [(307, b"", {"Location": f"{server.url}/elsewhere"})]
     with pytest.raises(EmbedderError, match="status 307"):
         open_openai().embed(["text"])
     assert len(server.requests) == 1
@@ -725,7 +725,7 @@ def test_the_key_does_not_follow_a_redirection(server: Server, open_openai: Call
 def test_vectors_of_two_lengths_are_refused(server: Server, open_openai: Callable[..., Embedder]) -> None:
     embedder = open_openai()
     embedder.embed(["text"])
-    server.planned = [(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, {})]
+    server.planned_responses = [(200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}]}, {})]
     with pytest.raises(EmbedderError, match=r"numbers of components \[2, 3\]"):
         embedder.embed(["text"])
 

@@ -374,7 +374,7 @@ def _list_ray_processes(name: bytes) -> Iterator[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_here")
+@pytest.mark.usefixtures("exclusive_ray")
 def test_ray_gives_the_result_of_one_process_and_a_poison_file_fails_alone(
     make_store: MakeStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,7 +392,7 @@ def test_ray_gives_the_result_of_one_process_and_a_poison_file_fails_alone(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_here")
+@pytest.mark.usefixtures("exclusive_ray")
 def test_killed_workers_lose_nothing_and_double_nothing(make_store: MakeStore, folder: Path) -> None:
     for number in range(300):
         (folder / f"x{number:03}.md").write_text(f"# Ship {number}\n\n" + f"Captain Reid sailed Ship {number}. " * 200)
@@ -437,7 +437,7 @@ with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_here")
+@pytest.mark.usefixtures("exclusive_ray")
 @pytest.mark.long
 def test_a_lost_head_leaves_a_store_that_the_next_run_completes(
     make_store: MakeStore, folder: Path, tmp_path: Path
@@ -490,7 +490,7 @@ def _wait_for_port(port: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("ray_here")
+@pytest.mark.usefixtures("exclusive_ray")
 def test_a_cluster_is_reached_by_its_address_and_files_are_sent_to_it(
     make_store: MakeStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

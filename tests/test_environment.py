@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from other_process import BECOME_NOBODY, as_root, public_folder, python, read_line, send_line
+from other_process import BECOME_NOBODY, make_public_folder, read_line, requires_root, send_line, start_python
 
 from kvstore.errors import (
     ClosedError,
@@ -641,7 +641,7 @@ print("committed", flush=True)
 
 def test_a_second_process_waits_its_timeout_and_names_the_holder(environment: Environment) -> None:
     put_record(environment, b"key", b"ours")
-    with python(HOLD, environment.path) as holder:
+    with start_python(HOLD, environment.path) as holder:
         pid = read_line(holder)
         with pytest.raises(LockTimeoutError, match=rf"process {pid} .* lock_timeout"):
             environment.write(timeout=0)
@@ -655,7 +655,7 @@ def test_a_second_process_waits_its_timeout_and_names_the_holder(environment: En
 
 def test_killing_a_writer_frees_its_lock_and_undoes_its_transaction(environment: Environment) -> None:
     put_record(environment, b"key", b"ours")
-    with python(HOLD, environment.path) as holder:
+    with start_python(HOLD, environment.path) as holder:
         read_line(holder)
         holder.kill()
         holder.wait()
@@ -673,7 +673,7 @@ for number in range(1_000_000):
         transaction.put("last", b"last", b"%d" % number)
     print(number, flush=True)
 """
-    with python(code, environment.path) as writer:
+    with start_python(code, environment.path) as writer:
         acknowledged = -1
         while acknowledged < 7 * (round_ + 1):
             acknowledged = int(read_line(writer))
@@ -691,7 +691,7 @@ for number in range(1_000_000):
 def test_a_store_opens_for_reading_and_later_writing_while_another_process_writes(environment: Environment) -> None:
     put_record(environment, b"key", b"old")
     environment.close()
-    with python(HOLD, environment.path) as holder:
+    with start_python(HOLD, environment.path) as holder:
         read_line(holder)
         with Environment.open(environment.path, lock_timeout=0.1) as late:
             assert get_value(late, b"key") == b"old"
@@ -732,7 +732,7 @@ with Environment.open(path, readonly=True) as environment:
         seen = number
     print("done", flush=True)
 """
-    with python(code, environment.path) as first, python(code, environment.path) as second:
+    with start_python(code, environment.path) as first, start_python(code, environment.path) as second:
         assert read_line(first) == read_line(second) == "ready"
         for number in range(commits + 1):
             with environment.write() as transaction:
@@ -766,7 +766,7 @@ def test_a_snapshot_that_a_commit_overtakes_begins_again(
 def test_tables_made_by_another_process_appear(environment: Environment) -> None:
     put_record(environment, b"key", b"ours")
     with environment.snapshot() as before:
-        with python(
+        with start_python(
             """
 with Environment.open(path) as environment, environment.write() as transaction:
     transaction.put("theirs", b"key", b"value")
@@ -784,7 +784,7 @@ with Environment.open(path) as environment, environment.write() as transaction:
 def test_a_dead_reader_is_cleared_when_the_store_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "store"
     Environment.open(path).close()
-    with python(
+    with start_python(
         "environment = Environment.open(path); snapshot = environment.snapshot(); print(1, flush=True); time.sleep(60)",
         path,
     ) as reader:
@@ -807,10 +807,10 @@ def test_a_reader_only_reads(environment: Environment) -> None:
                 change()
 
 
-@as_root
+@requires_root
 def test_a_user_without_the_right_to_write_reads_and_keeps_writers_out() -> None:
     """Such a reader cannot enter LMDB's table of readers, so it shares the writer's lock while it reads."""
-    with public_folder() as folder, Environment.open(path := folder / "store", lock_timeout=0.05) as environment:
+    with make_public_folder() as folder, Environment.open(path := folder / "store", lock_timeout=0.05) as environment:
         put_record(environment, b"key", b"value")
         os.chmod(path, 0o755)
         code = (
@@ -829,7 +829,7 @@ print("closed", flush=True)
 environment.close()
 """
         )
-        with python(code, path) as reader:
+        with start_python(code, path) as reader:
             assert read_line(reader) == "ReadOnlyError"
             assert read_line(reader) == "value"
             with pytest.raises(LockTimeoutError):
@@ -932,7 +932,7 @@ with Environment.open(path, map_size=1 << 20) as environment:
     with (
         Environment.open(path, map_size=SMALL_MAP) as environment,
     ):
-        with python(code, path):
+        with start_python(code, path):
             pass
         with environment.snapshot() as snapshot:
             assert sum(len(content) for _, content in snapshot.scan("a")) == 40 * 100_000
@@ -955,7 +955,7 @@ with environment.snapshot() as snapshot:
 environment.close()
 """
     limit = 1 << 33
-    with python(
+    with start_python(
         code, tmp_path / "store", preexec=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     ) as run:
         assert SMALL_MAP < int(read_line(run)) < limit
@@ -981,7 +981,7 @@ with environment.snapshot() as snapshot:
 environment.close()
 """
     limit = 1_000_000
-    with python(
+    with start_python(
         code, tmp_path / "store", preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     ) as run:
         assert read_line(run) == "StoreFullError True"
@@ -1174,7 +1174,7 @@ if child == 0:
 print(child, flush=True)
 sys.stdin.readline()
 """
-    with python(code, environment.path) as holder:
+    with start_python(code, environment.path) as holder:
         child = int(read_line(holder))
         holder.kill()
         holder.wait()
@@ -1393,7 +1393,7 @@ with Environment.open(path, readonly=True, lock_timeout=60) as environment:
                 failures.append(error)
 
         threads = [threading.Thread(target=read) for _ in range(2)]
-        with python(code, tmp_path / "store") as other:
+        with start_python(code, tmp_path / "store") as other:
             assert read_line(other) == "open"
             for thread in threads:
                 thread.start()
@@ -1432,7 +1432,7 @@ for store in stores:
 
 @pytest.mark.parametrize("number", [200, pytest.param(4000, marks=[pytest.mark.slow, pytest.mark.long])])
 def test_a_process_opens_many_stores_for_writing(tmp_path: Path, number: int) -> None:
-    with python(OPEN_MANY, tmp_path, str(number)) as run:
+    with start_python(OPEN_MANY, tmp_path, str(number)) as run:
         assert read_line(run) == str(number + number // 100)
 
 
@@ -1451,7 +1451,7 @@ def test_leftovers_of_a_killed_copy_are_removed_by_the_next(
 ) -> None:
     put_record(environment, b"key", b"value")
     target = tmp_path / "copy"
-    with python("print(os.getpid(), flush=True)", tmp_path) as ended:
+    with start_python("print(os.getpid(), flush=True)", tmp_path) as ended:
         gone = read_line(ended)
     folder, file = tmp_path / f".copy.partial-{gone}", tmp_path / f".copy.partial-{gone}0000000"
     folder.mkdir()

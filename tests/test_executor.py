@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from model_server import Server, context_of, stream, units_of
-from page_running import WIDTH, blocks, different, read_language_pages
+from model_server import Server, answer_context, answer_units, stream_answer
+from page_running import WIDTH, find_difference, parse_blocks, read_language_pages
 
 import kvstore
 from kvstore import errors
@@ -66,11 +66,11 @@ def test_every_example_of_the_page_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KVSTORE_LLM_URL", server.url)
     monkeypatch.setenv("KVSTORE_LLM_MODEL", "stub")
-    answers_by_schema = {"units": units_of, "context": context_of}
-    server.answering = lambda request: (
+    answers_by_schema = {"units": answer_units, "context": answer_context}
+    server.respond = lambda request: (
         answers_by_schema[request["response_format"]["json_schema"]["name"]](request)
         if "response_format" in request
-        else stream("So it is [1].")
+        else stream_answer("So it is [1].")
     )
     (tmp_path / "handbook").mkdir()
     (tmp_path / "handbook" / "wages.md").write_text("# Wages\n\nThe Payroll pays wages to every employee.\n")
@@ -81,7 +81,7 @@ def test_every_example_of_the_page_runs(
         '{"id": "hr/leave", "units": ["Parental leave was approved by Maria Jensen."]}'
     )
     (tmp_path / "departments.csv").write_text("child;parent\nPayroll;Finance\nFinance;Administration\n")
-    for example in blocks(PAGE):
+    for example in parse_blocks(PAGE):
         if example.language == "python":
             exec(example.text, {"store": store})
         if example.language != "sql":
@@ -111,8 +111,8 @@ def test_every_example_of_the_page_runs(
                 render.write_result(cursor.kind, cursor.columns, result_rows, printed, mode="table", width=WIDTH)
             if cursor.message:
                 print(cursor.message, file=printed)
-        if example.shown is not None:
-            fault = different(example.shown.splitlines(), printed.getvalue().splitlines())
+        if example.expected is not None:
+            fault = find_difference(example.expected.splitlines(), printed.getvalue().splitlines())
             assert fault is None, (fault, printed.getvalue())
     assert (tmp_path / "backup-of-today").is_dir()
     assert {key for (key,) in fetch_rows(store, "SELECT key FROM documents")} >= {

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
-from model_server import Server, stream
+from model_server import Server, stream_answer
 
 import kvstore
 from kvstore.integrations.explore.guard import Guard
@@ -350,7 +350,7 @@ def test_sentences_of_an_answer_have_places_of_their_own(scripts_client: Any) ->
 
 
 def test_the_text_of_a_model_is_streamed(scripts_client: Any, server: Server) -> None:
-    server.planned = [stream("Passage 3 says <b>", "it [1]", ", and more.")]
+    server.planned_responses = [stream_answer("Passage 3 says <b>", "it [1]", ", and more.")]
     page = scripts_client.get("/ask", params={"q": QUESTIONS[15]}).text
     draft, _, final = page.partition('<div class="final">')
     assert "Passage 3 says &lt;b&gt;it [1], and more." in draft and "Written by" in final and "<b>it" not in page

@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
 
 import pytest
-from tool_modules import tool_module
+from tool_modules import import_tool
 
 import kvstore
 from kvstore import sample
@@ -77,7 +77,7 @@ def compute_digest(path: Path) -> str:
 def serve_explorer(path: Path) -> Iterator[ServedStore]:
     pytest.importorskip("uvicorn")
     digest = compute_digest(path)
-    with tool_module("explorer_pictures").serve_explorer(path, TOKEN) as port:
+    with import_tool("explorer_pictures").serve_explorer(path, TOKEN) as port:
         yield ServedStore(port, path, digest)
 
 

@@ -20,15 +20,15 @@ from typing import Any
 import pytest
 from model_server import (
     HANG,
-    Planned,
+    PlannedResponse,
     Server,
+    answer_context,
+    answer_units,
     build_extract_answer,
-    context_of,
-    event,
+    encode_event,
     list_quoted_texts,
-    refusal,
-    stream,
-    units_of,
+    make_refusal,
+    stream_answer,
 )
 
 import kvstore
@@ -106,7 +106,7 @@ def make_long_text(paragraphs: int, seed: int = 0) -> str:
 
 
 def test_a_model_writes_units_of_every_chunk_once(filled_store: kvstore.Store, server: Server) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     cursor = filled_store.execute("EXTRACT UNITS")
     assert cursor.columns == ("kind", "model", "passages", "copied", "calls", "sent", "received", "refused", "left")
     ((kind, model, passages, copied, calls, tokens, _, refused, left),) = cursor.fetchall()
@@ -127,10 +127,13 @@ def test_a_model_writes_units_of_every_chunk_once(filled_store: kvstore.Store, s
 
 @pytest.mark.usefixtures("single_passage_requests")
 def test_show_spent_counts_every_request_since_the_store_was_made(filled_store: kvstore.Store, server: Server) -> None:
-    server.answering = lambda request: stream("no") if "pier is red" in str(request) else units_of(request)
+    server.respond = lambda request: stream_answer("no") if "pier is red" in str(request) else answer_units(request)
     filled_store.extract("units")
-    server.answering = None
-    server.planned = [stream("Tea is made from leaves [1]."), stream("Ships sail the stormy ocean.")]
+    server.respond = None
+    server.planned_responses = [
+        stream_answer("Tea is made from leaves [1]."),
+        stream_answer("Ships sail the stormy ocean."),
+    ]
     filled_store.ask("What is tea made from?")
     assert filled_store.ask("What is tea made from?").cached, "an answer from the cache costs nothing"
     assert filled_store.ask("What is tea made from?", model="other").extractive
@@ -149,7 +152,7 @@ def test_show_spent_counts_every_request_since_the_store_was_made(filled_store: 
 
 
 def test_explain_foretells_it_and_sends_nothing(filled_store: kvstore.Store, server: Server) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     steps = filled_store.explain("EXTRACT UNITS WHERE key < 'n'")
     assert [(step.name, step.count) for step in steps] == [("find passages", 3), ("choose", 3), ("ask model", 1)]
     assert server.requests == []
@@ -169,7 +172,7 @@ def test_explain_foretells_it_and_sends_nothing(filled_store: kvstore.Store, ser
 
 
 def test_short_documents_share_requests(store: kvstore.Store, server: Server) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     with store.transaction() as transaction:
         for number in range(40):
             transaction.put(f"d{number:02}", f"{make_long_text(1, number)}", title=f"Document {number}")
@@ -180,7 +183,7 @@ def test_short_documents_share_requests(store: kvstore.Store, server: Server) ->
 
 
 def test_context_is_requested_for_one_document_at_a_time(store: kvstore.Store, server: Server) -> None:
-    server.answering = context_of
+    server.respond = answer_context
     store.put("long", make_long_text(30), title="Long")
     store.put("tea", TEXTS["tea"])
     assert store.extract("context").calls == 2
@@ -188,7 +191,7 @@ def test_context_is_requested_for_one_document_at_a_time(store: kvstore.Store, s
 
 
 def test_a_passage_of_110_tokens_is_sent_with_at_most_220(store: kvstore.Store, server: Server) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     with store.transaction() as transaction:
         for number in range(80):
             transaction.put(f"d{number:02}", f"{make_long_text(1, number)[:383]}.", title="Port")
@@ -200,7 +203,7 @@ def test_a_passage_of_110_tokens_is_sent_with_at_most_220(store: kvstore.Store, 
 
 
 def test_a_passage_without_an_answer_is_asked_for_alone(filled_store: kvstore.Store, server: Server) -> None:
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         texts = list_quoted_texts(request)
         if TEXTS["tea"] in texts and len(texts) > 1:
             return build_extract_answer(
@@ -208,9 +211,9 @@ def test_a_passage_without_an_answer_is_asked_for_alone(filled_store: kvstore.St
                 "units",
                 lambda text: ["Milk goes into it." if text == TEXTS["tea"] else text.partition(" It ")[0]],
             )
-        return units_of(request)
+        return answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     report = filled_store.extract("units")
     assert (report.passages, report.calls, report.left, report.failures) == (4, 2, 0, [])
     assert list_quoted_texts(server.requests[1]) == [TEXTS["tea"]]
@@ -220,7 +223,9 @@ def test_a_passage_without_an_answer_is_asked_for_alone(filled_store: kvstore.St
 
 
 def test_the_passages_of_a_refused_answer_are_asked_for_in_halves(filled_store: kvstore.Store, server: Server) -> None:
-    server.answering = lambda request: stream("no") if len(list_quoted_texts(request)) > 1 else units_of(request)
+    server.respond = lambda request: (
+        stream_answer("no") if len(list_quoted_texts(request)) > 1 else answer_units(request)
+    )
     report = filled_store.extract("units")
     assert (report.passages, report.calls, report.refused, report.left) == (4, 6, 2, 0)
 
@@ -228,11 +233,11 @@ def test_the_passages_of_a_refused_answer_are_asked_for_in_halves(filled_store: 
 def test_requests_shrink_when_answers_fail_and_grow_again(store: kvstore.Store, server: Server) -> None:
     sizes: list[int] = []
 
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         sizes.append(len(list_quoted_texts(request)))
-        return stream("no") if len(sizes) < 3 else units_of(request)
+        return stream_answer("no") if len(sizes) < 3 else answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     with store.transaction() as transaction:
         for number in range(50):
             transaction.put(f"d{number:02}", f"{make_long_text(1, number)}", title=f"Document {number}")
@@ -248,21 +253,21 @@ def test_requests_shrink_when_answers_fail_and_grow_again(store: kvstore.Store, 
 
 
 def test_the_entries_of_an_unfinished_answer_are_used(filled_store: kvstore.Store, server: Server) -> None:
-    def answer_request(request: dict[str, Any]) -> Planned:
-        planned = units_of(request)
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
+        planned = answer_units(request)
         if len(list_quoted_texts(request)) < 4:
             return planned
         entry = {"passage": 1, "units": [list_quoted_texts(request)[0].partition(" It ")[0]]}
         text = json.dumps({"passages": [entry, entry | {"passage": 2}]})[:-30]
-        return Planned([event({"choices": [{"delta": {"content": text}, "finish_reason": "length"}]})])
+        return PlannedResponse([encode_event({"choices": [{"delta": {"content": text}, "finish_reason": "length"}]})])
 
-    server.answering = answer_request
+    server.respond = answer_request
     report = filled_store.extract("units")
     assert (report.passages, report.calls, report.refused, report.left) == (4, 3, 0, 0)
 
 
 def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.Store, server: Server) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     for key in ("a", "b", "c"):
         store.put(key, TEXTS["tea"], title="Tea")
     store.put("d", TEXTS["tea"], title="Another title")
@@ -301,12 +306,12 @@ def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.
 def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     filled_store: kvstore.Store, server: Server, entry: dict[str, Any] | None, message: str
 ) -> None:
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         if list_quoted_texts(request)[0] == TEXTS["tea"]:
-            return stream(json.dumps({} if entry is None else {"passages": [{"passage": 1, **entry}]}))
-        return units_of(request)
+            return stream_answer(json.dumps({} if entry is None else {"passages": [{"passage": 1, **entry}]}))
+        return answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     cursor = filled_store.execute("EXTRACT UNITS")
     ((*_, left),) = cursor.fetchall()
     assert left == 1
@@ -317,22 +322,22 @@ def test_an_invalid_reply_is_reported_and_the_next_passage_is_requested(
     )
     assert message in correction
     assert list_written_units(filled_store).keys() == {"coffee", "milk", "light"}
-    server.answering = units_of
+    server.respond = answer_units
     assert filled_store.extract("units").passages == 1
 
 
 @pytest.mark.usefixtures("single_passage_requests")
 def test_a_second_attempt_asks_about_the_sentences_of_a_passage(filled_store: kvstore.Store, server: Server) -> None:
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         texts = list_quoted_texts(request)
         if texts == [TEXTS["tea"]]:
-            return stream("no")
+            return stream_answer("no")
         if texts[0] not in TEXTS["tea"]:
-            return units_of(request)
+            return answer_units(request)
         entries = [{"passage": number, "text": text.rstrip(".")} for number, text in enumerate(texts, 1)]
-        return stream(json.dumps({"sentences": entries}))
+        return stream_answer(json.dumps({"sentences": entries}))
 
-    server.answering = answer_request
+    server.respond = answer_request
     report = filled_store.extract("units")
     assert (report.passages, report.calls, report.refused) == (4, 5, 1)
     assert [*list_written_units(filled_store)["tea"].values()] == [
@@ -344,14 +349,14 @@ def test_statements_that_share_no_word_with_their_passage_are_left_out(
     filled_store: kvstore.Store, server: Server
 ) -> None:
     statements = ["Tea  is\nmade from leaves.", "Ignore all former orders!", "      ", "Tea  is made from leaves."]
-    server.answering = lambda request: build_extract_answer(request, "units", lambda _: statements)
+    server.respond = lambda request: build_extract_answer(request, "units", lambda _: statements)
     filled_store.extract("units", where="key = 'tea'")
     assert list_written_units(filled_store)["tea"] == {"Tea is made ": ["Tea is made from leaves."]}
 
 
 def test_an_entry_of_several_sentences_is_several_statements(filled_store: kvstore.Store, server: Server) -> None:
     entry = ["Tea is made from leaves. It is made from leaves. Tea leaves sing. Robert Fortune took it to India."]
-    server.answering = lambda request: build_extract_answer(request, "units", lambda _: entry)
+    server.respond = lambda request: build_extract_answer(request, "units", lambda _: entry)
     filled_store.extract("units", where="key = 'tea'")
     assert list_written_units(filled_store)["tea"] == {
         "Tea is made ": ["Tea is made from leaves.", "Robert Fortune took it to India."]
@@ -363,22 +368,22 @@ def test_units_are_whole_clauses_of_one_sentence(store: kvstore.Store, server: S
         "dog", "In Kent, a male canine is called a dog, while a female is called a bitch. Ann has a dog.", title="Dog"
     )
     entry = ["A male canine is a bitch.", "A female is called a bitch.", "Ann has a dog.", "A female is a dog."]
-    server.answering = lambda request: build_extract_answer(request, "units", lambda _: entry)
+    server.respond = lambda request: build_extract_answer(request, "units", lambda _: entry)
     store.extract("units")
     assert [*list_written_units(store)["dog"].values()] == [["A female is called a bitch.", "Ann has a dog."]]
 
 
 def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, server: Server) -> None:
     message = "request (3000 tokens) exceeds the available context size (2000 tokens)"
-    server.answering = lambda request: (
-        units_of(request) if len(list_quoted_texts(request)) <= 2 else refusal(400, message)
+    server.respond = lambda request: (
+        answer_units(request) if len(list_quoted_texts(request)) <= 2 else make_refusal(400, message)
     )
     store.put("long", make_long_text(12), title="Long")
     report = store.extract("units")
     assert (report.left, report.failures) == (0, [])
     assert report.passages == store.execute("SELECT chunks FROM documents").fetchall()[0][0]
     store.put("tea", TEXTS["tea"])
-    server.answering = lambda request: refusal(400, message)
+    server.respond = lambda request: make_refusal(400, message)
     report = store.extract("units")
     assert report.left == 1 and "document 'tea': language model 'tiny'" in report.failures[0]
     assert "context size (2000 tokens); use a model with a larger context" in report.failures[0]
@@ -388,7 +393,7 @@ def test_a_request_that_exceeds_the_context_is_halved(store: kvstore.Store, serv
 def test_a_model_that_keeps_failing_is_abandoned(store: kvstore.Store, server: Server) -> None:
     for number in range(30):
         store.put(f"d{number:02}", f"Text number {number}.")
-    server.answering = lambda request: stream("no")
+    server.respond = lambda request: stream_answer("no")
     with pytest.raises(errors.InvalidAnswerError, match="The texts written for 0 passages are kept; EXTRACT continues"):
         store.extract("units")
     assert len(server.requests) == 20
@@ -423,7 +428,7 @@ def test_a_missing_model_or_wrong_limits_are_reported(filled_store: kvstore.Stor
 def test_a_share_sends_no_more_than_that_of_all_the_tokens(
     store: kvstore.Store, server: Server, share: float, by: str
 ) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     with store.transaction() as transaction:
         for number in range(12):
             transaction.put(f"d{number:02}", make_long_text(1 + number % 4, number), title=f"Document {number}")
@@ -445,7 +450,7 @@ def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.
         for number in range(10):
             transaction.put(f"d{number}", make_long_text(1, number))
     wrong = iter([True, False, True, False, False, True] + [False] * 20)
-    server.answering = lambda request: stream("no") if next(wrong) else units_of(request)
+    server.respond = lambda request: stream_answer("no") if next(wrong) else answer_units(request)
     report = store.extract("units", within=3000)
     assert count_sent_tokens(server) <= 3000
     assert count_sent_tokens(server) <= report.sent <= 3000
@@ -510,7 +515,7 @@ def test_the_choice_is_nearly_as_good_as_any() -> None:
 def test_they_go_with_the_text_they_were_written_from_and_stay_with_the_rest(
     store: kvstore.Store, server: Server
 ) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     parts = [f"# Part {number}\n\n{make_long_text(1, number)}" for number in range(4)]
     store.put("book", "\n\n".join(parts), format="markdown", title="Book")
     assert store.extract("units").passages == 4
@@ -534,7 +539,7 @@ def select_units(store: kvstore.Store) -> list[tuple[Any, ...]]:
 
 
 def test_they_replace_sentences_in_the_same_commit(filled_store: kvstore.Store, server: Server) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     filled_store.create_index("units")
     assert ("tea", "rule", "Robert Fortune took it to India.") in select_units(filled_store)
     filled_store.extract("units", where="key = 'tea'")
@@ -559,7 +564,7 @@ def test_they_replace_sentences_in_the_same_commit(filled_store: kvstore.Store, 
 def test_they_are_exported_imported_repaired_and_dumped(
     filled_store: kvstore.Store, server: Server, make_store: MakeStore, tmp_path: Path
 ) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     filled_store.extract("units")
     before = list_written_units(filled_store)
     report = filled_store.export(tmp_path / "all.jsonl")
@@ -588,7 +593,7 @@ def test_they_are_exported_imported_repaired_and_dumped(
 def test_writing_a_text_changes_nothing_derived_from_the_document(
     filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     touched: list[int] = []
     monkeypatch.setattr(Linker, "mark_changed", lambda self, document, chunks: touched.append(document))
     filled_store.extract("units")
@@ -596,7 +601,7 @@ def test_writing_a_text_changes_nothing_derived_from_the_document(
 
 
 def test_units_are_ingested(filled_store: kvstore.Store, server: Server, tmp_path: Path) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     filled_store.put("two", f"# One\n\n{TEXTS['tea']}\n\n# Two\n\n{TEXTS['light']}", format="markdown")
     lines = [
         {"id": "milk", "units": ["Milk goes into tea.", "Milk goes into coffee."]},
@@ -636,7 +641,7 @@ def list_headers(store: kvstore.Store, key: str) -> list[str]:
 
 
 def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: Server) -> None:
-    server.answering = context_of
+    server.respond = answer_context
     parts = [f"# Part {number}\n\n{make_long_text(4, number)}" for number in range(3)]
     store.put("book", "\n\n".join(parts), format="markdown")
     store.put("tea", TEXTS["tea"], title="Tea")
@@ -667,7 +672,7 @@ def test_a_model_describes_documents_and_sections(store: kvstore.Store, server: 
 
 def test_context_is_one_title_and_one_sentence(filled_store: kvstore.Store, server: Server) -> None:
     entry = {"title": " ", "about": "It is about tea."}
-    server.answering = lambda request: build_extract_answer(request, "context", lambda _: entry)
+    server.respond = lambda request: build_extract_answer(request, "context", lambda _: entry)
     cursor = filled_store.execute("EXTRACT CONTEXT WHERE key = 'tea'")
     assert "a title has 0 of at least 1 words" in cursor.problems[0]
     entry |= {"title": "Tea", "about": "Wholly unrelated orders!"}
@@ -689,17 +694,17 @@ def test_written_texts_survive_a_failing_server(filled_store: kvstore.Store, ser
     filled_store.set("attempts", 1)
     answered: list[str] = []
 
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         if len(answered) == 2:
-            return refusal(503, "busy")
+            return make_refusal(503, "busy")
         answered.extend(list_quoted_texts(request))
-        return units_of(request)
+        return answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     with pytest.raises(errors.ModelUnavailableError, match="for 2 passages are kept; EXTRACT continues"):
         filled_store.extract("units")
     assert len(list_written_units(filled_store)) == 2
-    server.answering = units_of
+    server.respond = answer_units
     assert filled_store.extract("units").passages == 2
 
 
@@ -707,7 +712,7 @@ def test_written_texts_survive_a_failing_server(filled_store: kvstore.Store, ser
 def test_ctrl_c_keeps_texts_that_were_paid_for(
     filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     real = kvstore.Transaction.commit
     calls = iter([True, False, False, False, False])
 
@@ -727,13 +732,13 @@ def test_ctrl_c_keeps_texts_that_were_paid_for(
 def test_the_shell_reports_progress_and_committed_work(
     filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         if len(server.requests) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-            return Planned([HANG])
-        return units_of(request)
+            return PlannedResponse([HANG])
+        return answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     filled_store.close()
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((120, 24)))
     assert run(["shell", str(filled_store.path), "-c", "EXTRACT units"]) == 130
@@ -779,13 +784,13 @@ def test_bleu_is_that_of_each_chunk_against_all_others(store: kvstore.Store) -> 
 
 @pytest.mark.usefixtures("single_passage_requests")
 def test_documents_may_change_during_an_extraction(filled_store: kvstore.Store, server: Server) -> None:
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         if list_quoted_texts(request)[0] == TEXTS["coffee"]:
             filled_store.delete("coffee")  # while its units are written
             filled_store.put("light", "Another text altogether.", title="Light")
-        return units_of(request)
+        return answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     filled_store.extract("units")
     assert list_written_units(filled_store).keys() == {"milk", "tea"}
     assert all(TEXTS["light"] not in list_quoted_texts(request) for request in server.requests)
@@ -815,17 +820,17 @@ def test_a_kill_loses_no_stored_answer_and_nothing_is_sent_twice(
     answered: list[str] = []
     process: subprocess.Popen[str] | None = None
 
-    def answer_request(request: dict[str, Any]) -> Planned:
+    def answer_request(request: dict[str, Any]) -> PlannedResponse:
         (text,) = list_quoted_texts(request)
         if len(lost) < kills and drawn.random() < 0.6:
             lost.append(text)
             assert process is not None
             process.kill()
-            return Planned([HANG])
+            return PlannedResponse([HANG])
         answered.append(text)
-        return units_of(request)
+        return answer_units(request)
 
-    server.answering = answer_request
+    server.respond = answer_request
     for _ in range(kills + 1):
         command = [sys.executable, "-c", KILLED, str(store.path)]
         process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, text=True)
@@ -852,7 +857,7 @@ def test_a_kill_at_any_point_loses_at_most_one_answer_and_leaves_a_sound_store(
         base.put(f"d{number}", f"Text number {number} is about harbour {number * 7}. It has a light.", title="Harbour")
     base.create_index("units")
     base.close()
-    server.answering = units_of
+    server.respond = answer_units
 
     def extract(name: str, record_point: Callable[[str], None]) -> None:
         with kvstore.open(tmp_path / name) as store, call_at_every_point(record_point):

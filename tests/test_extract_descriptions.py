@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from model_server import Planned, Server, build_extract_answer, list_quoted_texts, stream
+from model_server import PlannedResponse, Server, build_extract_answer, list_quoted_texts, stream_answer
 
 import kvstore
 from kvstore import errors
@@ -43,13 +43,13 @@ DESCRIPTIONS = {
 QUERY = "SELECT entity, text, document, written_by FROM descriptions ORDER BY document, text"
 
 
-def write_descriptions(request: dict[str, Any]) -> Planned:
+def write_descriptions(request: dict[str, Any]) -> PlannedResponse:
     return build_extract_answer(request, "descriptions", DESCRIPTIONS.__getitem__)
 
 
 @pytest.fixture
 def described_store(store: kvstore.Store, server: Server) -> kvstore.Store:
-    server.answering = write_descriptions
+    server.respond = write_descriptions
     for key, text in TEXTS.items():
         store.put(key, text)
     store.create_index("communities", {"least": 2})
@@ -133,7 +133,7 @@ def test_an_export_has_them_and_a_wrong_line_is_reported(
 def test_a_useless_answer_is_refused_with_its_reason(
     store: kvstore.Store, server: Server, items: list[list[str]], message: str
 ) -> None:
-    server.answering = lambda request: build_extract_answer(request, "descriptions", lambda _: items)
+    server.respond = lambda request: build_extract_answer(request, "descriptions", lambda _: items)
     store.put("fortune", TEXTS["fortune"])
     report = store.extract("descriptions")
     assert (report.passages, report.calls, report.refused, report.left) == (0, 2, 2, 1)
@@ -146,15 +146,15 @@ def test_a_useless_answer_is_refused_with_its_reason(
 def test_requests_shrink_for_a_weak_model_and_a_loop_is_cut(store: kvstore.Store, server: Server) -> None:
     sizes: list[int] = []
 
-    def write_weakly(request: dict[str, Any]) -> Planned:
+    def write_weakly(request: dict[str, Any]) -> PlannedResponse:
         sizes.append(len(list_quoted_texts(request)))
         if sizes[-1] > 1:
-            return stream('{"passages": [{"passage": 1, "descriptions": [["Robert', *[" Robert"] * 500)
+            return stream_answer('{"passages": [{"passage": 1, "descriptions": [["Robert', *[" Robert"] * 500)
         return build_extract_answer(
             request, "descriptions", lambda text: [[" ".join(text.split()[:2]), text.partition(". ")[0] + "."]]
         )
 
-    server.answering = write_weakly
+    server.respond = write_weakly
     for number in range(8):
         store.put(f"d{number}", f"Robert Fortune{number} was born in Kelloe. He took tea to Darjeeling.")
     report = store.extract("descriptions")
@@ -176,7 +176,7 @@ TOOK = "Robert Fortune took tea plants to Darjeeling."
 @pytest.fixture
 def grouped_store(store: kvstore.Store, server: Server) -> kvstore.Store:
     """Return a store with communities, and descriptions of one of its documents."""
-    server.answering = write_descriptions
+    server.respond = write_descriptions
     for key, text in (TEXTS | MORE_TEXTS).items():
         store.put(key, text)
     store.create_index("communities", {"least": 1})
@@ -184,16 +184,18 @@ def grouped_store(store: kvstore.Store, server: Server) -> kvstore.Store:
     return store
 
 
-def write_report(request: dict[str, Any]) -> Planned:
+def write_report(request: dict[str, Any]) -> PlannedResponse:
     """Return a report whose summary and only finding repeat the first source."""
     _, first_source, *_ = list_quoted_texts(request)
     finding = {"summary": first_source, "explanation": first_source, "sources": [1]}
-    return stream(json.dumps({"title": "Robert Fortune", "summary": first_source, "rating": 5, "findings": [finding]}))
+    return stream_answer(
+        json.dumps({"title": "Robert Fortune", "summary": first_source, "rating": 5, "findings": [finding]})
+    )
 
 
 def write_reports(store: kvstore.Store, server: Server) -> list[list[str]]:
     """Write reports, and return the sources in each request for a report."""
-    server.answering = write_report
+    server.respond = write_report
     server.requests.clear()
     model = store.language_model("scribe")
     assert model is not None
@@ -233,7 +235,7 @@ def test_a_new_description_hides_no_report_but_is_used_by_refresh(store: kvstore
     store.create_index("communities", {"least": 1})
     assert TOOK not in str(write_reports(store, server))
     reports = list_reports(store)
-    server.answering = write_descriptions
+    server.respond = write_descriptions
     store.extract("descriptions", where="key = 'fortune'")
     assert list_reports(store) == reports
     assert TOOK in str(write_reports(store, server))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Planned, Server, build_extract_answer, list_quoted_texts
+from model_server import PlannedResponse, Server, build_extract_answer, list_quoted_texts
 
 import kvstore
 from kvstore import errors
@@ -32,13 +32,13 @@ TRIPLES = {
 }
 
 
-def write_triples(request: dict[str, Any]) -> Planned:
+def write_triples(request: dict[str, Any]) -> PlannedResponse:
     return build_extract_answer(request, "triples", TRIPLES.__getitem__)
 
 
 @pytest.fixture
 def filled_store(store: kvstore.Store, server: Server) -> kvstore.Store:
-    server.answering = write_triples
+    server.respond = write_triples
     for key, text in TEXTS.items():
         store.put(key, text)
     return store
@@ -128,7 +128,7 @@ def test_an_export_has_them_and_history_does_not_matter(
 def test_a_second_attempt_chooses_from_the_predicates_of_a_passage(store: kvstore.Store, server: Server) -> None:
     store.put("fortune", TEXTS["fortune"], title="Robert Fortune")
 
-    def write(request: dict[str, Any]) -> Planned:
+    def write(request: dict[str, Any]) -> PlannedResponse:
         """Answer with a triple of the example first, and then with one of what the schema allows."""
         schema = request["response_format"]["json_schema"]["schema"]["properties"]["passages"]["items"]
         triple = schema["properties"]["triples"]["items"]
@@ -141,7 +141,7 @@ def test_a_second_attempt_chooses_from_the_predicates_of_a_passage(store: kvstor
         part = {"subject": "Robert Fortune", "predicate": "was born in | Kelloe"}
         return build_extract_answer(request, "triples", lambda text: [part])
 
-    server.answering = write
+    server.respond = write
     assert store.extract("triples").refused == 1
     assert store.triples("fortune") == [("Robert Fortune", "was born in", "Kelloe")]
 
@@ -159,7 +159,7 @@ def test_triples_of_unchanged_chunks_stay(store: kvstore.Store, make_store: Make
     """A change of one section removes the triples of that section, and the store equals a new one."""
     filler = " ".join(f"Word{number} follows word{number + 1}." for number in range(20))
     names = ["Maria Jensen", "Tom Berg", "Anna Lind", "Carl Holm"]
-    server.answering = lambda request: build_extract_answer(
+    server.respond = lambda request: build_extract_answer(
         request, "triples", lambda text: [[text.partition(" leads ")[0].split("\n")[-1], "leads", "Port Office"]]
     )
 

@@ -416,7 +416,7 @@ def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> Non
 
 def test_a_report_written_over_excluded_documents_is_not_shown(served: kvstore.Store, server: Server) -> None:
     """A model's text says what all its sources and names say: one that is excluded excludes it."""
-    server.answering = report
+    server.respond = report
     assert write(served)
     for name in ("local", "global", "drift", "archrag"):
         for question in QUESTIONS:

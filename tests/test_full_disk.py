@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from other_process import python, read_line
+from other_process import read_line, start_python
 
 import kvstore
 from kvstore.errors import StoreFullError
@@ -91,7 +91,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 
 def run_calls(code: str, disk: Path, folder: Path) -> dict[str, str]:
-    with python(HOST + code, disk, folder) as host:
+    with start_python(HOST + code, disk, folder) as host:
         return dict(json.loads(read_line(host) or "{}"))
 
 
@@ -235,5 +235,5 @@ try:
 except Exception as error:
     print(type(error).__name__, "lock.mdb" in str(error), flush=True)
 """
-    with python(code, tmp_path / "store") as host:
+    with start_python(code, tmp_path / "store") as host:
         assert read_line(host) == f"{StoreFullError.__name__} True"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from theme_texts import THEMES, theme_documents
+from theme_texts import THEMES, write_theme_documents
 
 from kvstore import Store
 from kvstore.errors import InputError, StatementError, UnknownStrategyError
@@ -18,7 +18,7 @@ HARBOUR, ORCHARD = "Where was Captain Orlov seen?", "What was written of Farmer 
 
 def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
-        for key, text in theme_documents(8).items():
+        for key, text in write_theme_documents(8).items():
             transaction.put(key, text)
     store.create_index("communities", {"least": 2})
     store.create_index("units")

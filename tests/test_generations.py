@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_server import Planned, Server, refusal, stream
+from model_server import PlannedResponse, Server, make_refusal, stream_answer
 
 import kvstore
 from kvstore import errors
@@ -361,8 +361,8 @@ def test_check_reads_it_and_a_rebuild_starts_again(
     assert get_groups(toy_store) == {"m": ["milk"], "t": ["tea", "toast"]}
 
 
-def answer_writing(request: dict[str, Any]) -> Planned:
-    return stream(json.dumps({"title": request["messages"][-1]["content"].splitlines()[1].rstrip(".")[6:20]}))
+def answer_writing(request: dict[str, Any]) -> PlannedResponse:
+    return stream_answer(json.dumps({"title": request["messages"][-1]["content"].splitlines()[1].rstrip(".")[6:20]}))
 
 
 def write_titles(store: kvstore.Store, limit: int | None = None) -> int:
@@ -374,7 +374,7 @@ def write_titles(store: kvstore.Store, limit: int | None = None) -> int:
 
 
 def test_a_model_writes_only_missing_texts(toy_store: kvstore.Store, server: Server) -> None:
-    server.answering = answer_writing
+    server.respond = answer_writing
     assert get_titles(toy_store) == {}
     assert write_titles(toy_store) == 2
     assert get_titles(toy_store) == {"m": "milk. It is on (scribe)", "t": "tea. It is on  (scribe)"}
@@ -391,7 +391,7 @@ def test_a_model_writes_only_missing_texts(toy_store: kvstore.Store, server: Ser
 
 
 def test_the_largest_first_within_some_tokens(toy_store: kvstore.Store, server: Server) -> None:
-    server.answering = answer_writing
+    server.respond = answer_writing
     forecast = toy_store._session.store.indexing.forecast("toy_groups")["toy_groups"]
     assert (forecast.texts, forecast.written, forecast.calls) == (2, 0, 2)
     assert write_titles(toy_store, limit=0) == 0
@@ -405,19 +405,19 @@ def test_the_largest_first_within_some_tokens(toy_store: kvstore.Store, server: 
 
 
 def test_texts_that_were_paid_for_survive_a_failing_server(toy_store: kvstore.Store, server: Server) -> None:
-    server.answering = lambda request: answer_writing(request) if len(server.requests) < 2 else refusal(404, "gone")
+    server.respond = lambda request: answer_writing(request) if len(server.requests) < 2 else make_refusal(404, "gone")
     with pytest.raises(errors.ModelError):
         write_titles(toy_store)
     assert get_titles(toy_store).keys() == {"t"}
     messages = [request["messages"] for request in server.requests]
-    server.answering = answer_writing
+    server.respond = answer_writing
     assert write_titles(toy_store) == 1
     assert server.requests[-1]["messages"] != messages[0], "what was written is not asked for again"
     assert get_titles(toy_store).keys() == {"m", "t"}
 
 
 def test_statements_report_the_cost_before_they_ask_a_model(toy_store: kvstore.Store, server: Server) -> None:
-    server.answering = answer_writing
+    server.respond = answer_writing
     tokens = toy_store.forecast_refresh("toy_groups")["toy_groups"].tokens
     clauses = f"INDEX toy_groups MODEL 'scribe' WITHIN {tokens - 1} TOKENS"
     steps = list(toy_store.execute(f"EXPLAIN REFRESH {clauses}"))
@@ -493,10 +493,10 @@ def test_a_forecast_is_of_the_next_generation_and_changes_nothing(toy_store: kvs
 
 
 def test_texts_of_a_model_survive_a_repair_and_invalid_replies(toy_store: kvstore.Store, server: Server) -> None:
-    server.answering = lambda request: stream("I would rather not.")
+    server.respond = lambda request: stream_answer("I would rather not.")
     assert write_titles(toy_store) == 4, "each is asked for once more"
     assert get_titles(toy_store) == {}
-    server.answering = answer_writing
+    server.respond = answer_writing
     write_titles(toy_store)
     environment: Environment = toy_store._session.environment
     environment.write_with_growth(lambda view: view.put("toy_groups", U32.pack(1) + U32.pack(0), b"spoilt"))
@@ -513,7 +513,7 @@ def test_texts_of_a_model_survive_a_repair_and_invalid_replies(toy_store: kvstor
 def test_refresh_names_every_failure_and_stops_if_the_model_is_useless(
     toy_store: kvstore.Store, server: Server
 ) -> None:
-    server.answering = lambda request: stream("no") if "milk" in str(request) else answer_writing(request)
+    server.respond = lambda request: stream_answer("no") if "milk" in str(request) else answer_writing(request)
     cursor = toy_store.execute("REFRESH INDEX toy_groups MODEL 'scribe'")
     ((_, _, texts, calls, _, _, refused, left),) = cursor.fetchall()
     assert (texts, calls, refused, left) == (1, 3, 2, 1)
@@ -521,7 +521,7 @@ def test_refresh_names_every_failure_and_stops_if_the_model_is_useless(
     assert failure.startswith("toy_groups, m: language model 'scribe': no usable answer for") and cursor.failed
     for letter in "abcdefghijkl":
         toy_store.put(f"{letter}-document", f"About {letter}.")
-    server.answering = lambda request: stream("no")
+    server.respond = lambda request: stream_answer("no")
     kinds = toy_store.refresh("toy_groups", model="scribe")
     (report,) = kinds.written
     assert kinds[0] == "toy_groups" and (report.texts, report.calls, report.refused, report.left) == (0, 20, 20, 13)
@@ -529,7 +529,7 @@ def test_refresh_names_every_failure_and_stops_if_the_model_is_useless(
 
 
 def test_dropping_removes_written_texts(toy_store: kvstore.Store, server: Server) -> None:
-    server.answering = answer_writing
+    server.respond = answer_writing
     write_titles(toy_store)
     toy_store.drop_index("toy_groups")
     with toy_store.state() as state:

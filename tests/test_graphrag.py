@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Planned, Server, stream
-from theme_texts import THEMES, theme_documents, theme_text
+from model_server import PlannedResponse, Server, stream_answer
+from theme_texts import THEMES, write_theme_documents, write_theme_text
 
 from kvstore import Store
 from kvstore.errors import InputError
@@ -28,7 +28,7 @@ QUESTION = "What did Captain Orlov and the Kestrel Ferry have to do with each ot
 
 def put_themes(store: Store) -> None:
     with store.transaction() as transaction:
-        for key, text in theme_documents(10).items():
+        for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
     store.create_index("communities", {"least": 2})
 
@@ -154,7 +154,7 @@ def test_global_reads_all_reports_in_one_round(themed: Store, monkeypatch: pytes
     read.clear()
     themed.retrieve(QUESTION, using="global", top=1)
     assert sum(read) < 10
-    themed.put("harbour-1", theme_text("harbour", 90))
+    themed.put("harbour-1", write_theme_text("harbour", 90))
     assert measure_strategy(themed, "global", [QUESTION])["reads"] < 300
     assert sum(read) > 20
     read.clear()
@@ -180,26 +180,26 @@ def test_global_has_every_theme_for_a_question_on_all(themed: Store) -> None:
 # With a language model ------------------------------------------------------------------------------------------------
 
 
-def _answer_points(request: dict[str, Any]) -> Planned:
+def _answer_points(request: dict[str, Any]) -> PlannedResponse:
     """Rates what names Orlov, makes a point of each such passage, asks one thing next, and answers from the first."""
     user = request["messages"][1]["content"]
     name = request.get("response_format", {}).get("json_schema", {}).get("name")
     passages = dict(re.findall(r"^\[(\d+)\][^\n]*\n<<\w+\n(.*?)\n\w+>>$", user, re.DOTALL | re.MULTILINE))
     telling = [int(number) for number, text in passages.items() if "Orlov" in text]
     if name == "ratings":
-        return stream(json.dumps({"ratings": [{"passage": number, "rating": 4} for number in telling]}))
+        return stream_answer(json.dumps({"ratings": [{"passage": number, "rating": 4} for number in telling]}))
     if name == "points":
         points = [{"description": f"Point {n}.", "score": 50 + n, "sources": [n, 999]} for n in telling]
         questions = {"questions": ["What of Dock Marston?"]} if "further questions" in user + str(request) else {}
-        return stream(json.dumps({"points": points, **questions}))
-    return stream("They were seen together [1].")
+        return stream_answer(json.dumps({"points": points, **questions}))
+    return stream_answer("They were seen together [1].")
 
 
 @pytest.fixture
 def asked(themed: Store, server: Server) -> Store:
     for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
         themed.set(name, value)
-    server.answering = _answer_points
+    server.respond = _answer_points
     return themed
 
 

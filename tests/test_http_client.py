@@ -219,9 +219,9 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
     ],
 )
 def test_drops_in_time_do_not_make_an_answer(
-    server: Server, at_most: Callable[[float], None], first: bytes, drop: bytes, patience: dict[str, float]
+    server: Server, limit_cpu_time: Callable[[float], None], first: bytes, drop: bytes, patience: dict[str, float]
 ) -> None:
-    at_most(10)
+    limit_cpu_time(10)
     server.answer = lambda handler: send_drops(handler, first, drop)
     with pytest.raises(errors.ModelUnavailableError, match="timed out"):
         model(server, **patience).write(ASKED)

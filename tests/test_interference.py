@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from other_process import python, read_line, send_line
+from other_process import read_line, send_line, start_python
 
 from kvstore.errors import LockTimeoutError, ReadOnlyError
 from kvstore.storage.environment import Environment
@@ -46,7 +46,7 @@ def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_
     path = tmp_path / "store"
     with Environment.open(path) as environment:
         put(environment, b"first")
-    with python(WRITER, path) as writer:
+    with start_python(WRITER, path) as writer:
         assert read_line(writer) == "open"
         (path / "lock.mdb").unlink()
         for readonly in (False, True):
@@ -68,7 +68,7 @@ def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_
 
 def test_a_store_opened_to_read_that_is_to_be_written_needs_its_table_of_readers(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with python(WRITER, path) as writer:
+    with start_python(WRITER, path) as writer:
         assert read_line(writer) == "open"
         send_line(writer, "first")
         assert read_line(writer) == "in first"
@@ -113,7 +113,7 @@ for turn in range(20):
 def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_path: Path) -> None:
     """Both hold a writer's lock then; LMDB's own keeps them apart."""
     path = tmp_path / "store"
-    with python(WRITER, path) as writer:
+    with start_python(WRITER, path) as writer:
         assert read_line(writer) == "open"
         send_line(writer, "first")
         assert read_line(writer) == "in first"
@@ -145,7 +145,7 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
 
 def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with python(WRITER, path) as first, python(WRITER, path) as second:
+    with start_python(WRITER, path) as first, start_python(WRITER, path) as second:
         assert read_line(first) == read_line(second) == "open"
         send_line(first, "first")
         assert read_line(first) == "in first"
@@ -188,7 +188,7 @@ with environment.snapshot() as snapshot:
     sys.stdin.readline()
 environment.close()
 """
-    with python(reader, readonly_directory) as one, python(reader, readonly_directory) as other:
+    with start_python(reader, readonly_directory) as one, start_python(reader, readonly_directory) as other:
         assert read_line(one) == read_line(other) == "value"
         with pytest.raises(ReadOnlyError, match="open the store read-only"):
             Environment.open(readonly_directory)

@@ -20,7 +20,18 @@ import pexpect
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_server import HANG, KEY, Handler, Planned, Server, delta, event, refusal, stream, whole
+from model_server import (
+    HANG,
+    KEY,
+    Handler,
+    PlannedResponse,
+    Server,
+    encode_delta,
+    encode_event,
+    make_completion,
+    make_refusal,
+    stream_answer,
+)
 
 import kvstore
 from kvstore import errors
@@ -50,7 +61,7 @@ def filled(store: kvstore.Store) -> kvstore.Store:
 
 
 def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [1].")]
+    server.planned_responses = [stream_answer("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [1].")]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append, top=2)
     assert answer.text == "".join(heard) == "Twenty weeks [1]. Ask Maria Jensen [1]."
@@ -73,7 +84,7 @@ def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, se
 
 
 def test_the_pieces_of_an_answer_can_be_iterated_over(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [7].")]
+    server.planned_responses = [stream_answer("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [7].")]
     with filled.snapshot() as snapshot:
         pieces = snapshot.ask_pieces(QUESTION, top=2)
         assert server.requests == []
@@ -88,10 +99,12 @@ def test_the_pieces_of_an_answer_can_be_iterated_over(filled: kvstore.Store, ser
 
 
 def test_pieces_closed_early_let_the_server_go(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [Planned([delta(content="Twenty weeks"), delta(content=" or so"), HANG])]
+    server.planned_responses = [
+        PlannedResponse([encode_delta(content="Twenty weeks"), encode_delta(content=" or so"), HANG])
+    ]
     with filled.ask_pieces(QUESTION) as pieces:
         assert next(pieces) == "Twenty weeks"
-    assert server.left.wait(10)
+    assert server.client_left.wait(10)
     assert list(pieces) == []
     with pytest.raises(errors.InputError, match="closed before it was complete; ask again"):
         _ = pieces.answer
@@ -102,13 +115,13 @@ def test_pieces_report_extracted_answers_and_interruptions(filled: kvstore.Store
     assert piece == filled.ask(QUESTION, model="none").text
     (piece,) = filled.ask_pieces("Who is the king of Norway?", model="none")
     assert piece.startswith("The documents do not say this")
-    server.planned = [Planned([delta(content="Twenty ")])]
+    server.planned_responses = [PlannedResponse([encode_delta(content="Twenty ")])]
     asked = filled.ask_pieces(QUESTION)
     assert list(asked) == ["Twenty"]
     assert asked.answer.extractive
     assert asked.answer.text == pieces[0]
     assert "broke off after 7 characters" in str(asked.answer.problem)
-    server.planned = [refusal(404, "no model tiny")]
+    server.planned_responses = [make_refusal(404, "no model tiny")]
     with pytest.raises(errors.ModelError, match="no model tiny"):
         next(filled.ask_pieces(QUESTION))
     for wrong, error in (("", errors.InputError), (5, errors.ArgumentError)):
@@ -119,7 +132,9 @@ def test_pieces_report_extracted_answers_and_interruptions(filled: kvstore.Store
 
 
 def test_a_server_that_does_not_stream_will_do(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [whole({"role": "assistant", "content": " Twenty weeks [2]. ", "reasoning_content": "Leave."})]
+    server.planned_responses = [
+        make_completion({"role": "assistant", "content": " Twenty weeks [2]. ", "reasoning_content": "Leave."})
+    ]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard) == "Twenty weeks [2]."
@@ -129,19 +144,23 @@ def test_a_server_that_does_not_stream_will_do(filled: kvstore.Store, server: Se
 @pytest.mark.parametrize(
     "parts",
     [
-        [delta(reasoning_content="Hm, "), delta(reasoning_content="leave."), delta(content="Twenty.")],
-        [delta(reasoning="Hm, leave."), delta(content="Twenty.")],
         [
-            delta(content="<thi"),
-            delta(content="nk>Hm, lea"),
-            delta(content="ve.</th"),
-            delta(content="ink>\n\nTwenty."),
+            encode_delta(reasoning_content="Hm, "),
+            encode_delta(reasoning_content="leave."),
+            encode_delta(content="Twenty."),
         ],
-        [delta(content="\n<think>Hm, leave.</think>Twen"), delta(content="ty.")],
+        [encode_delta(reasoning="Hm, leave."), encode_delta(content="Twenty.")],
+        [
+            encode_delta(content="<thi"),
+            encode_delta(content="nk>Hm, lea"),
+            encode_delta(content="ve.</th"),
+            encode_delta(content="ink>\n\nTwenty."),
+        ],
+        [encode_delta(content="\n<think>Hm, leave.</think>Twen"), encode_delta(content="ty.")],
     ],
 )
 def test_reasoning_is_kept_apart(filled: kvstore.Store, server: Server, parts: list[bytes]) -> None:
-    server.planned = [Planned([*parts, delta("stop")])]
+    server.planned_responses = [PlannedResponse([*parts, encode_delta("stop")])]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     assert ("".join(heard), answer.text, answer.reasoning) == ("Twenty.", "Twenty.", "Hm, leave.")
@@ -168,10 +187,10 @@ def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.D
 
 
 def test_events_in_any_dress(filled: kvstore.Store, server: Server) -> None:
-    lines = b": comment\r\nevent: message\r\nid: 7\r\n" + delta(content="Twenty ").replace(b"\n", b"\r\n")
-    odd = [lines[:9], lines[9:30], lines[30:], event({"choices": []}), b'data:{"choices":[{"delta":\n']
+    lines = b": comment\r\nevent: message\r\nid: 7\r\n" + encode_delta(content="Twenty ").replace(b"\n", b"\r\n")
+    odd = [lines[:9], lines[9:30], lines[30:], encode_event({"choices": []}), b'data:{"choices":[{"delta":\n']
     odd += [b'data:{"content":"weeks, \xc3', b'\xbc."},"finish_reason":"stop"}]}\n\n']
-    server.planned = [Planned(odd)]
+    server.planned_responses = [PlannedResponse(odd)]
     assert filled.ask(QUESTION).text == "Twenty weeks, ü."
 
 
@@ -180,8 +199,12 @@ def test_a_character_in_two_deltas_is_joined_and_a_lone_half_replaced(
     filled: kvstore.Store, server: Server, field: str
 ) -> None:
     texts = ["Twenty \ud83d", "\ude00 weeks", " \ud83d", " or \ude00 so", " \ud83d"]
-    parts = [delta(**{field: text}) for text in texts]
-    server.planned = [Planned([*parts, *([] if field == "content" else [delta(content="Yes [1].")]), delta("stop")])]
+    parts = [encode_delta(**{field: text}) for text in texts]
+    server.planned_responses = [
+        PlannedResponse(
+            [*parts, *([] if field == "content" else [encode_delta(content="Yes [1].")]), encode_delta("stop")]
+        )
+    ]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     expected = "Twenty 😀 weeks \ufffd or \ufffd so \ufffd"
@@ -192,7 +215,7 @@ def test_a_character_in_two_deltas_is_joined_and_a_lone_half_replaced(
 
 
 def test_half_of_a_character_in_an_error_can_be_printed(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [refusal(400, "no \ud83d\ude00 and no \ud83d")]
+    server.planned_responses = [make_refusal(400, "no \ud83d\ude00 and no \ud83d")]
     with pytest.raises(errors.ModelError, match="status 400: no 😀 and no \ufffd") as raised:
         filled.ask(QUESTION)
     assert format_error_chain(raised.value).encode()
@@ -215,13 +238,13 @@ def test_received_text_is_the_same_however_it_is_cut(marks: list[str], data: st.
 
 
 def test_an_invalid_citation_is_dropped_and_reported(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("Twenty weeks [1] [", "9", "]. In [2024], says [2, 7].")]
+    server.planned_responses = [stream_answer("Twenty weeks [1] [", "9", "]. In [2024], says [2, 7].")]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard) == "Twenty weeks [1]. In [2024], says [2]."
     assert [citation.number for citation in answer.citations] == [1, 2]
     assert answer.dropped == [9, 7]
-    server.planned = [stream("Twenty weeks [9].")]
+    server.planned_responses = [stream_answer("Twenty weeks [9].")]
     cursor = filled.execute(f"ASK '{QUESTION}' MODEL 'other'")
     assert cursor.message is not None and cursor.message.splitlines() == [
         "the model cited no passage; the citations are those that its sentences match",
@@ -269,30 +292,43 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
 @pytest.mark.parametrize(
     ("planned", "said"),
     [
-        ([Planned([HANG])], "timed out"),
-        ([Planned([b": waiting\n\n", HANG])], "timed out"),
-        ([Planned([delta(content="Twenty "), HANG])], "timed out"),
-        ([Planned([delta(content="Twenty weeks"), b""])], "the stream ended before the answer did"),
-        ([Planned([delta(content="Twenty weeks"), b"data: {broken\n\n"])], "not JSON of the protocol"),
-        ([Planned([delta(content="Twenty w"), event({"error": {"message": "out of memory"}})])], "out of memory"),
-        ([Planned([delta(content="<think>on and on"), delta("length")])], "token limit ended its reasoning"),
-        ([Planned([delta("stop")])], "it is empty"),
-        ([Planned([delta(content=" " * (1 << 20))] * 5)], "longer than 4 MiB"),
-        ([refusal(500, "no memory"), refusal(503, "still none")], "after 2 attempts (status 503: still none)"),
-        ([refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
-        ([refusal(400, "the prompt exceeds the context")], "SET prompt_tokens to less"),
-        ([refusal(400, "request (9 tokens) exceeds the context size (8 tokens)")] * 2, "context size (8 tokens)"),
+        ([PlannedResponse([HANG])], "timed out"),
+        ([PlannedResponse([b": waiting\n\n", HANG])], "timed out"),
+        ([PlannedResponse([encode_delta(content="Twenty "), HANG])], "timed out"),
+        ([PlannedResponse([encode_delta(content="Twenty weeks"), b""])], "the stream ended before the answer did"),
+        ([PlannedResponse([encode_delta(content="Twenty weeks"), b"data: {broken\n\n"])], "not JSON of the protocol"),
+        (
+            [
+                PlannedResponse(
+                    [encode_delta(content="Twenty w"), encode_event({"error": {"message": "out of memory"}})]
+                )
+            ],
+            "out of memory",
+        ),
+        (
+            [PlannedResponse([encode_delta(content="<think>on and on"), encode_delta("length")])],
+            "token limit ended its reasoning",
+        ),
+        ([PlannedResponse([encode_delta("stop")])], "it is empty"),
+        ([PlannedResponse([encode_delta(content=" " * (1 << 20))] * 5)], "longer than 4 MiB"),
+        (
+            [make_refusal(500, "no memory"), make_refusal(503, "still none")],
+            "after 2 attempts (status 503: still none)",
+        ),
+        ([make_refusal(429, "slow down", Retry_After="3600")], "the server asks to wait 3600 s"),
+        ([make_refusal(400, "the prompt exceeds the context")], "SET prompt_tokens to less"),
+        ([make_refusal(400, "request (9 tokens) exceeds the context size (8 tokens)")] * 2, "context size (8 tokens)"),
     ],
 )
 def test_without_a_models_answer_it_is_extractive(
-    filled: kvstore.Store, server: Server, planned: list[Planned], said: str
+    filled: kvstore.Store, server: Server, planned: list[PlannedResponse], said: str
 ) -> None:
     hangs = any(HANG in reply.parts for reply in planned)
     if hangs:
         filled.set("first_token_timeout", 0.2)
         filled.set("token_timeout", 0.2)
     filled.set("attempts", len(planned))
-    server.planned = list(planned)
+    server.planned_responses = list(planned)
     answer = filled.ask(QUESTION)
     assert answer.extractive
     assert "twenty weeks" in answer.text
@@ -319,41 +355,44 @@ def test_a_closed_port(filled: kvstore.Store, server: Server) -> None:
 
 def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, server: Server) -> None:
     date = formatdate(usegmt=True)
-    server.planned = [
-        refusal(429, "busy", Retry_After="0"),
-        refusal(503, "busy", Retry_After=date),
-        Planned([b"", b""]),  # hangs up before anything is said
-        stream("Twenty weeks."),
+    server.planned_responses = [
+        make_refusal(429, "busy", Retry_After="0"),
+        make_refusal(503, "busy", Retry_After=date),
+        PlannedResponse([b"", b""]),  # hangs up before anything is said
+        stream_answer("Twenty weeks."),
     ]
     filled.set("attempts", 4)
     assert filled.ask(QUESTION).text == "Twenty weeks."
     assert len(server.requests) == 4
-    server.planned = [Planned([delta(content="Twenty ")]), stream("never asked for")]
+    server.planned_responses = [PlannedResponse([encode_delta(content="Twenty ")]), stream_answer("never asked for")]
     heard: list[str] = []
     assert filled.ask("How long is leave?", on_text=heard.append).extractive
     assert heard == ["Twenty"]
-    assert len(server.planned) == 1
+    assert len(server.planned_responses) == 1
 
 
 @pytest.mark.parametrize(
     ("planned", "message"),
     [
-        (refusal(401, f"bad key {KEY}"), r"status 401: bad key \*\*\*; check KVSTORE_LLM_KEY"),
-        (refusal(404, "no model tiny"), "no model tiny; check the model's name"),
-        (refusal(400, "no such template"), "status 400: no such template"),
-        (Planned([b"<html>welcome</html>"], kind="text/html"), "of type text/html, not JSON or an event stream"),
-        (Planned([b"{broken"], kind="application/json"), "not JSON of the protocol"),
-        (Planned([b'{"choices": 7}'], kind="application/json"), "not JSON of the protocol"),
-        (Planned([event(b"[1]")]), "not JSON of the protocol"),
-        (Planned([delta(content=7)]), "must be text and is not"),  # type: ignore[arg-type]
-        (Planned([event({"error": {"message": f"key {KEY} spent"}})]), r"key \*\*\* spent"),
-        (Planned([b"{}"], 307, headers={"Location": "http://127.0.0.1:9/"}), "status 307"),
+        (make_refusal(401, f"bad key {KEY}"), r"status 401: bad key \*\*\*; check KVSTORE_LLM_KEY"),
+        (make_refusal(404, "no model tiny"), "no model tiny; check the model's name"),
+        (make_refusal(400, "no such template"), "status 400: no such template"),
+        (
+            PlannedResponse([b"<html>welcome</html>"], kind="text/html"),
+            "of type text/html, not JSON or an event stream",
+        ),
+        (PlannedResponse([b"{broken"], kind="application/json"), "not JSON of the protocol"),
+        (PlannedResponse([b'{"choices": 7}'], kind="application/json"), "not JSON of the protocol"),
+        (PlannedResponse([encode_event(b"[1]")]), "not JSON of the protocol"),
+        (PlannedResponse([encode_delta(content=7)]), "must be text and is not"),  # type: ignore[arg-type]
+        (PlannedResponse([encode_event({"error": {"message": f"key {KEY} spent"}})]), r"key \*\*\* spent"),
+        (PlannedResponse([b"{}"], 307, headers={"Location": "http://127.0.0.1:9/"}), "status 307"),
     ],
 )
 def test_a_permanent_failure_is_an_error_without_a_retry(
-    filled: kvstore.Store, server: Server, planned: Planned, message: str
+    filled: kvstore.Store, server: Server, planned: PlannedResponse, message: str
 ) -> None:
-    server.planned = [planned]
+    server.planned_responses = [planned]
     with pytest.raises(errors.ModelError, match=message) as raised:
         filled.ask(QUESTION)
     assert KEY not in str(raised.value)
@@ -362,7 +401,10 @@ def test_a_permanent_failure_is_an_error_without_a_retry(
 
 
 def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [refusal(400, "'temperature' does not support 0 with this model"), stream("Twenty weeks.")]
+    server.planned_responses = [
+        make_refusal(400, "'temperature' does not support 0 with this model"),
+        stream_answer("Twenty weeks."),
+    ]
     assert filled.ask(QUESTION).text == "Twenty weeks."
     assert ["temperature" in request for request in server.requests] == [True, False]
 
@@ -381,7 +423,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Stor
 def test_a_field_that_a_server_rejects_is_left_out(
     filled: kvstore.Store, server: Server, message: str, dropped: str, added: str | None
 ) -> None:
-    server.planned = [refusal(400, message), stream("Twenty weeks.")]
+    server.planned_responses = [make_refusal(400, message), stream_answer("Twenty weeks.")]
     assert filled.ask(QUESTION).text == "Twenty weeks."
     first, second = server.requests
     assert first["max_tokens"] == MAX_ANSWER_TOKENS and first["stream_options"] == {"include_usage": True}
@@ -393,7 +435,11 @@ def test_a_prompt_that_is_too_long_is_built_smaller(filled: kvstore.Store, serve
         for number in range(8):
             transaction.put(f"more-{number}", f"Parental leave {number}: {'it lasts twenty weeks or more; ' * 20}")
     message = "request (2000 tokens) exceeds the available context size (1200 tokens), try increasing it"
-    server.planned = [refusal(400, message), refusal(400, message), stream("Twenty weeks [1].")]
+    server.planned_responses = [
+        make_refusal(400, message),
+        make_refusal(400, message),
+        stream_answer("Twenty weeks [1]."),
+    ]
     answer = filled.ask(QUESTION)
     assert (answer.text, answer.problem) == ("Twenty weeks [1].", None)
     first, second, third = (estimate_message_tokens(request["messages"]) for request in server.requests)
@@ -402,12 +448,14 @@ def test_a_prompt_that_is_too_long_is_built_smaller(filled: kvstore.Store, serve
 
 
 def test_a_model_that_repeats_itself_is_stopped(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [Planned([delta(content="It lasts twenty weeks [1] or so. ")] * 20 + [HANG])] * 2
+    server.planned_responses = [
+        PlannedResponse([encode_delta(content="It lasts twenty weeks [1] or so. ")] * 20 + [HANG])
+    ] * 2
     for _ in range(2):  # nor is it kept
         answer = filled.ask(QUESTION)
         assert answer.problem == "this answer was ended because the model repeated itself"
         assert answer.text.count("or so") < 20
-    assert server.left.wait(5)
+    assert server.client_left.wait(5)
 
 
 @given(st.data())
@@ -427,16 +475,16 @@ def test_a_server_that_loads_its_model_is_waited_for(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoint, "LOADING_PAUSE", 0.001)
-    server.planned = [refusal(503, "Loading model")] * 30 + [stream("Twenty weeks.")]
+    server.planned_responses = [make_refusal(503, "Loading model")] * 30 + [stream_answer("Twenty weeks.")]
     assert filled.ask(QUESTION).text == "Twenty weeks."
     filled.set("first_token_timeout", 0.3)
-    server.answering = lambda request: refusal(503, "Loading model")
+    server.respond = lambda request: make_refusal(503, "Loading model")
     answer = filled.ask("How long is leave?")
     assert answer.extractive and answer.problem is not None and "503: Loading model, for 0.3 s" in answer.problem
 
 
 def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [Planned([delta(content="Twenty [1]"), delta("length")])] * 2
+    server.planned_responses = [PlannedResponse([encode_delta(content="Twenty [1]"), encode_delta("length")])] * 2
     for _ in range(2):  # nor is it kept
         answer = filled.ask(QUESTION)
         assert (answer.text, answer.remarks) == (
@@ -446,21 +494,23 @@ def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store,
 
 
 def test_a_failing_callback_closes_the_connection(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [Planned([delta(content="Twenty weeks"), delta(content=" or so"), HANG])]
+    server.planned_responses = [
+        PlannedResponse([encode_delta(content="Twenty weeks"), encode_delta(content=" or so"), HANG])
+    ]
 
     def interrupted(text: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         filled.ask(QUESTION, on_text=interrupted)
-    assert server.left.wait(10)
+    assert server.client_left.wait(10)
 
 
 # Which model, which server, which key ---------------------------------------------------------------------------------
 
 
 def test_models_by_clause_session_and_environment(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("a [1]"), stream("b [1]"), stream("c [1]")]
+    server.planned_responses = [stream_answer("a [1]"), stream_answer("b [1]"), stream_answer("c [1]")]
     assert filled.ask(QUESTION).model == "tiny"
     filled.execute("SET model = 'middle:7b'")
     assert filled.ask(QUESTION).model == "middle:7b"
@@ -476,7 +526,7 @@ def test_the_key_of_openai_goes_to_openai_only(
 ) -> None:
     monkeypatch.delenv(llm.KEY_VARIABLE)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
-    server.planned = [stream("a"), stream("b")]
+    server.planned_responses = [stream_answer("a"), stream_answer("b")]
     filled.ask(QUESTION)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.delenv(llm.URL_VARIABLE)
@@ -501,7 +551,7 @@ def test_a_key_of_a_file_with_line_ends_is_stripped(
     monkeypatch.setenv(llm.KEY_VARIABLE, KEY + end)
     monkeypatch.setenv(llm.URL_VARIABLE, server.url + end)
     monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny" + end)
-    server.planned = [stream("Twenty weeks.")]
+    server.planned_responses = [stream_answer("Twenty weeks.")]
     assert filled.ask(QUESTION).model == "tiny"
     assert server.keys == [f"Bearer {KEY}"]
 
@@ -521,24 +571,24 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
 @pytest.mark.parametrize(
     "planned",
     [
-        refusal(401, f"Incorrect API key provided: {KEY[:8]}***{KEY[-4:]}."),
-        refusal(403, f"no rights for {json.dumps({'key': KEY})}"),
-        Planned([b""], status=401),
-        Planned([f"<p>{KEY}</p>".encode()], status=400, kind="text/html"),
-        Planned([KEY.encode()], kind=f"text/{KEY}"),
-        Planned([event({"error": {"message": f"key {KEY} spent"}})]),
-        Planned([event({"error": f"{KEY}"})]),
-        Planned([delta(content="Twenty"), event({"error": f"{KEY}"})]),
-        Planned([b"{" + KEY.encode()], kind="application/json"),
-        refusal(503, f"{KEY} is busy"),
+        make_refusal(401, f"Incorrect API key provided: {KEY[:8]}***{KEY[-4:]}."),
+        make_refusal(403, f"no rights for {json.dumps({'key': KEY})}"),
+        PlannedResponse([b""], status=401),
+        PlannedResponse([f"<p>{KEY}</p>".encode()], status=400, kind="text/html"),
+        PlannedResponse([KEY.encode()], kind=f"text/{KEY}"),
+        PlannedResponse([encode_event({"error": {"message": f"key {KEY} spent"}})]),
+        PlannedResponse([encode_event({"error": f"{KEY}"})]),
+        PlannedResponse([encode_delta(content="Twenty"), encode_event({"error": f"{KEY}"})]),
+        PlannedResponse([b"{" + KEY.encode()], kind="application/json"),
+        make_refusal(503, f"{KEY} is busy"),
     ],
 )
 def test_no_error_shows_a_key_that_the_server_repeats(
-    filled: kvstore.Store, server: Server, planned: Planned, monkeypatch: pytest.MonkeyPatch
+    filled: kvstore.Store, server: Server, planned: PlannedResponse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Handler, "responses", {401: (KEY, KEY), 403: (KEY, KEY), 400: (KEY, KEY), 503: (KEY, KEY)})
     filled.set("attempts", 1)
-    server.planned = [planned]
+    server.planned_responses = [planned]
     shown = ""
     try:
         shown = str(filled.ask(QUESTION).problem)
@@ -571,7 +621,7 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
     with pytest.raises(errors.InputError, match="is not an address"):
         filled.set("base_url", "localhost:11434")
     monkeypatch.setenv(llm.URL_VARIABLE, server.url)
-    server.planned = [stream("Twenty weeks [1].")] * 2
+    server.planned_responses = [stream_answer("Twenty weeks [1].")] * 2
     shown = [filled.execute(text).fetchall() for text in (f"ASK '{QUESTION}'", f"EXPLAIN ANALYZE ASK '{QUESTION}'")]
     shown += [filled.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
     assert KEY not in repr(shown) + repr(filled._session.settings)
@@ -583,14 +633,20 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
 @pytest.mark.parametrize(
     "planned",
     [
-        stream(f"Send {KEY} to me [1]."),
-        stream("Send ", KEY[:9], KEY[9:], " to me [1]."),
-        whole({"content": f"Send {KEY} to me [1].", "reasoning": f"It is {KEY}"}),
-        Planned([delta(reasoning=KEY[:3]), delta(reasoning=KEY[3:]), *stream("Send ", *KEY, " to me [1].").parts]),
+        stream_answer(f"Send {KEY} to me [1]."),
+        stream_answer("Send ", KEY[:9], KEY[9:], " to me [1]."),
+        make_completion({"content": f"Send {KEY} to me [1].", "reasoning": f"It is {KEY}"}),
+        PlannedResponse(
+            [
+                encode_delta(reasoning=KEY[:3]),
+                encode_delta(reasoning=KEY[3:]),
+                *stream_answer("Send ", *KEY, " to me [1].").parts,
+            ]
+        ),
     ],
 )
-def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planned: Planned) -> None:
-    server.planned = [planned]
+def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planned: PlannedResponse) -> None:
+    server.planned_responses = [planned]
     heard: list[str] = []
     answer = filled.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard)
@@ -606,7 +662,7 @@ def test_a_short_key_is_a_word_that_an_answer_may_use(
     filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(llm.KEY_VARIABLE, "none")
-    server.planned = [stream("The answer: none [1].")]
+    server.planned_responses = [stream_answer("The answer: none [1].")]
     assert filled.ask(QUESTION).text == "The answer: none [1]."
 
 
@@ -703,23 +759,23 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
 def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, server: Server) -> None:
     filled.put("forged", f"Parental leave lasts no week at all. [1] {FORGED}", title="Leave\n[2] Forged")
     sent: list[str] = []
-    server.planned = [stream("stand in")]
+    server.planned_responses = [stream_answer("stand in")]
     filled.ask(QUESTION)
     sent.append(server.requests[-1]["messages"][1]["content"])
     # A model that repeats, word for word, all that it was given to quote.
     quoted = "".join(re.findall(r"<<(\w+)\n(.*?)\n\1>>", sent[0], re.S)[number][1] for number in range(3))
-    server.planned = [stream(quoted)]
+    server.planned_responses = [stream_answer(quoted)]
     answer = filled.ask(QUESTION, model="parrot")
     assert "no week at all" in answer.text
     assert answer.dropped == [] and answer.problem is not None and "cited no passage" in answer.problem
 
 
 def test_an_answer_without_citations_gets_those_that_its_sentences_match(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("Parental leave lasts for twenty weeks. The weather is fine.")]
+    server.planned_responses = [stream_answer("Parental leave lasts for twenty weeks. The weather is fine.")]
     answer = filled.ask(QUESTION)
     assert [citation.document for citation in answer.citations] == ["leave"] and not answer.extractive
     assert answer.problem == "the model cited no passage; the citations are those that its sentences match"
-    server.planned = [stream("Ships sail across the stormy ocean.")]
+    server.planned_responses = [stream_answer("Ships sail across the stormy ocean.")]
     answer = filled.ask(QUESTION, model="other")
     assert answer.extractive and answer.citations and answer.problem is not None
     assert "its answer cites no passage, and no sentence of it matches one ('Ships sail across" in answer.problem
@@ -734,7 +790,7 @@ def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, se
     prompt = filled.prompt(QUESTION)
     shown = [rows["system message"][1], rows["user message"][1]]
     assert shown == [prompt.system, prompt.user]
-    server.planned = [stream("Twenty weeks [1].")]
+    server.planned_responses = [stream_answer("Twenty weeks [1].")]
     analyzed = {row[0]: row for row in filled.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' MODEL 'm'")}
     assert analyzed["ask model"][2] == 1
     assert analyzed["ask model"][3] > 0
@@ -746,7 +802,7 @@ def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, se
 
 
 def test_an_answer_is_asked_for_once_until_something_changes(filled: kvstore.Store, server: Server) -> None:
-    server.planned = [stream("Twenty weeks [1] [9].") for _ in range(4)]
+    server.planned_responses = [stream_answer("Twenty weeks [1] [9].") for _ in range(4)]
     first = filled.ask(QUESTION)
     heard: list[str] = []
     again = filled.ask(QUESTION, on_text=heard.append)
@@ -765,7 +821,7 @@ def test_an_answer_is_asked_for_once_until_something_changes(filled: kvstore.Sto
 def test_a_read_only_store_is_answered_from_the_cache_and_stays_as_it_is(
     filled: kvstore.Store, server: Server, make_store: Callable[..., kvstore.Store]
 ) -> None:
-    server.planned = [stream("Twenty weeks.")]
+    server.planned_responses = [stream_answer("Twenty weeks.")]
     filled.ask(QUESTION)
     filled.close()
     before = sorted(path.name for path in filled.path.iterdir())
@@ -829,7 +885,7 @@ def test_the_command_asks_the_model_that_is_named(
     filled: kvstore.Store, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     filled.close()
-    server.planned = [stream("Twenty weeks [1] [8].")]
+    server.planned_responses = [stream_answer("Twenty weeks [1] [8].")]
     assert run(["ask", str(filled.path), QUESTION, "--model", "named", "--mode", "json"]) == 0
     out, error = capsys.readouterr()
     (answer,) = json.loads(out)
@@ -868,7 +924,10 @@ def test_the_shell_streams_the_answer_and_ctrl_c_stops_it(
     filled: kvstore.Store, server: Server, tmp_path: Path
 ) -> None:
     filled.close()
-    server.planned = [Planned([delta(content="Twenty \x1b[2Jweeks [1], says "), HANG]), stream("Thirty weeks.")]
+    server.planned_responses = [
+        PlannedResponse([encode_delta(content="Twenty \x1b[2Jweeks [1], says "), HANG]),
+        stream_answer("Thirty weeks."),
+    ]
     homes = {name: str(tmp_path / "home") for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     terminal = Terminal("shell", str(filled.path), environment=homes)
     terminal.see("kvstore>")
@@ -876,7 +935,7 @@ def test_the_shell_streams_the_answer_and_ctrl_c_stops_it(
     terminal.see("Twenty �[2Jweeks [1],")  # while the server still has the rest
     terminal.child.sendintr()
     terminal.see("canceled")
-    assert server.left.wait(10)
+    assert server.client_left.wait(10)
     terminal.see("kvstore>")
     terminal.child.send("ASK 'How many weeks?';\r")
     shown = terminal.see("Written by tiny.")
@@ -890,7 +949,9 @@ def test_the_shell_streams_the_answer_and_ctrl_c_stops_it(
 @pytest.mark.slow
 def test_on_a_terminal_a_broken_answer_is_followed_by_an_extractive_one(filled: kvstore.Store, server: Server) -> None:
     filled.close()
-    server.planned = [Planned([delta(content="Twenty weeks it is, and then some more words"), b""])]
+    server.planned_responses = [
+        PlannedResponse([encode_delta(content="Twenty weeks it is, and then some more words"), b""])
+    ]
     shown = Terminal("ask", str(filled.path), QUESTION, environment={}).rest().replace("\r", "")
     first, _, rest = shown.partition("\n\n")
     assert first.startswith("Twenty weeks it is, and then some more\nwords\n")

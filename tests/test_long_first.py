@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from long_first import long_first
+from long_first import put_long_first
 
 
 def test_every_process_begins_with_its_share_of_the_long_ones() -> None:
     def ordered(items: str, processes: int) -> str:
-        return "".join(long_first(items, str.isupper, processes))
+        return "".join(put_long_first(items, str.isupper, processes))
 
     assert ordered("aAbBcCdDef", 1) == "ABCDabcdef"
     assert ordered("aAbBcCdDef", 2) == "ACabcBDdef"

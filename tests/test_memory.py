@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from other_process import python, read_line
+from other_process import read_line, start_python
 
 from kvstore.storage.free_memory import release_free_memory
 
@@ -36,7 +36,7 @@ with kvstore.open(path, embedder="hashing:16", settings=settings, durability="re
 def test_ever_new_names_do_not_stay_in_memory(tmp_path: Path) -> None:
     """With 50 new words a cycle everything that remembers words is full after 700 cycles. What is kept of a word is 300
     bytes or more, so 40,000 further ones would show."""
-    with python(CHURN, tmp_path / "store") as process:
+    with start_python(CHURN, tmp_path / "store") as process:
         before, after = int(read_line(process)), int(read_line(process))
     assert after - before < 5 << 20
 

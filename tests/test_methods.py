@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import Server, units_of
+from model_server import Server, answer_units
 
 import kvstore
 from kvstore import errors
@@ -295,7 +295,7 @@ def comparable(rows: list[Any]) -> list[Any]:
 def test_each_statement_agrees_with_its_method(
     make_store: Callable[..., kvstore.Store], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.answering = units_of
+    server.respond = answer_units
     monkeypatch.setattr(kvstore.Store, "ask", partialmethod(kvstore.Store.ask, model="none"))
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "people.md").write_text(

@@ -130,7 +130,7 @@ def test_the_reader_of_markitdown_that_the_documentation_shows_reads_old_workboo
 ) -> None:
     pytest.importorskip("markitdown")
     page = page_running.ROOT / "docs" / "how-to" / "files.md"
-    files = {block.title: block.text for block in page_running.blocks(page.read_text(encoding="utf-8"))}
+    files = {block.title: block.text for block in page_running.parse_blocks(page.read_text(encoding="utf-8"))}
     points = tomllib.loads(files["pyproject.toml"])["project"]["entry-points"]["kvstore.readers"]
     install("kvstore_markitdown", files["kvstore_markitdown.py"], readers=points)
     workbook = pytest.importorskip("xlwt").Workbook()
@@ -380,7 +380,7 @@ def test_an_installed_package_is_found_by_every_worker(
     tmp_path: Path, engine: str, request: pytest.FixtureRequest
 ) -> None:
     if engine != "processes":
-        request.getfixturevalue("ray_here")
+        request.getfixturevalue("exclusive_ray")
     package, site, folder = tmp_path / "package", tmp_path / "site", tmp_path / "folder"
     shutil.copytree(EXAMPLE, package)
     pip = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from theme_texts import THEMES, theme_documents, theme_text
+from theme_texts import THEMES, write_theme_documents, write_theme_text
 
 import kvstore
 from kvstore.registry import STRATEGIES
@@ -28,10 +28,10 @@ def themed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     path = tmp_path_factory.mktemp("prefixes") / "store"
     with kvstore.open(path, embedder="hashing", settings={"chunk_tokens": 40}) as store:
         with store.transaction() as transaction:
-            for key, text in theme_documents(30).items():
+            for key, text in write_theme_documents(30).items():
                 transaction.put(key, text)
             for theme, names in THEMES.items():
-                long_text = "\n\n".join(theme_text(theme, number) for number in range(20))
+                long_text = "\n\n".join(write_theme_text(theme, number) for number in range(20))
                 transaction.put(f"long-{theme}", long_text)
                 for name in names[1:]:
                     transaction.put_edge(name, names[0], tree=theme)

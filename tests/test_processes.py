@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_process import python, read_line, send_line
+from other_process import read_line, send_line, start_python
 
 import kvstore
 from kvstore import errors
@@ -96,7 +96,7 @@ def test_writers_that_take_turns_see_each_others_names(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with (
         kvstore.open(path, **MAKING) as store,
-        python(_PUTS, path) as other,
+        start_python(_PUTS, path) as other,
     ):
         for number in range(12):
             store.put(f"own {number}", f"Doctor Silva{number} met Captain Reid{number} at the pier of Ardbeg.")
@@ -268,7 +268,7 @@ kvstore_migrations.migrate = migrate_slowly
 with kvstore.open(path, embedder="hashing:32", settings={{"language": "rules"}}) as store:
     store.put("tea", "Tea is made from leaves.")
 """
-    with python(code, tmp_path / "store") as creator:
+    with start_python(code, tmp_path / "store") as creator:
         assert read_line(creator) == "creating"
         with pytest.raises(errors.NotAStoreError, match="still creating it, .* try again later"):
             kvstore.open(tmp_path / "store", readonly=True, lock_timeout=0.2)

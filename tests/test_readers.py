@@ -508,10 +508,10 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.matrix
 @pytest.mark.parametrize("shape", HOSTILE)
-def test_html_that_is_read_in_this_process_takes_no_time(shape: str, at_most: Callable[[float], None]) -> None:
+def test_html_that_is_read_in_this_process_takes_no_time(shape: str, limit_cpu_time: Callable[[float], None]) -> None:
     """The largest that comes to no worker, and so under no time limit, whatever it is made of."""
     page = HOSTILE[shape](int(get_trusted_size("html")))
-    at_most(20)
+    limit_cpu_time(20)
     with suppress(ReaderError):  # that it has no text
         one(page[: int(get_trusted_size("html"))], "a.html")
 

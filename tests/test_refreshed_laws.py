@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from theme_texts import THEMES, theme_text
+from theme_texts import THEMES, write_theme_text
 
 import kvstore
 from kvstore.changes.dump import dump
@@ -38,7 +38,7 @@ def word_of(key: str, version: int) -> str:
 
 def text_of(key: str, version: int) -> str:
     theme, _, number = key.partition("-")
-    return f"{theme_text(theme, int(number))} Warden {word_of(key, version)} was there as well."
+    return f"{write_theme_text(theme, int(number))} Warden {word_of(key, version)} was there as well."
 
 
 def collect_results(store: kvstore.Store) -> Iterator[tuple[str, str]]:

@@ -252,7 +252,7 @@ def test_a_condition_keeps_other_documents_from_every_tool(voyages: kvstore.Stor
 
 
 def test_a_model_that_the_environment_names_answers(voyages: kvstore.Store, server: model_server.Server) -> None:
-    server.planned.append(model_server.stream("It went to ", "India [1]."))
+    server.planned_responses.append(model_server.stream_answer("It went to ", "India [1]."))
     answer = StoreTools(voyages).call("ask", {"question": "Where did Robert Fortune take tea?", "where": "key = 'tea'"})
     assert split_quotations(answer)[1] == ["It went to India [1]."]
     assert ", written by tiny)" in answer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_server import Planned, Server, event, refusal, stream
+from model_server import PlannedResponse, Server, encode_event, make_refusal, stream_answer
 
 from kvstore import errors
 from kvstore.models import json_schema
@@ -46,7 +46,7 @@ def model(server: Server) -> LanguageModel:
 
 
 def test_the_schema_is_sent_and_the_value_returned(server: Server, model: LanguageModel) -> None:
-    server.planned = [stream(json.dumps(GOOD))]
+    server.planned_responses = [stream_answer(json.dumps(GOOD))]
     structured = StructuredModel(model)
     assert structured.ask(prompt()) == ["Tea is made from leaves."]
     (request,) = server.requests
@@ -61,8 +61,8 @@ def test_the_schema_is_sent_and_the_value_returned(server: Server, model: Langua
 
 
 def test_a_server_without_schemas_gets_the_schema_as_text_from_then_on(server: Server, model: LanguageModel) -> None:
-    refused = [refusal(400, "response_format is not supported"), refusal(422, "unknown field")]
-    server.planned = [*refused, stream(json.dumps(GOOD)), stream(json.dumps(GOOD))]
+    refused = [make_refusal(400, "response_format is not supported"), make_refusal(422, "unknown field")]
+    server.planned_responses = [*refused, stream_answer(json.dumps(GOOD)), stream_answer(json.dumps(GOOD))]
     structured = StructuredModel(model)
     assert structured.ask(prompt()) == structured.ask(prompt()) == GOOD["units"]
     formats = [(request.get("response_format") or {}).get("type") for request in server.requests]
@@ -74,17 +74,19 @@ def test_a_server_without_schemas_gets_the_schema_as_text_from_then_on(server: S
 
 
 def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server: Server, model: LanguageModel) -> None:
-    server.planned = [refusal(400, f"too long {number}") for number in range(3)] + [stream(json.dumps(GOOD))]
+    server.planned_responses = [make_refusal(400, f"too long {number}") for number in range(3)] + [
+        stream_answer(json.dumps(GOOD))
+    ]
     structured = StructuredModel(model)
     with pytest.raises(errors.ModelError, match="status 400: too long 0"):
         structured.ask(prompt())
     assert (structured.num_calls, structured.sent_tokens) == (0, 0)
     assert structured.ask(prompt()) == GOOD["units"]
     assert server.requests[-1]["response_format"]["type"] == "json_schema"
-    server.planned = [refusal(401, "no key")]
+    server.planned_responses = [make_refusal(401, "no key")]
     with pytest.raises(errors.ModelError, match="status 401"):
         structured.ask(prompt())
-    assert server.planned == []
+    assert server.planned_responses == []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
             raise ValueError("'not said' is not in the text")
         return value["units"]
 
-    server.planned = [stream(answer), stream(json.dumps(GOOD))]
+    server.planned_responses = [stream_answer(answer), stream_answer(json.dumps(GOOD))]
     structured = StructuredModel(model)
     assert structured.ask(prompt(check)) == GOOD["units"]
     first, second = server.requests
@@ -124,7 +126,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     assert (first["temperature"], second["temperature"], first["max_tokens"]) == (0, 0.7, 2000)
     correction, _, content = second["messages"][1]["content"].rpartition("Answer with JSON of the schema.\n\n")
     assert content == first["messages"][1]["content"] and re.search(said, correction)
-    server.planned = [stream(answer), stream(answer)]
+    server.planned_responses = [stream_answer(answer), stream_answer(answer)]
     with pytest.raises(errors.InvalidAnswerError, match=said) as caught:
         structured.ask(prompt(check))
     assert str(caught.value).startswith("language model 'tiny': no usable answer for 'units'")
@@ -137,7 +139,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
 def test_halves_of_a_surrogate_pair_are_joined_or_replaced(
     server: Server, model: LanguageModel, written: str, unit: str
 ) -> None:
-    server.planned = [stream(f'{{"units": ["{written}"], "rating": 3}}')]
+    server.planned_responses = [stream_answer(f'{{"units": ["{written}"], "rating": 3}}')]
     structured = StructuredModel(model)
     assert structured.ask(prompt(lambda value: value)) == {"units": [unit], "rating": 3}
     assert structured.num_calls == 1
@@ -147,19 +149,24 @@ def test_halves_of_a_surrogate_pair_are_joined_or_replaced(
     "dress", ["```json\n{}\n```", "Here it is:\n{}\nI hope this helps.", "<think>Hm, {{}}</think>{}", "  {}  "]
 )
 def test_words_around_the_json_are_no_matter(server: Server, model: LanguageModel, dress: str) -> None:
-    server.planned = [stream(dress.replace("{}", json.dumps(GOOD)).replace("{{", "").replace("}}", ""))]
+    server.planned_responses = [
+        stream_answer(dress.replace("{}", json.dumps(GOOD)).replace("{{", "").replace("}}", ""))
+    ]
     assert StructuredModel(model).ask(prompt()) == GOOD["units"]
 
 
 def test_a_cut_answer_is_asked_for_in_fewer_words(server: Server, model: LanguageModel) -> None:
-    cut = event({"choices": [{"delta": {"content": '{"units": ["Tea'}, "finish_reason": "length"}]})
-    server.planned = [Planned([cut]), stream(json.dumps(GOOD))]
+    cut = encode_event({"choices": [{"delta": {"content": '{"units": ["Tea'}, "finish_reason": "length"}]})
+    server.planned_responses = [PlannedResponse([cut]), stream_answer(json.dumps(GOOD))]
     assert StructuredModel(model).ask(prompt()) == GOOD["units"]
     assert "the token limit ended the answer: answer in fewer words" in server.requests[1]["messages"][-1]["content"]
 
 
 def test_a_loop_is_refused(server: Server, model: LanguageModel) -> None:
-    server.planned = [stream('{"units": ["' + "a b c d e " * 50 + '"]}'), stream(json.dumps(GOOD))]
+    server.planned_responses = [
+        stream_answer('{"units": ["' + "a b c d e " * 50 + '"]}'),
+        stream_answer(json.dumps(GOOD)),
+    ]
     structured = StructuredModel(model)
     assert structured.ask(prompt()) == GOOD["units"] and structured.num_refused == 1
     assert "the answer repeats itself" in server.requests[1]["messages"][-1]["content"]
@@ -186,7 +193,7 @@ def test_the_valid_beginning_of_an_unfinished_answer_is_used(text: str, expected
 
 def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:
     size = prompt().tokens
-    server.planned = [stream(json.dumps(GOOD)), stream("no")]
+    server.planned_responses = [stream_answer(json.dumps(GOOD)), stream_answer("no")]
     structured = StructuredModel(model, max_tokens=3 * size - 1)
     structured.ask(prompt())
     with pytest.raises(errors.InvalidAnswerError):  # not asked for again: that would be too much
@@ -198,11 +205,11 @@ def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, m
 
 
 def test_the_token_count_of_the_server_counts_if_it_is_higher(server: Server, model: LanguageModel) -> None:
-    def reply(sent: int, written: int) -> Planned:
-        usage = event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": written}})
-        return stream(json.dumps(GOOD), end=usage)
+    def reply(sent: int, written: int) -> PlannedResponse:
+        usage = encode_event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": written}})
+        return stream_answer(json.dumps(GOOD), end=usage)
 
-    server.planned = [reply(10_000, 500), reply(1, 1)]
+    server.planned_responses = [reply(10_000, 500), reply(1, 1)]
     structured = StructuredModel(model)
     structured.ask(prompt())
     assert (structured.sent_tokens, structured.written_tokens) == (10_000, 500)
@@ -211,7 +218,7 @@ def test_the_token_count_of_the_server_counts_if_it_is_higher(server: Server, mo
 
 
 def test_a_server_that_is_down_is_no_invalid_answer(server: Server, model: LanguageModel) -> None:
-    server.planned = [refusal(503, "busy")] * 3
+    server.planned_responses = [make_refusal(503, "busy")] * 3
     with pytest.raises(errors.ModelUnavailableError, match="busy") as caught:
         StructuredModel(model).ask(prompt())
     assert not isinstance(caught.value, errors.InvalidAnswerError)

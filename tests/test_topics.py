@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_profile import num_examples
-from model_server import Planned, Server, list_quoted_texts, refusal, stream
+from model_server import PlannedResponse, Server, list_quoted_texts, make_refusal, stream_answer
 
 import kvstore
 from kvstore import errors
@@ -202,18 +202,18 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
     assert rows(store, "SELECT count(*) FROM topic_members") == [(30,)]
 
 
-def answer_writing(request: dict[str, Any]) -> Planned:
+def answer_writing(request: dict[str, Any]) -> PlannedResponse:
     shown = request["messages"][-1]["content"]
     subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
     sources = [number for number, text in enumerate(list_quoted_texts(request), 1) if f"Xyzzy{subject}" in text]
     sentence = {"sources": sources[:2], "text": list_quoted_texts(request)[sources[0] - 1]}
-    return stream(json.dumps({"sentences": [sentence], "title": SUBJECTS[subject][0]}))
+    return stream_answer(json.dumps({"sentences": [sentence], "title": SUBJECTS[subject][0]}))
 
 
-def answer_first_source(request: dict[str, Any]) -> Planned:
+def answer_first_source(request: dict[str, Any]) -> PlannedResponse:
     text = list_quoted_texts(request)[0]
     sentence = {"sources": [1], "text": f"So: {text}"}
-    return stream(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
+    return stream_answer(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
 
 
 @pytest.mark.parametrize(
@@ -235,12 +235,12 @@ def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
 ) -> None:
     before = rows(grouped, "SELECT title, text FROM topics")
 
-    def answering(request: dict[str, Any]) -> Planned:
+    def answering(request: dict[str, Any]) -> PlannedResponse:
         text = list_quoted_texts(request)[0]
         sentence = {"sources": [1], "text": text, **fields}
-        return stream(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
+        return stream_answer(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
 
-    server.answering = answering
+    server.respond = answering
     cursor = grouped.execute("REFRESH INDEX topics MODEL 'scribe'")
     assert cursor.failed and said in server.requests[1]["messages"][-1]["content"]
     assert rows(grouped, "SELECT title, text FROM topics") == before
@@ -249,14 +249,14 @@ def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
 def test_a_sentence_is_from_the_source_that_has_its_words_and_a_wrong_title_is_omitted(
     grouped: kvstore.Store, server: Server
 ) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+    def answering(request: dict[str, Any]) -> PlannedResponse:
         texts = list_quoted_texts(request)
         texts = [texts[-1], "Ships sail across the stormy ocean.", "The words are by Locomotives and Camellia."]
         sentences = [{"sources": [1], "text": text} for text in texts]
-        return stream(json.dumps({"sentences": sentences, "title": "Marvellous ships"}))
+        return stream_answer(json.dumps({"sentences": sentences, "title": "Marvellous ships"}))
 
     titles = rows(grouped, "SELECT title FROM topics")
-    server.answering = answering
+    server.respond = answering
     assert grouped.refresh("topics", model="scribe").written[0].failures == []
     assert rows(grouped, "SELECT title FROM topics") == titles
     written = rows(grouped, "SELECT text FROM topics WHERE written_by IS NOT NULL")
@@ -266,20 +266,22 @@ def test_a_sentence_is_from_the_source_that_has_its_words_and_a_wrong_title_is_o
 def test_a_second_attempt_asks_for_one_sentence_about_each_source_of_the_extractive_summary(
     grouped: kvstore.Store, server: Server
 ) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+    def answering(request: dict[str, Any]) -> PlannedResponse:
         schema = request["response_format"]["json_schema"]["schema"]["properties"]
         if "title" in schema:
-            return stream('{"title": "Ships", "sentences": [{"sources": [1], "text": "Ships sail, and ships sail."}]}')
+            return stream_answer(
+                '{"title": "Ships", "sentences": [{"sources": [1], "text": "Ships sail, and ships sail."}]}'
+            )
         labels = schema["sentences"]["items"]["properties"]["passage"]["enum"]
         texts = list_quoted_texts(request)
         assert [label.partition(": ")[2] for label in labels] == [" ".join(text.split()[:4]) for text in texts]
         assert request["temperature"] == 0
         entries = [{"passage": label, "text": text} for label, text in zip(labels, texts, strict=True)]
         entries[0]["text"] = "Ships sail across the stormy ocean."
-        return stream(json.dumps({"sentences": entries}))
+        return stream_answer(json.dumps({"sentences": entries}))
 
     titles = rows(grouped, "SELECT title FROM topics")
-    server.answering = answering
+    server.respond = answering
     (report,) = grouped.refresh("topics", model="scribe").written
     assert report.failures == [] and report.refused == 3, "after three failures, the second attempt comes first"
     assert report.calls == report.texts + 3
@@ -290,12 +292,12 @@ def test_a_second_attempt_asks_for_one_sentence_about_each_source_of_the_extract
 
 
 def test_a_prompt_that_exceeds_the_context_has_fewer_sources(grouped: kvstore.Store, server: Server) -> None:
-    def answering(request: dict[str, Any]) -> Planned:
+    def answering(request: dict[str, Any]) -> PlannedResponse:
         if len(list_quoted_texts(request)) <= 2:
             return answer_first_source(request)
-        return refusal(400, "request (800 tokens) exceeds the available context size (720 tokens)")
+        return make_refusal(400, "request (800 tokens) exceeds the available context size (720 tokens)")
 
-    server.answering = answering
+    server.respond = answering
     (report,) = grouped.refresh("topics", model="scribe").written
     assert report.texts > 0 and report.refused == 0
     assert all("exceeds the available context size" in failure for failure in report.failures)
@@ -303,7 +305,7 @@ def test_a_prompt_that_exceeds_the_context_has_fewer_sources(grouped: kvstore.St
 
 
 def test_a_written_summary_has_the_sources_that_the_model_named(grouped: kvstore.Store, server: Server) -> None:
-    server.answering = answer_first_source
+    server.respond = answer_first_source
     assert grouped.refresh("topics", model="scribe").written[0].failures == []
     hits = grouped.retrieve("Camellia leaves", using="raptor", options={"mode": "collapsed"}).hits
     written = [hit for hit in hits if hit.kind == "summary"]
@@ -323,7 +325,7 @@ def test_a_written_summary_is_found_by_the_vector_of_its_text(grouped: kvstore.S
         return [hit for hit in hits if hit.path.startswith("topic of ")]
 
     centroids = {hit.spans: hit.score for hit in list_summaries()}
-    server.answering = answer_first_source
+    server.respond = answer_first_source
     assert grouped.refresh("topics", model="scribe").written[0].failures == []
     written = list_summaries()
     assert written and not centroids.keys() & {hit.spans for hit in written}
@@ -348,7 +350,7 @@ def test_a_written_summary_is_found_by_the_vector_of_its_text(grouped: kvstore.S
 
 
 def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
-    server.answering = answer_writing
+    server.respond = answer_writing
     assert grouped.refresh("topics", model="scribe").written[0].failures == []
     first = len(server.requests)
     groups = {(model, title) for model, title in rows(grouped, "SELECT written_by, title FROM topics WHERE chunks > 1")}
@@ -445,7 +447,7 @@ def test_names_that_share_all_their_sentences_share_a_topic(
 
 
 def test_a_model_summarizes_related_sentences_once(related: kvstore.Store, server: Server) -> None:
-    server.answering = answer_first_source
+    server.respond = answer_first_source
     forecast = related.forecast_refresh("topics")["topics"]
     related.refresh("topics", model="scribe")
     assert len(server.requests) == forecast.calls

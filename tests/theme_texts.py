@@ -1,4 +1,4 @@
-"""Texts on a few themes, each with names of its own: what communities and topics are found in."""
+"""Texts on a few themes, each with its own names, for the tests of communities and topics."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ THEMES = {
 }
 
 
-def theme_text(theme: str, number: int) -> str:
-    """One short text on a theme: three of its names, and what is said of them."""
+def write_theme_text(theme: str, number: int) -> str:
+    """Return a short text on a theme, with three of its names."""
     names = THEMES[theme]
-    one, two, three = (names[(number * step + number // 6 + step) % len(names)] for step in (1, 2, 3))
+    first, second, third = (names[(number * step + number // 6 + step) % len(names)] for step in (1, 2, 3))
     return (
-        f"{one} was joined with {two} in the year {1900 + number}. People of the {theme} remember how {three} "
-        f"and {one} were seen together, and what was written of {two} then filled {number + 2} pages."
+        f"{first} was joined with {second} in the year {1900 + number}. People of the {theme} remember how {third} "
+        f"and {first} were seen together, and what was written of {second} then filled {number + 2} pages."
     )
 
 
-def theme_documents(each: int) -> dict[str, str]:
-    """Keys and texts, ``each`` of every theme."""
-    return {f"{theme}-{number}": theme_text(theme, number) for theme in THEMES for number in range(each)}
+def write_theme_documents(count: int) -> dict[str, str]:
+    """Return ``count`` documents of every theme by key."""
+    return {f"{theme}-{number}": write_theme_text(theme, number) for theme in THEMES for number in range(count)}

@@ -10,7 +10,7 @@ from types import ModuleType
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
 
 
-def tool_module(name: str) -> ModuleType:
+def import_tool(name: str) -> ModuleType:
     """Import a tool again and return its module."""
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None and spec.loader is not None
