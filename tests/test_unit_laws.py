@@ -26,7 +26,7 @@ from kvstore.systems.cue.unit_derivation import UNIT_DERIVATION
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
 
 from .killing import call_at_every_point, make_killer_at, run_until_killed
-from .test_dump_law import FIRST, Model, dump_of, transactions
+from .test_dump_law import FIRST, Model, dump_checked_store, transactions
 
 MAKING: dict[str, Any] = {"embedder": "hashing:16", "settings": {"language": "rules", "chunk_tokens": 24}}
 #: What happens between two transactions: the index is made or dropped, whole or interrupted after some batches; or
@@ -139,7 +139,7 @@ def any_history(history: list, upkeeps: list) -> None:
             lived.refresh()
             has = state_of(lived) is not None
             assert has or records(lived) == 0
-            found, vectors = dump_of(lived), vectors_by_text(lived)
+            found, vectors = dump_checked_store(lived), vectors_by_text(lived)
             with lived.state() as state:
                 written = dict(WRITTEN_UNITS.scan(state))
             lived.export(folder / "all.jsonl")
@@ -159,7 +159,7 @@ def any_history(history: list, upkeeps: list) -> None:
                     other.import_(folder / "all.jsonl")
                 if has and number == 1:
                     other.create_index("units")
-                assert dump_of(other) == found
+                assert dump_checked_store(other) == found
                 assert vectors_by_text(other) == vectors
 
 
@@ -264,14 +264,14 @@ class Course:
                 store.refresh()
                 assert store.check() == []
                 assert state_of(store) in (None, "exact")
-                found = dump_of(store)
+                found = dump_checked_store(store)
                 has = state_of(store) is not None
                 store.export(self.folder / "all.jsonl")
             with kvstore.open(self.folder / "fresh", **MAKING) as other:
                 if has:
                     other.create_index("units")
                 other.import_(self.folder / "all.jsonl")
-                assert dump_of(other) == found
+                assert dump_checked_store(other) == found
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
