@@ -191,17 +191,17 @@ def test_expired_items_are_not_returned(memory: KvstoreStore, monkeypatch: pytes
 
 
 def test_coroutines_and_batches_of_tasks(facts: KvstoreStore) -> None:
-    class Batched(AsyncBatchedBaseStore):
+    class BatchedStore(AsyncBatchedBaseStore):
         batch = facts.batch
         abatch = facts.abatch
 
-    async def main() -> Any:
-        store = Batched()
+    async def put_and_read() -> Any:
+        store = BatchedStore()
         await store.aput(("tasks",), "one", {"fact": "One."})
         found = await asyncio.gather(*(store.aget(("users", name), "city") for name in ("ana", "ben", "eve")))
         return [item and item.value["day"] for item in found], len(await facts.asearch(("users",)))
 
-    assert asyncio.run(main()) == ([2, 3, None], 4)
+    assert asyncio.run(put_and_read()) == ([2, 3, None], 4)
 
 
 def test_an_embedding_of_langchain(tmp_path: Path) -> None:

@@ -121,16 +121,16 @@ FORMS: list[tuple[str, s.Statement]] = [
 ]
 
 
-def only(text: str, parameters: Any = ()) -> s.Statement:
+def parse_statement(text: str, parameters: Any = ()) -> s.Statement:
     (parsed,) = parse(text, parameters)
     return parsed.statement
 
 
 @pytest.mark.parametrize(("text", "statement"), FORMS)
 def test_every_form_parses_to_its_dataclass(text: str, statement: s.Statement) -> None:
-    assert only(text) == statement
-    assert only(text + " ; -- and a comment") == statement
-    assert only(str(statement)) == statement
+    assert parse_statement(text) == statement
+    assert parse_statement(text + " ; -- and a comment") == statement
+    assert parse_statement(str(statement)) == statement
 
 
 def test_every_statement_has_a_form() -> None:
@@ -169,30 +169,30 @@ BY_FIELD: dict[str, st.SearchStrategy[Any]] = {
 
 
 def make_statements(kind: type) -> st.SearchStrategy[Any]:
-    """Statements of one kind, with any values in their fields."""
+    """Return a strategy for statements of one kind with any values in their fields."""
     if kind is s.Select:
         return st.sampled_from([s.Select("SELECT 1"), s.Select("VALUES ('a;', \"b\")"), s.Select("select (1)")])
     if kind is s.Explain:
-        plain_kinds = [plain for plain in s.Statement.__subclasses__() if plain is not s.Explain]
-        return st.builds(s.Explain, st.one_of(list(map(make_statements, plain_kinds))), st.booleans())
+        inner_kinds = [inner for inner in s.Statement.__subclasses__() if inner is not s.Explain]
+        return st.builds(s.Explain, st.one_of(list(map(make_statements, inner_kinds))), st.booleans())
     if kind is s.Copy:
         return st.builds(s.Copy, st.one_of([make_statements(reading) for reading in READ_STATEMENTS]), TEXTS)
-    drawn = {}
+    values = {}
     for field in fields(kind):
         optional = "None" in str(field.type)
         if field.name in BY_FIELD:
-            drawn[field.name] = BY_FIELD[field.name]
+            values[field.name] = BY_FIELD[field.name]
         elif field.name == "where":
-            drawn[field.name] = st.none() | CONDITIONS if optional else CONDITIONS
+            values[field.name] = st.none() | CONDITIONS if optional else CONDITIONS
         elif "int" in str(field.type):
-            drawn[field.name] = st.none() | COUNTS
+            values[field.name] = st.none() | COUNTS
         elif field.name in ("using", "index"):
-            drawn[field.name] = st.none() | NAMES
+            values[field.name] = st.none() | NAMES
         elif kind is s.SetSetting:
-            drawn[field.name] = NAMES
+            values[field.name] = NAMES
         else:
-            drawn[field.name] = st.none() | TEXTS if optional else TEXTS
-    statements = st.builds(kind, **drawn)
+            values[field.name] = st.none() | TEXTS if optional else TEXTS
+    statements = st.builds(kind, **values)
     if kind is s.UpdateDocument:  # which sets something
         return statements.filter(lambda one: (one.text, one.title, one.meta) != (None, None, None))
     return statements
@@ -205,7 +205,7 @@ STATEMENTS = st.one_of([make_statements(kind) for kind in s.Statement.__subclass
 @given(STATEMENTS)
 def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> None:
     assert is_dataclass(statement)
-    assert only(str(statement)) == statement
+    assert parse_statement(str(statement)) == statement
 
 
 # Wrong texts ---------------------------------------------------------------------------------------------------------
@@ -386,11 +386,12 @@ def test_is_complete(text: str, complete: bool) -> None:
 
 
 def test_parameters_replace_values() -> None:
-    assert only("LOOKUP ?, ? LIMIT ?", ("it's", "?", 3)) == s.Lookup(("it's", "?"), 3)
-    assert only("SELECT ?, '?'", (1,)) == s.Select("SELECT ?, '?'", (1,))
-    assert only("SELECT :a, :a", {"a": None, "b": 2}) == s.Select("SELECT :a, :a", {"a": None})
-    assert only("ASK :q USING :s WITH (x = :v)", {"q": "a", "s": "b", "v": 1.5}) == s.Ask("a", "b", options={"x": 1.5})
-    assert only("SEARCH 'a' WHERE key = ? TOP ?", ("it's", 2)) == s.Search("a", where="key = 'it''s'", top=2)
+    assert parse_statement("LOOKUP ?, ? LIMIT ?", ("it's", "?", 3)) == s.Lookup(("it's", "?"), 3)
+    assert parse_statement("SELECT ?, '?'", (1,)) == s.Select("SELECT ?, '?'", (1,))
+    assert parse_statement("SELECT :a, :a", {"a": None, "b": 2}) == s.Select("SELECT :a, :a", {"a": None})
+    parameters = {"q": "a", "s": "b", "v": 1.5}
+    assert parse_statement("ASK :q USING :s WITH (x = :v)", parameters) == s.Ask("a", "b", options={"x": 1.5})
+    assert parse_statement("SEARCH 'a' WHERE key = ? TOP ?", ("it's", 2)) == s.Search("a", where="key = 'it''s'", top=2)
     first, second = parse("LOOKUP ?; SELECT ?", ("a", 2))
     assert (first.statement, second.statement) == (s.Lookup(("a",)), s.Select("SELECT ?", (2,)))
 

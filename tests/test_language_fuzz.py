@@ -37,34 +37,34 @@ OTHER += ["(", ")", ",", "=", ";", "'", '"', "--", "/*", "*", "\n", "#", "\0", "
 
 
 @pytest.fixture
-def filled(store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
-    """A store of a document and a tree, in a folder of its own; it must pass CHECK when the test is over."""
+def filled_store(store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
+    """Return a store with a document and a tree in its own folder; the test fails if CHECK reports problems."""
     monkeypatch.chdir(tmp_path)
     store.put("hr/pay", "Wages are paid on the last day. Maria Jensen signs them.", title="Pay")
     store.put("tree.csv", "Payroll,Finance\n", format="pairs")
     return store
 
 
-def run(store: kvstore.Store, text: str) -> bool:
+def can_execute(store: kvstore.Store, text: str) -> bool:
     """True if a text runs, False if it raises a KvstoreError; other exceptions propagate."""
-    ran = False
+    has_run = False
     with contextlib.suppress(KvstoreError):
         store.execute(text).fetchall()
-        ran = True
+        has_run = True
     list_expected_terminals(text)
-    return ran
+    return has_run
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     return [token.text for token in iter_tokens(text) if token.kind != "space"]
 
 
 def mix_words(chance: random.Random) -> str:
-    """Words at random, or a statement of the page with some of its words changed."""
+    """Return random words, or a statement of the page with some of its words changed."""
     vocabulary = [*sorted(get_keywords()), *OTHER]
     if chance.random() < 0.4:
         return " ".join(chance.choices(vocabulary, k=chance.randint(1, 10)))
-    words = words_of(chance.choice(STATEMENTS))
+    words = split_words(chance.choice(STATEMENTS))
     for _ in range(chance.randint(0, 3)):
         place = chance.randrange(len(words) + 1)
         words[place : place + chance.randint(0, 1)] = chance.choices(vocabulary, k=chance.randint(0, 2))
@@ -72,24 +72,24 @@ def mix_words(chance: random.Random) -> str:
 
 
 @pytest.mark.slow
-def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled: kvstore.Store) -> None:
+def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled_store: kvstore.Store) -> None:
     chance = random.Random(4)
     ran = 0
     for number in range(5000):
-        ran += run(filled, mix_words(chance))
-        if filled.in_transaction and number % 7 == 0:
-            filled.execute("ROLLBACK")
-    if filled.in_transaction:
-        filled.execute("ROLLBACK")
+        ran += can_execute(filled_store, mix_words(chance))
+        if filled_store.in_transaction and number % 7 == 0:
+            filled_store.execute("ROLLBACK")
+    if filled_store.in_transaction:
+        filled_store.execute("ROLLBACK")
     assert 500 < ran < 4500, "some texts must run and some must not, or little was tried"
-    assert filled.check() == []
+    assert filled_store.check() == []
 
 
 @pytest.mark.slow
-def test_every_prefix_of_every_example_runs_or_ends_in_an_error_of_ours(filled: kvstore.Store) -> None:
+def test_every_prefix_of_every_example_runs_or_ends_in_an_error_of_ours(filled_store: kvstore.Store) -> None:
     for statement in STATEMENTS:
         for end in range(len(statement) + 1):
-            run(filled, statement[:end])
-        if filled.in_transaction:
-            filled.execute("ROLLBACK")
-    assert filled.check() == []
+            can_execute(filled_store, statement[:end])
+        if filled_store.in_transaction:
+            filled_store.execute("ROLLBACK")
+    assert filled_store.check() == []

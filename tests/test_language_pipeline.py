@@ -33,12 +33,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def make_parsed_document(*words: tuple[str, str, int, str]) -> Doc:
-    """A document of (word, part of speech, head, relation)."""
+    """Return a document of (word, part of speech, head, relation)."""
     forms, kinds, heads, relations = zip(*words, strict=True)
     return Doc(spacy.vocab.Vocab(), words=forms, pos=kinds, heads=heads, deps=relations)
 
 
-def chunks(doc: Doc) -> list[str]:
+def list_noun_chunks(doc: Doc) -> list[str]:
     return [doc[start:end].text for start, end, _ in iter_noun_chunks(doc)]
 
 
@@ -57,7 +57,7 @@ def test_noun_chunks_leave_out_prepositions_conjunctions_and_the_words_around_a_
         ("dead", "ADJ", 11, "amod"),
         ("tuples", "NOUN", 8, "conj"),
     )
-    assert chunks(doc) == ["Robert Moore", "the new head", "index pages", "dead tuples"]
+    assert list_noun_chunks(doc) == ["Robert Moore", "the new head", "index pages", "dead tuples"]
 
 
 def test_an_owner_is_a_phrase_of_its_own() -> None:
@@ -73,7 +73,7 @@ def test_an_owner_is_a_phrase_of_its_own() -> None:
         ("her", "PRON", 9, "nmod:poss"),
         ("garden", "NOUN", 1, "obl"),
     )
-    assert chunks(doc) == ["She", "the writer", "first book", "her garden"]
+    assert list_noun_chunks(doc) == ["She", "the writer", "first book", "her garden"]
 
 
 def test_noun_chunks_need_a_parse() -> None:
@@ -90,14 +90,14 @@ def test_pieces_cover_the_text_in_order_and_keep_to_the_limit(text: str, limit: 
 
 
 def test_a_piece_ends_with_a_paragraph_else_a_line_a_sentence_a_word() -> None:
-    def first(text: str) -> str:
+    def get_first_piece(text: str) -> str:
         return text[slice(*split_pieces(text, 20)[0])]
 
-    assert first("One two. Three\n\nfour. Five\nsix seven eight") == "One two. Three\n\n"
-    assert first("One two. Three\nfour. Five six seven eight") == "One two. Three\n"
-    assert first("One two three. Four five six") == "One two three. "
-    assert first("One two three four five six") == "One two three four "
-    assert first("x" * 30) == "x" * 20
+    assert get_first_piece("One two. Three\n\nfour. Five\nsix seven eight") == "One two. Three\n\n"
+    assert get_first_piece("One two. Three\nfour. Five six seven eight") == "One two. Three\n"
+    assert get_first_piece("One two three. Four five six") == "One two three. "
+    assert get_first_piece("One two three four five six") == "One two three four "
+    assert get_first_piece("x" * 30) == "x" * 20
 
 
 def test_rules_ask_for_no_pipeline_and_an_empty_name_is_refused() -> None:
@@ -106,7 +106,7 @@ def test_rules_ask_for_no_pipeline_and_an_empty_name_is_refused() -> None:
         open_language(" ")
 
 
-def read_nothing(text: str, parses: Sequence[Parse]) -> None:
+def refuse_to_read(text: str, parses: Sequence[Parse]) -> None:
     raise AssertionError("nothing was to be read")
 
 
@@ -115,7 +115,7 @@ def test_the_error_of_a_missing_pipeline_says_how_to_install_it(name: str) -> No
     pipeline = open_language(name)
     assert pipeline is not None
     with pytest.raises(LanguageError, match=r"spacy download .*or use 'en'"):
-        list(pipeline.parse_texts(["text"], read_nothing))
+        list(pipeline.parse_texts(["text"], refuse_to_read))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_spacy_missing_names_the_package(monkeypatch: pytest.MonkeyPatch, name: 
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "spacy" else find_spec(name))
     with pytest.raises(LanguageError, match=f"needs spacy; {remedy}, or create the store with language = 'rules'"):
-        list(LanguagePipeline(name).parse_texts(["text"], read_nothing))
+        list(LanguagePipeline(name).parse_texts(["text"], refuse_to_read))
 
 
 def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
     pipeline = open_language(str(tmp_path))
     assert pipeline is not None
     with pytest.raises(LanguageError, match="has no parser"):
-        list(pipeline.parse_texts(["text"], read_nothing))
+        list(pipeline.parse_texts(["text"], refuse_to_read))
 
 
 # -- The English pipeline of kvstore-db-english
@@ -143,33 +143,33 @@ TREEBANKS = ROOT.parent / "shared" / "data" / "treebank"
 
 
 @pytest.fixture(scope="module")
-def english() -> LanguagePipeline:
+def pipeline() -> LanguagePipeline:
     pipeline = open_language()
     assert pipeline is not None
     return pipeline
 
 
-def read(pipeline: LanguagePipeline, text: str, seen: Callable[[Doc], list[str]]) -> list[str]:
+def parse_pieces(pipeline: LanguagePipeline, text: str, list_pieces: Callable[[Doc], list[str]]) -> list[str]:
     return next(
-        pipeline.parse_texts([text], lambda _, parses: [piece for parse in parses for piece in seen(parse.doc)])
+        pipeline.parse_texts([text], lambda _, parses: [piece for parse in parses for piece in list_pieces(parse.doc)])
     )
 
 
-def test_english_finds_noun_phrases(english: LanguagePipeline) -> None:
+def test_english_finds_noun_phrases(pipeline: LanguagePipeline) -> None:
     text = "A checkpoint writes all dirty pages to disk. Robert Moore's friends live in New York."
-    found = read(english, text, lambda doc: [chunk.text for chunk in doc.noun_chunks])
+    found = parse_pieces(pipeline, text, lambda doc: [chunk.text for chunk in doc.noun_chunks])
     assert found == ["A checkpoint", "all dirty pages", "disk", "Robert Moore", "friends", "New York"]
 
 
-def test_english_knows_base_forms(english: LanguagePipeline) -> None:
+def test_english_knows_base_forms(pipeline: LanguagePipeline) -> None:
     text = "The women were writing queries, and she had bought the biggest boxes; it does not matter."
     lemmas = "the woman be write query , and she have buy the big box ; it do not matter .".split()
-    assert read(english, text, lambda doc: [token.lemma_ for token in doc]) == lemmas
+    assert parse_pieces(pipeline, text, lambda doc: [token.lemma_ for token in doc]) == lemmas
 
 
-def test_english_ends_sentences_by_the_parse(english: LanguagePipeline) -> None:
+def test_english_ends_sentences_by_the_parse(pipeline: LanguagePipeline) -> None:
     text = "Dr. Smith wrote to the U.S. embassy. Nobody answered him\n\nThe letter was lost in the mail."
-    sentences = read(english, text, lambda doc: [sentence.text.strip() for sentence in doc.sents])
+    sentences = parse_pieces(pipeline, text, lambda doc: [sentence.text.strip() for sentence in doc.sents])
     assert sentences == [
         "Dr. Smith wrote to the U.S. embassy.",
         "Nobody answered him",
@@ -177,15 +177,15 @@ def test_english_ends_sentences_by_the_parse(english: LanguagePipeline) -> None:
     ]
 
 
-def test_a_long_text_is_read_in_pieces_with_offsets(english: LanguagePipeline) -> None:
+def test_a_long_text_is_read_in_pieces_with_offsets(pipeline: LanguagePipeline) -> None:
     text = "\n\n".join(f"The index number {number} holds dead tuples." for number in range(1200))
     assert len(text) > language.MAX_PIECE_LENGTH
 
-    def joined(text: str, parses: Sequence[Parse]) -> str:
+    def join_pieces(text: str, parses: Sequence[Parse]) -> str:
         assert [parse.start for parse in parses] == [start for start, _ in split_pieces(text)]
         return "".join(parse.doc.text for parse in parses)
 
-    assert list(english.parse_texts([text, "", "Short."], joined)) == [text, "", "Short."]
+    assert list(pipeline.parse_texts([text, "", "Short."], join_pieces)) == [text, "", "Short."]
 
 
 def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batch(
@@ -200,18 +200,18 @@ def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batc
     assert sizes[0] + 50 <= sizes[1] <= sizes[-1] < sizes[0] + 10 * 50
 
 
-def test_a_parse_is_the_same_whatever_is_parsed_with_it(english: LanguagePipeline) -> None:
+def test_a_parse_is_the_same_whatever_is_parsed_with_it(pipeline: LanguagePipeline) -> None:
     words = "the old engine of a mill that Watt built in Leeds was sold to its owner , and she likes it .".split()
     choose = random.Random(5)
     texts = [" ".join(choose.choices(words, k=choose.randint(1, 60))) for _ in range(150)]
 
-    def seen(_: str, parses: Sequence[Parse]) -> list[object]:
+    def list_annotations(_: str, parses: Sequence[Parse]) -> list[object]:
         doc = parses[0].doc
         return [doc.tensor.tobytes(), *((word.tag_, word.pos_, word.dep_, word.head.i) for word in doc)]
 
-    alone = [found for text in texts for found in english.parse_texts([text], seen)]
-    assert list(english.parse_texts(texts, seen)) == alone
-    assert list(english.parse_texts(texts[::-1], seen)) == alone[::-1]
+    alone = [found for text in texts for found in pipeline.parse_texts([text], list_annotations)]
+    assert list(pipeline.parse_texts(texts, list_annotations)) == alone
+    assert list(pipeline.parse_texts(texts[::-1], list_annotations)) == alone[::-1]
 
 
 @pytest.mark.slow
@@ -234,16 +234,16 @@ assert callable(info)
     assert (run.stdout, run.stderr) == ("['dog', 'bark', '.']\n", "")
 
 
-def test_threads_share_a_pipeline(english: LanguagePipeline) -> None:
+def test_threads_share_a_pipeline(pipeline: LanguagePipeline) -> None:
     texts = [f"The engine number {number} was built by Watt." for number in range(40)]
 
-    def lemmas(_: str, parses: Sequence[Parse]) -> list[str]:
+    def list_lemmas(_: str, parses: Sequence[Parse]) -> list[str]:
         return [token.lemma_ for parse in parses for token in parse.doc]
 
-    alone = list(english.parse_texts(texts, lemmas))
+    alone = list(pipeline.parse_texts(texts, list_lemmas))
     with ThreadPoolExecutor(4) as threads:
         assert all(
-            found == alone for found in threads.map(lambda _: list(english.parse_texts(texts, lemmas)), range(8))
+            found == alone for found in threads.map(lambda _: list(pipeline.parse_texts(texts, list_lemmas)), range(8))
         )
 
 

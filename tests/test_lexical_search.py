@@ -46,15 +46,15 @@ def make_texts(seed: int, count: int) -> Texts:
 
 
 @contextmanager
-def postings_of(path: Path, texts: Texts, gone: set[int]) -> Iterator[Any]:
-    """A state that has nothing but the postings of some chunks, of which some have been taken out again."""
+def open_postings(path: Path, texts: Texts, removed: set[int]) -> Iterator[Any]:
+    """Yield a state that only has the postings of some chunks; the postings of `removed` were removed again."""
     with Environment.open(path) as environment:
         with environment.write() as view:
             writer = PostingWriter(view)
             for chunk, terms in texts.items():
                 writer.add(chunk, terms, sum(terms.values()))
             writer.flush()
-            for chunk in sorted(gone):
+            for chunk in sorted(removed):
                 writer.remove(chunk, texts[chunk])
             writer.flush()
             view.commit()
@@ -85,18 +85,18 @@ def test_a_term_asked_for_is_written_and_no_other(tmp_path: Path) -> None:
         assert writer.get_sizes(["tea", "milk", "cup", "jug"]) == [TermSize(n, 1) for n in (180, 179, 180, 1)]
 
 
-def plain_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
-    """BM25 of each chunk that has any of the terms."""
-    found = {}
+def compute_scores(texts: Texts, weights: TermWeights) -> dict[int, float]:
+    """Return the BM25 score of each chunk that has any of the terms."""
+    scores = {}
     for chunk, terms in texts.items():
         if not terms.keys().isdisjoint(weights.rarities):
             length = min(65535, sum(terms.values()))
             norm = weights.k1 * (1 - weights.b + weights.b * length / weights.average_length)
-            found[chunk] = 0.0  # no sum(): since Python 3.12, it rounds once
+            scores[chunk] = 0.0  # no sum(): since Python 3.12, it rounds once
             for term, rarity in sorted(weights.rarities.items(), key=lambda item: -item[1]):
                 if term in terms:
-                    found[chunk] += rarity * min(255, terms[term]) * (weights.k1 + 1) / (min(255, terms[term]) + norm)
-    return found
+                    scores[chunk] += rarity * min(255, terms[term]) * (weights.k1 + 1) / (min(255, terms[term]) + norm)
+    return scores
 
 
 @settings(max_examples=num_examples(25), deadline=None)
@@ -134,11 +134,11 @@ def test_the_best_are_those_of_a_plain_evaluation(
     if share is not None:
         some = np.array([group for group in groups if draw.random() < share], np.uint64)
         allowed = AllowedDocuments(some, some, np.ones(len(some), np.uint64), len(some))
-    expected = plain_scores(left, weights)
+    expected = compute_scores(left, weights)
     may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.has_chunk(chunk)}
     least = sorted(may.values(), reverse=True)[:top][-1] if may else 0.0
     with (
-        postings_of(tmp_path_factory.mktemp("words") / "store", texts, gone) as state,
+        open_postings(tmp_path_factory.mktemp("words") / "store", texts, gone) as state,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(lexical_search, "_MAX_WHOLE_BLOCKS", long)
@@ -165,7 +165,7 @@ def test_blocks_that_cannot_be_among_the_best_are_not_read(tmp_path: Path) -> No
         for number in range(1, 9000)
     }
     rarities = {"common": compute_term_rarity(9000, 8999), "rare": compute_term_rarity(9000, 3)}
-    with postings_of(tmp_path / "store", texts, set()) as state:
+    with open_postings(tmp_path / "store", texts, set()) as state:
         search = WordScores(1.2, 0.75, 51.0, 2)
         common, rare = state.postings.get_blocks("common"), state.postings.get_blocks("rare")
         assert len(common) == 8999 // MAX_BLOCK_POSTINGS + 1
@@ -195,7 +195,7 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
     texts = {5 * number: {"common": 1 + number % 3} for number in range(1, 9000)}
     groups = np.zeros(4000, np.uint8)
     groups[3000:3100] = 1
-    with postings_of(tmp_path / "store", texts, set()) as state:
+    with open_postings(tmp_path / "store", texts, set()) as state:
         blocks = state.postings.get_blocks("common")
         read = [(key, value) for key, value in blocks if 5 * 2700 < int.from_bytes(key[-8:], "big") < 5 * 3100]
         broken = [block if block in read else (block[0], memoryview(b"?")) for block in blocks]
@@ -206,7 +206,7 @@ def test_blocks_of_chunks_that_may_not_answer_are_not_read(tmp_path: Path) -> No
 
 
 def test_wrong_bounds_of_a_block_are_reported(tmp_path: Path) -> None:
-    with postings_of(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
+    with open_postings(tmp_path / "store", {chunk: {"tea": 1} for chunk in range(5, 90)}, set()) as state:
         ((key, value),) = state.postings.get_blocks("tea")
         for place, message in ((2, "fail their check"), (1, "fail their check|truncated")):
             broken = bytearray(value)
@@ -217,7 +217,7 @@ def test_wrong_bounds_of_a_block_are_reported(tmp_path: Path) -> None:
 
 @pytest.fixture
 def counted_store(make_store: Callable[..., Store]) -> Store:
-    """A store in which one term has two blocks of postings."""
+    """Return a store in which one term has two blocks of postings."""
     store = make_store()
     with store.transaction() as transaction:
         for number in range(MAX_BLOCK_POSTINGS + 40):
@@ -228,7 +228,7 @@ def counted_store(make_store: Callable[..., Store]) -> Store:
 def test_how_often_a_term_occurs_is_kept_in_the_commit(counted_store: Store) -> None:
     store = counted_store
 
-    def known() -> tuple[int, int, dict[bytes, TermSize]]:
+    def read_counts() -> tuple[int, int, dict[bytes, TermSize]]:
         with store.state() as state:
             return (
                 state.postings.count_chunks("otter"),
@@ -237,13 +237,14 @@ def test_how_often_a_term_occurs_is_kept_in_the_commit(counted_store: Store) -> 
             )
 
     sizes = dict.fromkeys((b"otter", b"swim", b"the"), TermSize(MAX_BLOCK_POSTINGS + 40, 2))
-    assert known() == (MAX_BLOCK_POSTINGS + 40, 1, sizes)
+    assert read_counts() == (MAX_BLOCK_POSTINGS + 40, 1, sizes)
     store.put("page 3", "The heron swims.")
-    assert known() == (MAX_BLOCK_POSTINGS + 39, 1, {**sizes, b"otter": TermSize(MAX_BLOCK_POSTINGS + 39, 2)})
+    assert read_counts() == (MAX_BLOCK_POSTINGS + 39, 1, {**sizes, b"otter": TermSize(MAX_BLOCK_POSTINGS + 39, 2)})
     with store.transaction() as transaction:
         for number in range(MAX_BLOCK_POSTINGS, MAX_BLOCK_POSTINGS + 40):
             transaction.delete(f"page {number}")
-    assert known() == (MAX_BLOCK_POSTINGS - 1, 1, dict.fromkeys((b"swim", b"the"), TermSize(MAX_BLOCK_POSTINGS, 2)))
+    sizes = dict.fromkeys((b"swim", b"the"), TermSize(MAX_BLOCK_POSTINGS, 2))
+    assert read_counts() == (MAX_BLOCK_POSTINGS - 1, 1, sizes)
 
 
 def test_a_wrong_count_is_found_and_repaired(counted_store: Store) -> None:

@@ -42,7 +42,7 @@ LAMPS: dict[str, tuple[list[float], dict[str, Any]]] = {
 }
 
 
-def lamp_nodes() -> list[TextNode]:
+def make_lamp_nodes() -> list[TextNode]:
     return [
         TextNode(
             id_=name,
@@ -58,19 +58,19 @@ def lamp_nodes() -> list[TextNode]:
 @pytest.fixture
 def lamps(tmp_path: Path) -> Iterator[KvstoreVectorStore]:
     with KvstoreVectorStore(tmp_path / "store", settings=RULES) as vectors:
-        assert vectors.add(lamp_nodes()) == ["oil", "gas", "arc"]
+        assert vectors.add(make_lamp_nodes()) == ["oil", "gas", "arc"]
         yield vectors
         assert vectors.client is not None
         assert vectors.client.check() == []
 
 
-def query_ids(vectors: KvstoreVectorStore | SimpleVectorStore, top: int = 3, **more: Any) -> list[str]:
-    return vectors.query(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=top, **more)).ids or []
+def query_ids(vectors: KvstoreVectorStore | SimpleVectorStore, top: int = 3, **fields: Any) -> list[str]:
+    return vectors.query(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=top, **fields)).ids or []
 
 
-def filters(*said: tuple[str, FilterOperator, Any], condition: Any = FilterCondition.AND) -> MetadataFilters:
+def make_filters(*conditions: tuple[str, FilterOperator, Any], condition: Any = FilterCondition.AND) -> MetadataFilters:
     return MetadataFilters(
-        filters=[MetadataFilter(key=key, operator=operator, value=value) for key, operator, value in said],
+        filters=[MetadataFilter(key=key, operator=operator, value=value) for key, operator, value in conditions],
         condition=condition,
     )
 
@@ -81,7 +81,7 @@ def test_without_filters_all_are_ranked_by_similarity(lamps: KvstoreVectorStore)
     assert (found.ids[0], sorted(found.ids)) == ("arc", ["arc", "gas", "oil"])
     assert found.similarities == pytest.approx([1, 0.5**0.5, 0.5**0.5])
     (arc, *_) = found.nodes
-    expected = lamp_nodes()[2]
+    expected = make_lamp_nodes()[2]
     assert (arc.get_content(), arc.metadata, arc.ref_doc_id) == (
         expected.get_content(), expected.metadata, "book of arc"
     )  # fmt: skip
@@ -129,10 +129,10 @@ By = FilterOperator
 def test_filters_agree_with_the_simple_store(
     lamps: KvstoreVectorStore, said: list[tuple[str, FilterOperator, Any]], wanted: set[str]
 ) -> None:
-    assert set(query_ids(lamps, filters=filters(*said))) == wanted
+    assert set(query_ids(lamps, filters=make_filters(*said))) == wanted
     simple = SimpleVectorStore()
-    simple.add(lamp_nodes())
-    assert set(query_ids(simple, filters=filters(*said))) == wanted
+    simple.add(make_lamp_nodes())
+    assert set(query_ids(simple, filters=make_filters(*said))) == wanted
 
 
 @pytest.mark.parametrize(
@@ -145,19 +145,19 @@ def test_filters_agree_with_the_simple_store(
     ],
 )
 def test_filters_are_joined(lamps: KvstoreVectorStore, condition: Any, wanted: set[str]) -> None:
-    said = filters(("kind", By.EQ, "gas"), ("height", By.EQ, 1.0), condition=condition)
+    said = make_filters(("kind", By.EQ, "gas"), ("height", By.EQ, 1.0), condition=condition)
     assert set(query_ids(lamps, filters=said)) == wanted
 
 
 def test_not_selects_nodes_that_no_filter_accepts(lamps: KvstoreVectorStore) -> None:
-    assert set(query_ids(lamps, filters=filters(("kind", By.EQ, "oil"), condition=FilterCondition.NOT))) == {
+    assert set(query_ids(lamps, filters=make_filters(("kind", By.EQ, "oil"), condition=FilterCondition.NOT))) == {
         "gas",
         "arc",
     }
 
 
 def test_filters_lie_within_filters(lamps: KvstoreVectorStore) -> None:
-    either = filters(("kind", By.EQ, "oil"), ("height", By.GT, 2.5), condition=FilterCondition.OR)
+    either = make_filters(("kind", By.EQ, "oil"), ("height", By.GT, 2.5), condition=FilterCondition.OR)
     both = MetadataFilters(filters=[either, MetadataFilter(key="seen", operator=By.CONTAINS, value="west")])
     assert query_ids(lamps, filters=both) == ["arc"]
 
@@ -165,17 +165,17 @@ def test_filters_lie_within_filters(lamps: KvstoreVectorStore) -> None:
 def test_empty_values_are_empty(lamps: KvstoreVectorStore) -> None:
     for name, value in (("none", None), ("text", ""), ("list", [])):
         lamps.add([TextNode(id_=name, text="A lamp.", embedding=[1.0, 0.0], metadata={"kind": value})])
-    assert set(query_ids(lamps, 9, filters=filters(("kind", By.IS_EMPTY, None)))) == {"none", "text", "list"}
+    assert set(query_ids(lamps, 9, filters=make_filters(("kind", By.IS_EMPTY, None)))) == {"none", "text", "list"}
 
 
 def test_filters_go_before_the_number_of_nodes(lamps: KvstoreVectorStore) -> None:
-    gas = filters(("kind", By.EQ, "gas"))
+    gas = make_filters(("kind", By.EQ, "gas"))
     assert query_ids(lamps, filters=gas) == ["arc", "gas"]
     assert query_ids(lamps, 1, filters=gas) == ["arc"]
 
 
 def test_nodes_and_documents_that_may_answer(lamps: KvstoreVectorStore) -> None:
-    gas = filters(("kind", By.EQ, "gas"))
+    gas = make_filters(("kind", By.EQ, "gas"))
     assert query_ids(lamps, filters=gas, node_ids=["arc", "oil"]) == ["arc"]
     assert query_ids(lamps, doc_ids=["book of gas", "book of none"]) == ["gas"]
     assert query_ids(lamps, doc_ids=["book of gas"], node_ids=["arc"]) == []
@@ -188,7 +188,7 @@ def test_deleted_nodes_are_not_found(lamps: KvstoreVectorStore) -> None:
     lamps.delete("book of none")
     lamps.delete_nodes(["oil", "none"])
     assert query_ids(lamps) == ["arc"]
-    lamps.delete_nodes(filters=filters(("height", By.GT, 5.0)))
+    lamps.delete_nodes(filters=make_filters(("height", By.GT, 5.0)))
     assert query_ids(lamps) == ["arc"]
     with pytest.raises(errors.InputError, match="clear"):
         lamps.delete_nodes()
@@ -207,7 +207,7 @@ def test_nodes_and_vectors_are_returned(lamps: KvstoreVectorStore) -> None:
     with pytest.raises(errors.KvstoreError):
         lamps.get("none")
     assert [node.node_id for node in lamps.get_nodes(["gas", "none", "arc", "gas"])] == ["gas", "arc"]
-    (oil,) = lamps.get_nodes(filters=filters(("kind", By.EQ, "oil")))
+    (oil,) = lamps.get_nodes(filters=make_filters(("kind", By.EQ, "oil")))
     assert (oil.node_id, oil.get_content()) == ("oil", "The oil lamp of the tower.")
     assert len(lamps.get_nodes()) == 3
     assert [node.embedding for node in lamps.get_nodes(["oil", "gas"])] == [[1.0, 0.0], [0.0, 1.0]]
@@ -250,19 +250,19 @@ def test_marginal_relevance(
 
 
 def test_modes_of_words_and_of_both(lamps: KvstoreVectorStore) -> None:
-    def by(mode: VectorStoreQueryMode, **more: Any) -> list[str]:
+    def list_ids(mode: VectorStoreQueryMode, **fields: Any) -> list[str]:
         query = VectorStoreQuery(
-            query_embedding=[1.0, 0.0], query_str="the gas lamp", similarity_top_k=3, mode=mode, **more
+            query_embedding=[1.0, 0.0], query_str="the gas lamp", similarity_top_k=3, mode=mode, **fields
         )
         return lamps.query(query).ids or []
 
-    assert by(VectorStoreQueryMode.SPARSE)[0] == by(VectorStoreQueryMode.TEXT_SEARCH)[0] == "gas"
-    assert by(VectorStoreQueryMode.SPARSE, sparse_top_k=1) == ["gas"]
-    assert by(VectorStoreQueryMode.HYBRID, alpha=0.0)[0] == "gas"
-    assert by(VectorStoreQueryMode.HYBRID, alpha=1.0, hybrid_top_k=1) == ["oil"]
-    assert len(by(VectorStoreQueryMode.SEMANTIC_HYBRID)) == 3
+    assert list_ids(VectorStoreQueryMode.SPARSE)[0] == list_ids(VectorStoreQueryMode.TEXT_SEARCH)[0] == "gas"
+    assert list_ids(VectorStoreQueryMode.SPARSE, sparse_top_k=1) == ["gas"]
+    assert list_ids(VectorStoreQueryMode.HYBRID, alpha=0.0)[0] == "gas"
+    assert list_ids(VectorStoreQueryMode.HYBRID, alpha=1.0, hybrid_top_k=1) == ["oil"]
+    assert len(list_ids(VectorStoreQueryMode.SEMANTIC_HYBRID)) == 3
     with pytest.raises(errors.InputError, match="svm"):
-        by(VectorStoreQueryMode.SVM)
+        list_ids(VectorStoreQueryMode.SVM)
     with pytest.raises(errors.InputError, match="query_str"):
         lamps.query(VectorStoreQuery(query_embedding=[1.0, 0.0], mode=VectorStoreQueryMode.SPARSE))
     with pytest.raises(errors.InputError, match="query_embedding"):
@@ -283,13 +283,13 @@ def test_before_the_first_node_there_is_nothing(tmp_path: Path) -> None:
 
 
 def test_the_asynchronous_methods_do_the_same(lamps: KvstoreVectorStore) -> None:
-    async def run() -> list[str]:
+    async def add_delete_and_query() -> list[str]:
         await lamps.async_add([TextNode(id_="wax", text="A wax lamp.", embedding=[1.0, 1.0])])
         await lamps.adelete("book of arc")
         found = await lamps.aquery(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=1))
         return found.ids or []
 
-    assert asyncio.run(run()) == ["wax"]
+    assert asyncio.run(add_delete_and_query()) == ["wax"]
 
 
 BUILD = """
@@ -345,13 +345,13 @@ def test_a_retriever_by_any_strategy(store: kvstore.Store) -> None:
         evidence = found[0].node.metadata["evidence"]
         assert evidence["path"] and evidence["rank"] == 1
         assert "evidence" not in found[0].node.get_content("llm")
-    only = KvstoreRetriever(store=store, strategy="hybrid", filters=filters(("year", By.LT, 2024)))
+    only = KvstoreRetriever(store=store, strategy="hybrid", filters=make_filters(("year", By.LT, 2024)))
     assert [each.node.node_id for each in only.retrieve("Who approves leave?")] == ["notes"]
     given = QueryBundle("What?", embedding=store.embed(["Maria Jensen is away."])[0].tolist())
     by_vector = KvstoreRetriever(store=store, strategy="vector", similarity_top_k=1)
     assert by_vector.retrieve(given)[0].node.node_id == "notes"
     with pytest.raises(errors.InputError, match="filters or where"):
-        KvstoreRetriever(store=store, filters=filters(("year", By.LT, 2024)), where="key = 'a'")
+        KvstoreRetriever(store=store, filters=make_filters(("year", By.LT, 2024)), where="key = 'a'")
 
 
 def test_the_example_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -379,12 +379,13 @@ def test_a_retriever_brings_the_embedding_of_a_store_without_one(tmp_path: Path)
 
 
 def test_a_mode_can_be_a_text_and_wrong_arguments_are_named(lamps: KvstoreVectorStore) -> None:
-    def query(**fields: Any) -> Any:
+    def run_query(**fields: Any) -> Any:
         return lamps.query(VectorStoreQuery(**{"query_str": "oil lamp", "query_embedding": [1.0, 0.0], **fields}))
 
     for mode in ("default", "sparse", "hybrid", "mmr"):
         assert (
-            query(mode=mode, similarity_top_k=1).ids == query(mode=VectorStoreQueryMode(mode), similarity_top_k=1).ids
+            run_query(mode=mode, similarity_top_k=1).ids
+            == run_query(mode=VectorStoreQueryMode(mode), similarity_top_k=1).ids
         )
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("does not support the query mode 'nosuch'", {"mode": "nosuch"}),
@@ -398,7 +399,7 @@ def test_a_mode_can_be_a_text_and_wrong_arguments_are_named(lamps: KvstoreVector
     ]
     for message, fields in wrong:
         with pytest.raises(errors.InputError, match=message):
-            query(**fields)
+            run_query(**fields)
     with pytest.raises(errors.ArgumentError, match="nodes must be LlamaIndex nodes"):
         lamps.add(["oil"])
     with pytest.raises(errors.ArgumentError, match="takes a VectorStoreQuery"):

@@ -50,7 +50,7 @@ QUESTION = "How long does parental leave last?"
 
 
 @pytest.fixture
-def filled(store: kvstore.Store) -> kvstore.Store:
+def filled_store(store: kvstore.Store) -> kvstore.Store:
     with store.transaction() as transaction:
         transaction.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
         transaction.put("hours", "Work is from nine to five. Leave is no work.", title="Hours")
@@ -60,16 +60,16 @@ def filled(store: kvstore.Store) -> kvstore.Store:
 # What is sent and what comes back ------------------------------------------------------------------------------------
 
 
-def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, server: Server) -> None:
+def test_the_answer_is_streamed_and_cites_the_passages(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [stream_answer("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [1].")]
     heard: list[str] = []
-    answer = filled.ask(QUESTION, on_text=heard.append, top=2)
+    answer = filled_store.ask(QUESTION, on_text=heard.append, top=2)
     assert answer.text == "".join(heard) == "Twenty weeks [1]. Ask Maria Jensen [1]."
     assert len(heard) > 2
     assert (answer.extractive, answer.model, answer.dropped, answer.problem) == (False, "tiny", [], None)
     (citation,) = answer.citations
     assert (citation.number, citation.document) == (1, answer.evidence.hits[0].document)
-    document = filled.get(citation.document)
+    document = filled_store.get(citation.document)
     assert document is not None
     assert document.text.encode()[citation.start : citation.end].decode() == citation.text
     (request,) = server.requests
@@ -83,9 +83,9 @@ def test_the_answer_is_streamed_and_cites_the_passages(filled: kvstore.Store, se
     assert [step.name for step in answer.evidence.steps[-2:]] == ["build prompt", "ask model"]
 
 
-def test_the_pieces_of_an_answer_can_be_iterated_over(filled: kvstore.Store, server: Server) -> None:
+def test_the_pieces_of_an_answer_can_be_iterated_over(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [stream_answer("Twenty ", "wee", "ks [1", "].", " Ask Maria Jensen [7].")]
-    with filled.snapshot() as snapshot:
+    with filled_store.snapshot() as snapshot:
         pieces = snapshot.ask_pieces(QUESTION, top=2)
         assert server.requests == []
         assert {hit.document for hit in pieces.evidence.hits} == {"leave", "hours"}
@@ -94,15 +94,15 @@ def test_the_pieces_of_an_answer_can_be_iterated_over(filled: kvstore.Store, ser
         assert (pieces.answer.citations[0].document, pieces.answer.dropped) == ("leave", [7])
         assert list(pieces) == []
     # The same again, from what is kept.
-    assert "".join(filled.ask_pieces(QUESTION, top=2)) == "Twenty weeks [1]. Ask Maria Jensen."
+    assert "".join(filled_store.ask_pieces(QUESTION, top=2)) == "Twenty weeks [1]. Ask Maria Jensen."
     assert len(server.requests) == 1
 
 
-def test_pieces_closed_early_let_the_server_go(filled: kvstore.Store, server: Server) -> None:
+def test_pieces_closed_early_let_the_server_go(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [
         PlannedResponse([encode_delta(content="Twenty weeks"), encode_delta(content=" or so"), HANG])
     ]
-    with filled.ask_pieces(QUESTION) as pieces:
+    with filled_store.ask_pieces(QUESTION) as pieces:
         assert next(pieces) == "Twenty weeks"
     assert server.client_left.wait(10)
     assert list(pieces) == []
@@ -110,33 +110,33 @@ def test_pieces_closed_early_let_the_server_go(filled: kvstore.Store, server: Se
         _ = pieces.answer
 
 
-def test_pieces_report_extracted_answers_and_interruptions(filled: kvstore.Store, server: Server) -> None:
-    (piece,) = pieces = list(filled.ask_pieces(QUESTION, model="none"))
-    assert piece == filled.ask(QUESTION, model="none").text
-    (piece,) = filled.ask_pieces("Who is the king of Norway?", model="none")
+def test_pieces_report_extracted_answers_and_interruptions(filled_store: kvstore.Store, server: Server) -> None:
+    (piece,) = pieces = list(filled_store.ask_pieces(QUESTION, model="none"))
+    assert piece == filled_store.ask(QUESTION, model="none").text
+    (piece,) = filled_store.ask_pieces("Who is the king of Norway?", model="none")
     assert piece.startswith("The documents do not say this")
     server.planned_responses = [PlannedResponse([encode_delta(content="Twenty ")])]
-    asked = filled.ask_pieces(QUESTION)
+    asked = filled_store.ask_pieces(QUESTION)
     assert list(asked) == ["Twenty"]
     assert asked.answer.extractive
     assert asked.answer.text == pieces[0]
     assert "broke off after 7 characters" in str(asked.answer.problem)
     server.planned_responses = [make_refusal(404, "no model tiny")]
     with pytest.raises(errors.ModelError, match="no model tiny"):
-        next(filled.ask_pieces(QUESTION))
+        next(filled_store.ask_pieces(QUESTION))
     for wrong, error in (("", errors.InputError), (5, errors.ArgumentError)):
         with pytest.raises(error):
-            filled.ask_pieces(wrong)  # type: ignore[arg-type]
+            filled_store.ask_pieces(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"ask_pieces\(\) has no argument 'tops'; did you mean 'top'"):
-        filled.ask_pieces(QUESTION, tops=2)  # type: ignore[call-arg]
+        filled_store.ask_pieces(QUESTION, tops=2)  # type: ignore[call-arg]
 
 
-def test_a_server_that_does_not_stream_will_do(filled: kvstore.Store, server: Server) -> None:
+def test_a_server_that_does_not_stream_will_do(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [
         make_completion({"role": "assistant", "content": " Twenty weeks [2]. ", "reasoning_content": "Leave."})
     ]
     heard: list[str] = []
-    answer = filled.ask(QUESTION, on_text=heard.append)
+    answer = filled_store.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard) == "Twenty weeks [2]."
     assert answer.reasoning == "Leave."
 
@@ -159,10 +159,10 @@ def test_a_server_that_does_not_stream_will_do(filled: kvstore.Store, server: Se
         [encode_delta(content="\n<think>Hm, leave.</think>Twen"), encode_delta(content="ty.")],
     ],
 )
-def test_reasoning_is_kept_apart(filled: kvstore.Store, server: Server, parts: list[bytes]) -> None:
+def test_reasoning_is_kept_apart(filled_store: kvstore.Store, server: Server, parts: list[bytes]) -> None:
     server.planned_responses = [PlannedResponse([*parts, encode_delta("stop")])]
     heard: list[str] = []
-    answer = filled.ask(QUESTION, on_text=heard.append)
+    answer = filled_store.ask(QUESTION, on_text=heard.append)
     assert ("".join(heard), answer.text, answer.reasoning) == ("Twenty.", "Twenty.", "Hm, leave.")
 
 
@@ -172,31 +172,31 @@ def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.D
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
     pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
-    def parted(pieces: Sequence[str]) -> tuple[str, str]:
+    def split_reasoning(pieces: Sequence[str]) -> tuple[str, str]:
         thinking = chat_stream._ReasoningSplitter()
-        found = [piece for part in pieces for piece in thinking.feed(part)] + list(thinking.flush())
+        pieces_found = [piece for part in pieces for piece in thinking.feed(part)] + list(thinking.flush())
         return (
-            "".join(piece.text for piece in found if piece.is_reasoning),
-            "".join(piece.text for piece in found if not piece.is_reasoning),
+            "".join(piece.text for piece in pieces_found if piece.is_reasoning),
+            "".join(piece.text for piece in pieces_found if not piece.is_reasoning),
         )
 
-    assert parted(pieces) == parted([text])
-    reasoning, rest = parted(pieces)
+    assert split_reasoning(pieces) == split_reasoning([text])
+    reasoning, rest = split_reasoning(pieces)
     if not text.lstrip().startswith("<think>"):
         assert (reasoning, rest) == ("", text)
 
 
-def test_events_in_any_dress(filled: kvstore.Store, server: Server) -> None:
+def test_events_in_any_dress(filled_store: kvstore.Store, server: Server) -> None:
     lines = b": comment\r\nevent: message\r\nid: 7\r\n" + encode_delta(content="Twenty ").replace(b"\n", b"\r\n")
     odd = [lines[:9], lines[9:30], lines[30:], encode_event({"choices": []}), b'data:{"choices":[{"delta":\n']
     odd += [b'data:{"content":"weeks, \xc3', b'\xbc."},"finish_reason":"stop"}]}\n\n']
     server.planned_responses = [PlannedResponse(odd)]
-    assert filled.ask(QUESTION).text == "Twenty weeks, ü."
+    assert filled_store.ask(QUESTION).text == "Twenty weeks, ü."
 
 
 @pytest.mark.parametrize("field", ["content", "reasoning"])
 def test_a_character_in_two_deltas_is_joined_and_a_lone_half_replaced(
-    filled: kvstore.Store, server: Server, field: str
+    filled_store: kvstore.Store, server: Server, field: str
 ) -> None:
     texts = ["Twenty \ud83d", "\ude00 weeks", " \ud83d", " or \ude00 so", " \ud83d"]
     parts = [encode_delta(**{field: text}) for text in texts]
@@ -206,18 +206,18 @@ def test_a_character_in_two_deltas_is_joined_and_a_lone_half_replaced(
         )
     ]
     heard: list[str] = []
-    answer = filled.ask(QUESTION, on_text=heard.append)
+    answer = filled_store.ask(QUESTION, on_text=heard.append)
     expected = "Twenty 😀 weeks \ufffd or \ufffd so \ufffd"
     assert (answer.text if field == "content" else answer.reasoning) == expected
     assert "".join(heard).encode() == answer.text.encode()
-    again = filled.ask(QUESTION)
+    again = filled_store.ask(QUESTION)
     assert (again.cached, again.text, again.reasoning) == (True, answer.text, answer.reasoning)
 
 
-def test_half_of_a_character_in_an_error_can_be_printed(filled: kvstore.Store, server: Server) -> None:
+def test_half_of_a_character_in_an_error_can_be_printed(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [make_refusal(400, "no \ud83d\ude00 and no \ud83d")]
     with pytest.raises(errors.ModelError, match="status 400: no 😀 and no \ufffd") as raised:
-        filled.ask(QUESTION)
+        filled_store.ask(QUESTION)
     assert format_error_chain(raised.value).encode()
 
 
@@ -237,15 +237,15 @@ def test_received_text_is_the_same_however_it_is_cut(marks: list[str], data: st.
 # Citations -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_invalid_citation_is_dropped_and_reported(filled: kvstore.Store, server: Server) -> None:
+def test_an_invalid_citation_is_dropped_and_reported(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [stream_answer("Twenty weeks [1] [", "9", "]. In [2024], says [2, 7].")]
     heard: list[str] = []
-    answer = filled.ask(QUESTION, on_text=heard.append)
+    answer = filled_store.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard) == "Twenty weeks [1]. In [2024], says [2]."
     assert [citation.number for citation in answer.citations] == [1, 2]
     assert answer.dropped == [9, 7]
     server.planned_responses = [stream_answer("Twenty weeks [9].")]
-    cursor = filled.execute(f"ASK '{QUESTION}' MODEL 'other'")
+    cursor = filled_store.execute(f"ASK '{QUESTION}' MODEL 'other'")
     assert cursor.message is not None and cursor.message.splitlines() == [
         "the model cited no passage; the citations are those that its sentences match",
         "removed [9]: the model was given no passage with this number",
@@ -321,15 +321,15 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
     ],
 )
 def test_without_a_models_answer_it_is_extractive(
-    filled: kvstore.Store, server: Server, planned: list[PlannedResponse], said: str
+    filled_store: kvstore.Store, server: Server, planned: list[PlannedResponse], said: str
 ) -> None:
     hangs = any(HANG in reply.parts for reply in planned)
     if hangs:
-        filled.set("first_token_timeout", 0.2)
-        filled.set("token_timeout", 0.2)
-    filled.set("attempts", len(planned))
+        filled_store.set("first_token_timeout", 0.2)
+        filled_store.set("token_timeout", 0.2)
+    filled_store.set("attempts", len(planned))
     server.planned_responses = list(planned)
-    answer = filled.ask(QUESTION)
+    answer = filled_store.ask(QUESTION)
     assert answer.extractive
     assert "twenty weeks" in answer.text
     assert answer.citations
@@ -341,11 +341,11 @@ def test_without_a_models_answer_it_is_extractive(
     assert hangs or len(server.requests) == len(planned)
 
 
-def test_a_closed_port(filled: kvstore.Store, server: Server) -> None:
+def test_a_closed_port(filled_store: kvstore.Store, server: Server) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        filled.set("base_url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-        cursor = filled.execute(f"ASK '{QUESTION}'")
+        filled_store.set("base_url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        cursor = filled_store.execute(f"ASK '{QUESTION}'")
     assert cursor.message is not None
     assert "no answer after 3 attempts" in cursor.message
     assert "check that the server runs, or SET base_url" in cursor.message
@@ -353,7 +353,7 @@ def test_a_closed_port(filled: kvstore.Store, server: Server) -> None:
     assert [row[2:4] for row in cursor] == [(True, None)]
 
 
-def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, server: Server) -> None:
+def test_a_busy_server_is_asked_again_until_a_token_came(filled_store: kvstore.Store, server: Server) -> None:
     date = formatdate(usegmt=True)
     server.planned_responses = [
         make_refusal(429, "busy", Retry_After="0"),
@@ -361,12 +361,12 @@ def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, 
         PlannedResponse([b"", b""]),  # hangs up before anything is said
         stream_answer("Twenty weeks."),
     ]
-    filled.set("attempts", 4)
-    assert filled.ask(QUESTION).text == "Twenty weeks."
+    filled_store.set("attempts", 4)
+    assert filled_store.ask(QUESTION).text == "Twenty weeks."
     assert len(server.requests) == 4
     server.planned_responses = [PlannedResponse([encode_delta(content="Twenty ")]), stream_answer("never asked for")]
     heard: list[str] = []
-    assert filled.ask("How long is leave?", on_text=heard.append).extractive
+    assert filled_store.ask("How long is leave?", on_text=heard.append).extractive
     assert heard == ["Twenty"]
     assert len(server.planned_responses) == 1
 
@@ -390,22 +390,22 @@ def test_a_busy_server_is_asked_again_until_a_token_came(filled: kvstore.Store, 
     ],
 )
 def test_a_permanent_failure_is_an_error_without_a_retry(
-    filled: kvstore.Store, server: Server, planned: PlannedResponse, message: str
+    filled_store: kvstore.Store, server: Server, planned: PlannedResponse, message: str
 ) -> None:
     server.planned_responses = [planned]
     with pytest.raises(errors.ModelError, match=message) as raised:
-        filled.ask(QUESTION)
+        filled_store.ask(QUESTION)
     assert KEY not in str(raised.value)
     assert not isinstance(raised.value, errors.ModelUnavailableError)
     assert len(server.requests) == 1
 
 
-def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Store, server: Server) -> None:
+def test_a_model_that_takes_no_temperature_is_asked_without(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [
         make_refusal(400, "'temperature' does not support 0 with this model"),
         stream_answer("Twenty weeks."),
     ]
-    assert filled.ask(QUESTION).text == "Twenty weeks."
+    assert filled_store.ask(QUESTION).text == "Twenty weeks."
     assert ["temperature" in request for request in server.requests] == [True, False]
 
 
@@ -421,17 +421,17 @@ def test_a_model_that_takes_no_temperature_is_asked_without(filled: kvstore.Stor
     ],
 )
 def test_a_field_that_a_server_rejects_is_left_out(
-    filled: kvstore.Store, server: Server, message: str, dropped: str, added: str | None
+    filled_store: kvstore.Store, server: Server, message: str, dropped: str, added: str | None
 ) -> None:
     server.planned_responses = [make_refusal(400, message), stream_answer("Twenty weeks.")]
-    assert filled.ask(QUESTION).text == "Twenty weeks."
+    assert filled_store.ask(QUESTION).text == "Twenty weeks."
     first, second = server.requests
     assert first["max_tokens"] == MAX_ANSWER_TOKENS and first["stream_options"] == {"include_usage": True}
     assert dropped in first and dropped not in second and (added is None or second[added] == MAX_ANSWER_TOKENS)
 
 
-def test_a_prompt_that_is_too_long_is_built_smaller(filled: kvstore.Store, server: Server) -> None:
-    with filled.transaction() as transaction:
+def test_a_prompt_that_is_too_long_is_built_smaller(filled_store: kvstore.Store, server: Server) -> None:
+    with filled_store.transaction() as transaction:
         for number in range(8):
             transaction.put(f"more-{number}", f"Parental leave {number}: {'it lasts twenty weeks or more; ' * 20}")
     message = "request (2000 tokens) exceeds the available context size (1200 tokens), try increasing it"
@@ -440,19 +440,19 @@ def test_a_prompt_that_is_too_long_is_built_smaller(filled: kvstore.Store, serve
         make_refusal(400, message),
         stream_answer("Twenty weeks [1]."),
     ]
-    answer = filled.ask(QUESTION)
+    answer = filled_store.ask(QUESTION)
     assert (answer.text, answer.problem) == ("Twenty weeks [1].", None)
     first, second, third = (estimate_message_tokens(request["messages"]) for request in server.requests)
     assert first == second and third < 0.5 * first
     assert [request["max_tokens"] for request in server.requests] == [MAX_ANSWER_TOKENS, 300, 300]
 
 
-def test_a_model_that_repeats_itself_is_stopped(filled: kvstore.Store, server: Server) -> None:
+def test_a_model_that_repeats_itself_is_stopped(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [
         PlannedResponse([encode_delta(content="It lasts twenty weeks [1] or so. ")] * 20 + [HANG])
     ] * 2
     for _ in range(2):  # nor is it kept
-        answer = filled.ask(QUESTION)
+        answer = filled_store.ask(QUESTION)
         assert answer.problem == "this answer was ended because the model repeated itself"
         assert answer.text.count("or so") < 20
     assert server.client_left.wait(5)
@@ -460,82 +460,82 @@ def test_a_model_that_repeats_itself_is_stopped(filled: kvstore.Store, server: S
 
 @given(st.data())
 def test_a_loop_is_detected_however_the_text_is_cut(data: st.DataObject) -> None:
-    def feed(text: str) -> bool:
+    def has_loop(text: str) -> bool:
         detector = LoopDetector()
         cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
         return any(detector.feed(text[start:end]) for start, end in pairwise([0, *cuts, len(text)]))
 
-    assert feed("start. " + "so it is, as the model says again and again: that is it. " * 7)
-    assert feed("well | " * 80)
+    assert has_loop("start. " + "so it is, as the model says again and again: that is it. " * 7)
+    assert has_loop("well | " * 80)
     entries = ", ".join(f'{{"summary": "w{number} is x{number}", "sources": [1]}}' for number in range(40))
-    assert not feed(f'{{"findings": [{entries}]}}')
+    assert not has_loop(f'{{"findings": [{entries}]}}')
 
 
 def test_a_server_that_loads_its_model_is_waited_for(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoint, "LOADING_PAUSE", 0.001)
     server.planned_responses = [make_refusal(503, "Loading model")] * 30 + [stream_answer("Twenty weeks.")]
-    assert filled.ask(QUESTION).text == "Twenty weeks."
-    filled.set("first_token_timeout", 0.3)
+    assert filled_store.ask(QUESTION).text == "Twenty weeks."
+    filled_store.set("first_token_timeout", 0.3)
     server.respond = lambda request: make_refusal(503, "Loading model")
-    answer = filled.ask("How long is leave?")
+    answer = filled_store.ask("How long is leave?")
     assert answer.extractive and answer.problem is not None and "503: Loading model, for 0.3 s" in answer.problem
 
 
-def test_an_answer_truncated_by_the_model_limit_is_marked(filled: kvstore.Store, server: Server) -> None:
+def test_an_answer_truncated_by_the_model_limit_is_marked(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [PlannedResponse([encode_delta(content="Twenty [1]"), encode_delta("length")])] * 2
     for _ in range(2):  # nor is it kept
-        answer = filled.ask(QUESTION)
+        answer = filled_store.ask(QUESTION)
         assert (answer.text, answer.remarks) == (
             "Twenty [1]",
             ["this answer is incomplete because the model reached its token limit"],
         )
 
 
-def test_a_failing_callback_closes_the_connection(filled: kvstore.Store, server: Server) -> None:
+def test_a_failing_callback_closes_the_connection(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [
         PlannedResponse([encode_delta(content="Twenty weeks"), encode_delta(content=" or so"), HANG])
     ]
 
-    def interrupted(text: str) -> None:
+    def interrupt(text: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        filled.ask(QUESTION, on_text=interrupted)
+        filled_store.ask(QUESTION, on_text=interrupt)
     assert server.client_left.wait(10)
 
 
 # Which model, which server, which key ---------------------------------------------------------------------------------
 
 
-def test_models_by_clause_session_and_environment(filled: kvstore.Store, server: Server) -> None:
+def test_models_by_clause_session_and_environment(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [stream_answer("a [1]"), stream_answer("b [1]"), stream_answer("c [1]")]
-    assert filled.ask(QUESTION).model == "tiny"
-    filled.execute("SET model = 'middle:7b'")
-    assert filled.ask(QUESTION).model == "middle:7b"
-    assert filled.ask(QUESTION, model="large").model == "large"
-    assert filled.ask(QUESTION, model="none").extractive
-    filled.set("model", "none")
-    assert filled.ask(QUESTION).extractive
+    assert filled_store.ask(QUESTION).model == "tiny"
+    filled_store.execute("SET model = 'middle:7b'")
+    assert filled_store.ask(QUESTION).model == "middle:7b"
+    assert filled_store.ask(QUESTION, model="large").model == "large"
+    assert filled_store.ask(QUESTION, model="none").extractive
+    filled_store.set("model", "none")
+    assert filled_store.ask(QUESTION).extractive
     assert [request["model"] for request in server.requests] == ["tiny", "middle:7b", "large"]
 
 
 def test_the_key_of_openai_goes_to_openai_only(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(llm.KEY_VARIABLE)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
     server.planned_responses = [stream_answer("a"), stream_answer("b")]
-    filled.ask(QUESTION)
+    filled_store.ask(QUESTION)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.delenv(llm.URL_VARIABLE)
-    filled.ask(QUESTION, model="other")
+    filled_store.ask(QUESTION, model="other")
     assert server.keys == [None, "Bearer sk-openai"]
 
 
 def format_error_chain(error: BaseException | None) -> str:
-    """All that an error says, with all that it was raised from, however it is printed."""
+    """Return the text of an error and of every error that it was raised from."""
     if error is None:
         return ""
     lines = traceback.format_exception(error)
@@ -546,24 +546,24 @@ def format_error_chain(error: BaseException | None) -> str:
 
 @pytest.mark.parametrize("end", ["\r\n", "\n", " ", "\t\r"])
 def test_a_key_of_a_file_with_line_ends_is_stripped(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, end: str
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setenv(llm.KEY_VARIABLE, KEY + end)
     monkeypatch.setenv(llm.URL_VARIABLE, server.url + end)
     monkeypatch.setenv(llm.MODEL_VARIABLE, "tiny" + end)
     server.planned_responses = [stream_answer("Twenty weeks.")]
-    assert filled.ask(QUESTION).model == "tiny"
+    assert filled_store.ask(QUESTION).model == "tiny"
     assert server.keys == [f"Bearer {KEY}"]
 
 
 @pytest.mark.parametrize("key", [f"{KEY}\r\nX-Injected: 1", f"{KEY}\n{KEY}", f"{KEY}\0", f"{KEY}\x85x", f"\ufeff{KEY}"])
 def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, key: str
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     # An environment cannot hold a NUL, but what an application puts into os.environ's place can.
     monkeypatch.setattr(os, "environ", {**os.environ, llm.KEY_VARIABLE: key})
     with pytest.raises(errors.ModelError, match=f"{llm.KEY_VARIABLE}: the key contains a line end") as raised:
-        filled.ask(QUESTION)
+        filled_store.ask(QUESTION)
     assert KEY[:6] not in format_error_chain(raised.value)
     assert server.requests == []
 
@@ -584,14 +584,14 @@ def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
     ],
 )
 def test_no_error_shows_a_key_that_the_server_repeats(
-    filled: kvstore.Store, server: Server, planned: PlannedResponse, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, server: Server, planned: PlannedResponse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Handler, "responses", {401: (KEY, KEY), 403: (KEY, KEY), 400: (KEY, KEY), 503: (KEY, KEY)})
-    filled.set("attempts", 1)
+    filled_store.set("attempts", 1)
     server.planned_responses = [planned]
     shown = ""
     try:
-        shown = str(filled.ask(QUESTION).problem)
+        shown = str(filled_store.ask(QUESTION).problem)
     except errors.ModelError as error:
         shown = format_error_chain(error)
     assert "language model 'tiny'" in shown
@@ -599,7 +599,7 @@ def test_no_error_shows_a_key_that_the_server_repeats(
     assert KEY[-5:] not in shown
 
 
-def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_is_ever_shown(filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     no_user = "must not contain a user, password or query"
     for address, why in (
         (f"http://user:{KEY}@host/v1", no_user),
@@ -612,19 +612,21 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
         (KEY, "is not an address"),
     ):
         with pytest.raises(errors.InputError, match=f"base_url.*{why}") as raised:
-            filled.set("base_url", address)
+            filled_store.set("base_url", address)
         assert KEY not in format_error_chain(raised.value)
         monkeypatch.setenv(llm.URL_VARIABLE, address)
         with pytest.raises(errors.ModelError, match=f"{llm.URL_VARIABLE}.*{why}") as refused:
-            filled.ask(QUESTION)
+            filled_store.ask(QUESTION)
         assert KEY not in format_error_chain(refused.value)
     with pytest.raises(errors.InputError, match="is not an address"):
-        filled.set("base_url", "localhost:11434")
+        filled_store.set("base_url", "localhost:11434")
     monkeypatch.setenv(llm.URL_VARIABLE, server.url)
     server.planned_responses = [stream_answer("Twenty weeks [1].")] * 2
-    shown = [filled.execute(text).fetchall() for text in (f"ASK '{QUESTION}'", f"EXPLAIN ANALYZE ASK '{QUESTION}'")]
-    shown += [filled.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
-    assert KEY not in repr(shown) + repr(filled._session.settings)
+    shown = [
+        filled_store.execute(text).fetchall() for text in (f"ASK '{QUESTION}'", f"EXPLAIN ANALYZE ASK '{QUESTION}'")
+    ]
+    shown += [filled_store.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
+    assert KEY not in repr(shown) + repr(filled_store._session.settings)
     kept = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
     assert kept
     assert not any(KEY.encode() in path.read_bytes() for path in kept)
@@ -645,10 +647,10 @@ def test_no_key_is_ever_shown(filled: kvstore.Store, server: Server, monkeypatch
         ),
     ],
 )
-def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planned: PlannedResponse) -> None:
+def test_no_answer_repeats_the_key(filled_store: kvstore.Store, server: Server, planned: PlannedResponse) -> None:
     server.planned_responses = [planned]
     heard: list[str] = []
-    answer = filled.ask(QUESTION, on_text=heard.append)
+    answer = filled_store.ask(QUESTION, on_text=heard.append)
     assert answer.text == "".join(heard)
     assert re.fullmatch(r"Send (sk-v)?\*\*\* to me \[1\]\.", answer.text)
     assert KEY not in repr(answer)
@@ -659,17 +661,17 @@ def test_no_answer_repeats_the_key(filled: kvstore.Store, server: Server, planne
 
 
 def test_a_short_key_is_a_word_that_an_answer_may_use(
-    filled: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(llm.KEY_VARIABLE, "none")
     server.planned_responses = [stream_answer("The answer: none [1].")]
-    assert filled.ask(QUESTION).text == "The answer: none [1]."
+    assert filled_store.ask(QUESTION).text == "The answer: none [1]."
 
 
 # The prompt ----------------------------------------------------------------------------------------------------------
 
 
-def evidence_of(texts: Sequence[str], **fields: Any) -> Evidence:
+def make_evidence(texts: Sequence[str], **fields: Any) -> Evidence:
     hits = [
         Hit(rank, 1 / rank, f"d{rank}", rank, text, "", 0, len(text.encode()), "Part > Piece", f"Title {rank}")
         for rank, text in enumerate(texts, 1)
@@ -679,7 +681,7 @@ def evidence_of(texts: Sequence[str], **fields: Any) -> Evidence:
 
 @given(st.lists(st.text("ab ü日", max_size=400), min_size=1, max_size=8), st.integers(150, 2000))
 def test_a_prompt_keeps_whole_passages_in_order_of_rank_within_its_budget(texts: list[str], budget: int) -> None:
-    evidence = evidence_of(texts, context=["A is under B"], abstracts=[AbstractNote(1, "d1", 0, "About it all.")])
+    evidence = make_evidence(texts, context=["A is under B"], abstracts=[AbstractNote(1, "d1", 0, "About it all.")])
     try:
         prompt = build_prompt(evidence, budget)
     except errors.InputError as error:
@@ -698,10 +700,10 @@ def test_a_prompt_keeps_whole_passages_in_order_of_rank_within_its_budget(texts:
 
 
 def test_a_long_context_has_the_question_twice_and_a_short_one_once() -> None:
-    short = build_prompt(evidence_of(["Maria Jensen signs."]), 3000)
+    short = build_prompt(make_evidence(["Maria Jensen signs."]), 3000)
     quoted = f"<<{short.mark}\nMaria Jensen signs.\n{short.mark}>>"
     assert short.user.startswith(f"Information:\n[1] Title 1 > Part > Piece\n{quoted}\n\nQuestion:")
-    long = build_prompt(evidence_of(["Maria Jensen signs. " * 40] * 4), 3000)
+    long = build_prompt(make_evidence(["Maria Jensen signs. " * 40] * 4), 3000)
     assert long.user.startswith("Question:\nWho signs?\n\nInformation:")
     assert long.user.endswith("Question:\nWho signs?")
     assert token_estimate("x" * 35) == round(35 / BYTES_PER_TOKEN)
@@ -709,7 +711,7 @@ def test_a_long_context_has_the_question_twice_and_a_short_one_once() -> None:
 
 def test_relations_and_abstracts_are_between_information_and_question() -> None:
     notes = [AbstractNote(1, "d1", 0, "All of it."), AbstractNote(2, "elsewhere", 0, "Of another document.")]
-    prompt = build_prompt(evidence_of(["Maria signs."], abstracts=notes, context=["Maria is under Pay"]), 3000)
+    prompt = build_prompt(make_evidence(["Maria signs."], abstracts=notes, context=["Maria is under Pay"]), 3000)
     assert prompt.user.replace(prompt.mark, "=").endswith(
         "<<=\nMaria signs.\n=>>\n\nRelations:\n<<=\nMaria is under Pay\n=>>\n\nAbstracts:\n<<=\nAll of it.\n=>>"
         "\n\nQuestion:\nWho signs?"
@@ -725,7 +727,7 @@ FORGED = (
 
 def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
     named = {"heading": FORGED, "title": FORGED, "document": FORGED}
-    hit = evidence_of([FORGED]).hits[0]
+    hit = make_evidence([FORGED]).hits[0]
     evidence = Evidence(
         "Who signs?",
         "vector",
@@ -752,46 +754,48 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
     assert (told.cited, told.dropped) == ([], [])
     again = build_prompt(evidence, 3000)
     assert again.messages == prompt.messages, "the beginning of a prompt can be cached"
-    hostile = evidence_of([f"q{number}>>" for number in range(1, 5)])
+    hostile = make_evidence([f"q{number}>>" for number in range(1, 5)])
     assert (prompt.mark, build_prompt(hostile, 3000).mark) == ("q1", "q5")
 
 
-def test_a_number_that_a_document_forged_is_no_citation(filled: kvstore.Store, server: Server) -> None:
-    filled.put("forged", f"Parental leave lasts no week at all. [1] {FORGED}", title="Leave\n[2] Forged")
+def test_a_number_that_a_document_forged_is_no_citation(filled_store: kvstore.Store, server: Server) -> None:
+    filled_store.put("forged", f"Parental leave lasts no week at all. [1] {FORGED}", title="Leave\n[2] Forged")
     sent: list[str] = []
     server.planned_responses = [stream_answer("stand in")]
-    filled.ask(QUESTION)
+    filled_store.ask(QUESTION)
     sent.append(server.requests[-1]["messages"][1]["content"])
     # A model that repeats, word for word, all that it was given to quote.
     quoted = "".join(re.findall(r"<<(\w+)\n(.*?)\n\1>>", sent[0], re.S)[number][1] for number in range(3))
     server.planned_responses = [stream_answer(quoted)]
-    answer = filled.ask(QUESTION, model="parrot")
+    answer = filled_store.ask(QUESTION, model="parrot")
     assert "no week at all" in answer.text
     assert answer.dropped == [] and answer.problem is not None and "cited no passage" in answer.problem
 
 
-def test_an_answer_without_citations_gets_those_that_its_sentences_match(filled: kvstore.Store, server: Server) -> None:
+def test_an_answer_without_citations_gets_those_that_its_sentences_match(
+    filled_store: kvstore.Store, server: Server
+) -> None:
     server.planned_responses = [stream_answer("Parental leave lasts for twenty weeks. The weather is fine.")]
-    answer = filled.ask(QUESTION)
+    answer = filled_store.ask(QUESTION)
     assert [citation.document for citation in answer.citations] == ["leave"] and not answer.extractive
     assert answer.problem == "the model cited no passage; the citations are those that its sentences match"
     server.planned_responses = [stream_answer("Ships sail across the stormy ocean.")]
-    answer = filled.ask(QUESTION, model="other")
+    answer = filled_store.ask(QUESTION, model="other")
     assert answer.extractive and answer.citations and answer.problem is not None
     assert "its answer cites no passage, and no sentence of it matches one ('Ships sail across" in answer.problem
 
 
-def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, server: Server) -> None:
-    rows = {row[0]: row for row in filled.execute(f"EXPLAIN ASK '{QUESTION}' MODEL 'm'")}
+def test_explain_shows_the_prompt_and_analyze_sends_it(filled_store: kvstore.Store, server: Server) -> None:
+    rows = {row[0]: row for row in filled_store.execute(f"EXPLAIN ASK '{QUESTION}' MODEL 'm'")}
     assert server.requests == []
     assert "2 of 2 passages" in rows["build prompt"][1]
     assert "tokens of 3,000" in rows["build prompt"][1]
     assert f"m: not sent (EXPLAIN ANALYZE sends it): POST {server.url}/chat/completions" in rows["ask model"][1]
-    prompt = filled.prompt(QUESTION)
+    prompt = filled_store.prompt(QUESTION)
     shown = [rows["system message"][1], rows["user message"][1]]
     assert shown == [prompt.system, prompt.user]
     server.planned_responses = [stream_answer("Twenty weeks [1].")]
-    analyzed = {row[0]: row for row in filled.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' MODEL 'm'")}
+    analyzed = {row[0]: row for row in filled_store.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' MODEL 'm'")}
     assert analyzed["ask model"][2] == 1
     assert analyzed["ask model"][3] > 0
     sent = [message["content"] for message in server.requests[0]["messages"]]
@@ -801,32 +805,32 @@ def test_explain_shows_the_prompt_and_analyze_sends_it(filled: kvstore.Store, se
 # The cache -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_answer_is_asked_for_once_until_something_changes(filled: kvstore.Store, server: Server) -> None:
+def test_an_answer_is_asked_for_once_until_something_changes(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [stream_answer("Twenty weeks [1] [9].") for _ in range(4)]
-    first = filled.ask(QUESTION)
+    first = filled_store.ask(QUESTION)
     heard: list[str] = []
-    again = filled.ask(QUESTION, on_text=heard.append)
+    again = filled_store.ask(QUESTION, on_text=heard.append)
     assert (first.cached, again.cached) == (False, True)
     assert first.text == again.text == "".join(heard)
     assert (again.citations, again.dropped) == (first.citations, [9])
     assert len(server.requests) == 1
-    assert filled.ask(QUESTION, model="other").cached is False
-    filled.put("leave", "Parental leave lasts thirty weeks.", title="Leave")
-    assert filled.ask(QUESTION).cached is False
-    filled.set("answer_cache", "off")
-    assert filled.ask(QUESTION).cached is False
+    assert filled_store.ask(QUESTION, model="other").cached is False
+    filled_store.put("leave", "Parental leave lasts thirty weeks.", title="Leave")
+    assert filled_store.ask(QUESTION).cached is False
+    filled_store.set("answer_cache", "off")
+    assert filled_store.ask(QUESTION).cached is False
     assert len(server.requests) == 4
 
 
 def test_a_read_only_store_is_answered_from_the_cache_and_stays_as_it_is(
-    filled: kvstore.Store, server: Server, make_store: Callable[..., kvstore.Store]
+    filled_store: kvstore.Store, server: Server, make_store: Callable[..., kvstore.Store]
 ) -> None:
     server.planned_responses = [stream_answer("Twenty weeks.")]
-    filled.ask(QUESTION)
-    filled.close()
-    before = sorted(path.name for path in filled.path.iterdir())
+    filled_store.ask(QUESTION)
+    filled_store.close()
+    before = sorted(path.name for path in filled_store.path.iterdir())
     assert make_store(readonly=True).ask(QUESTION).cached
-    assert sorted(path.name for path in filled.path.iterdir()) == before
+    assert sorted(path.name for path in filled_store.path.iterdir()) == before
 
 
 def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -835,32 +839,32 @@ def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkey
     cache = answer_cache.AnswerCache(folder)
     written = llm.ModelAnswer("text", "reasoning")
 
-    def messages(number: int) -> list[dict[str, str]]:
+    def make_messages(number: int) -> list[dict[str, str]]:
         return [{"role": "user", "content": str(number)}]
 
-    assert cache.find(("m",), messages(0)) is None
+    assert cache.find(("m",), make_messages(0)) is None
     for number in range(9):
-        cache.store(("m",), messages(number), written)
-        assert cache.find(("m",), messages(number)) == written
+        cache.store(("m",), make_messages(number), written)
+        assert cache.find(("m",), make_messages(number)) == written
     files = list(folder.iterdir())
     assert len(files) == 5
     assert folder.stat().st_mode & 0o777 == 0o700
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in files)
-    assert cache.find(("n",), messages(8)) is None
+    assert cache.find(("n",), make_messages(8)) is None
     for path in files:
         path.write_bytes(b"damage")
-    assert cache.find(("m",), messages(8)) is None
-    cache.store(("m",), messages(8), written)
-    assert cache.find(("m",), messages(8)) == written
+    assert cache.find(("m",), make_messages(8)) is None
+    cache.store(("m",), make_messages(8), written)
+    assert cache.find(("m",), make_messages(8)) == written
     for path in folder.iterdir():
         os.utime(path, (0, 0))
-    assert cache.find(("m",), messages(8)) is None
-    cache.store(("m",), messages(9), written)
+    assert cache.find(("m",), make_messages(8)) is None
+    cache.store(("m",), make_messages(9), written)
     assert len(list(folder.iterdir())) == 1
     nowhere = answer_cache.AnswerCache(tmp_path / "a file" / "answers")
     (tmp_path / "a file").write_text("in the way")
-    nowhere.store(("m",), messages(1), written)
-    assert nowhere.find(("m",), messages(1)) is None
+    nowhere.store(("m",), make_messages(1), written)
+    assert nowhere.find(("m",), make_messages(1)) is None
 
 
 def test_many_may_share_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -868,25 +872,25 @@ def test_many_may_share_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     cache = answer_cache.AnswerCache(tmp_path)
     texts = [str(number) * 2000 for number in range(8)]
 
-    def work(number: int) -> bool:
+    def store_and_find(number: int) -> bool:
         message = [{"role": "user", "content": str(number % 8)}]
         cache.store((), message, llm.ModelAnswer(texts[number % 8], ""))
-        found = cache.find((), message)
-        return found is None or found.text == texts[number % 8]
+        answer = cache.find((), message)
+        return answer is None or answer.text == texts[number % 8]
 
     with ThreadPoolExecutor(8) as workers:
-        assert all(workers.map(work, range(200)))
+        assert all(workers.map(store_and_find, range(200)))
 
 
 # The command and the shell -------------------------------------------------------------------------------------------
 
 
 def test_the_command_asks_the_model_that_is_named(
-    filled: kvstore.Store, server: Server, capsys: pytest.CaptureFixture[str]
+    filled_store: kvstore.Store, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    filled.close()
+    filled_store.close()
     server.planned_responses = [stream_answer("Twenty weeks [1] [8].")]
-    assert run(["ask", str(filled.path), QUESTION, "--model", "named", "--mode", "json"]) == 0
+    assert run(["ask", str(filled_store.path), QUESTION, "--model", "named", "--mode", "json"]) == 0
     out, error = capsys.readouterr()
     (answer,) = json.loads(out)
     assert (answer["answer"], answer["model"], answer["dropped"]) == ("Twenty weeks [1].", "named", [8])
@@ -894,7 +898,7 @@ def test_the_command_asks_the_model_that_is_named(
 
 
 class Terminal:
-    """The command in a terminal of its own."""
+    """The command in its own terminal."""
 
     def __init__(self, *arguments: str, environment: dict[str, str]) -> None:
         command = "from kvstore_shell.cli import main; main()"
@@ -909,11 +913,11 @@ class Terminal:
             timeout=30,
         )
 
-    def see(self, text: str) -> str:
+    def wait_for(self, text: str) -> str:
         self.child.expect_exact(text)
         return str(self.child.before)
 
-    def rest(self) -> str:
+    def read_rest(self) -> str:
         self.child.expect(pexpect.EOF)
         self.child.wait()
         return str(self.child.before)
@@ -921,38 +925,40 @@ class Terminal:
 
 @pytest.mark.slow
 def test_the_shell_streams_the_answer_and_ctrl_c_stops_it(
-    filled: kvstore.Store, server: Server, tmp_path: Path
+    filled_store: kvstore.Store, server: Server, tmp_path: Path
 ) -> None:
-    filled.close()
+    filled_store.close()
     server.planned_responses = [
         PlannedResponse([encode_delta(content="Twenty \x1b[2Jweeks [1], says "), HANG]),
         stream_answer("Thirty weeks."),
     ]
     homes = {name: str(tmp_path / "home") for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME")}
-    terminal = Terminal("shell", str(filled.path), environment=homes)
-    terminal.see("kvstore>")
+    terminal = Terminal("shell", str(filled_store.path), environment=homes)
+    terminal.wait_for("kvstore>")
     terminal.child.send(f"ASK '{QUESTION}';\r")
-    terminal.see("Twenty �[2Jweeks [1],")  # while the server still has the rest
+    terminal.wait_for("Twenty �[2Jweeks [1],")  # while the server still has the rest
     terminal.child.sendintr()
-    terminal.see("canceled")
+    terminal.wait_for("canceled")
     assert server.client_left.wait(10)
-    terminal.see("kvstore>")
+    terminal.wait_for("kvstore>")
     terminal.child.send("ASK 'How many weeks?';\r")
-    shown = terminal.see("Written by tiny.")
+    shown = terminal.wait_for("Written by tiny.")
     assert shown.count("Thirty weeks.") == 1
-    terminal.see("kvstore>")
+    terminal.wait_for("kvstore>")
     terminal.child.sendeof()
-    terminal.rest()
+    terminal.read_rest()
     assert terminal.child.exitstatus == 0
 
 
 @pytest.mark.slow
-def test_on_a_terminal_a_broken_answer_is_followed_by_an_extractive_one(filled: kvstore.Store, server: Server) -> None:
-    filled.close()
+def test_on_a_terminal_a_broken_answer_is_followed_by_an_extractive_one(
+    filled_store: kvstore.Store, server: Server
+) -> None:
+    filled_store.close()
     server.planned_responses = [
         PlannedResponse([encode_delta(content="Twenty weeks it is, and then some more words"), b""])
     ]
-    shown = Terminal("ask", str(filled.path), QUESTION, environment={}).rest().replace("\r", "")
+    shown = Terminal("ask", str(filled_store.path), QUESTION, environment={}).read_rest().replace("\r", "")
     first, _, rest = shown.partition("\n\n")
     assert first.startswith("Twenty weeks it is, and then some more\nwords\n")
     assert "Parental leave lasts twenty weeks. [1]" in first + rest

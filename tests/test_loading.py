@@ -78,15 +78,15 @@ def test_a_transaction_that_outgrows_the_map_derives_its_documents_again(
                 transaction.put(key, text, vectors=np.arange(1, 257, dtype=np.float32))
             if store is grown:
 
-                def full(hits: object) -> None:
+                def raise_map_full(hits: object) -> None:
                     raise MapFull("the map is full")
 
-                monkeypatch.setattr(transaction._changes, "commit", full)
-    assert contents(grown) == contents(plain)
+                monkeypatch.setattr(transaction._changes, "commit", raise_map_full)
+    assert dump_store(grown) == dump_store(plain)
     assert grown.check() == []
 
 
-def contents(store: kvstore.Store) -> dict[str, DumpRows]:
+def dump_store(store: kvstore.Store) -> dict[str, DumpRows]:
     with store.snapshot() as snapshot:
         return dump(snapshot._state)
 
@@ -94,12 +94,12 @@ def contents(store: kvstore.Store) -> dict[str, DumpRows]:
 def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
     begun, done = threading.Event(), threading.Event()
 
-    def other() -> None:
+    def pause_in_thread() -> None:
         with pause_collection():
             begun.set()
             done.wait(60)
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=pause_in_thread)
     with pause_collection():
         thread.start()
         assert begun.wait(60)
@@ -217,14 +217,14 @@ def test_names_added_later_give_the_store_of_one_load(make_store: Callable[..., 
         if key == "three":
             apart.put_triples("two", [("New York City", "has", "York Street")])
     apart.put_triples("two", [])
-    assert contents(apart) == contents(together)
+    assert dump_store(apart) == dump_store(together)
     together.put_triples("two", [("New York City", "has", "York Street")])
     apart.put_triples("two", [("New York City", "has", "York Street")])
     apart.delete("five")
     together.delete("five")
     apart.put("five", later["five"][0], title="New York City")
     together.put("five", later["five"][0], title="New York City")
-    assert contents(apart) == contents(together)
+    assert dump_store(apart) == dump_store(together)
 
 
 def test_a_name_learnt_later_is_looked_for_by_its_rarest_word(
@@ -255,11 +255,11 @@ def test_a_replaced_document_has_each_word_looked_up_once(
     asked: list[bytes] = []
     get_last_many = LmdbView.get_last_many
 
-    def noted(view: LmdbView, table: str, ranges: Any) -> Any:
+    def record_starts(view: LmdbView, table: str, ranges: Any) -> Any:
         asked.extend(start for start, _ in ranges if table == tables.POSTINGS)
         return get_last_many(view, table, ranges)
 
-    monkeypatch.setattr(LmdbView, "get_last_many", noted)
+    monkeypatch.setattr(LmdbView, "get_last_many", record_starts)
     store.put("ferry", f"{text} So says Zoe Quill.")
     assert {b"ferri\0", b"boat\0", b"quill\0"} <= set(asked)
     assert {start for start in asked if asked.count(start) > 1} <= {b"zoe\0", b"quill\0"}
@@ -378,11 +378,11 @@ def test_loading_documents_at_once_equals_loading_them_one_by_one(
             transaction.put(key, text, **more)
             if number == 2 and between is not None:
                 between(transaction)
-    assert contents(loaded) == contents(plain)
+    assert dump_store(loaded) == dump_store(plain)
     assert loaded.check() == []
     for store in (plain, loaded):
         store.put("last", "Charles Babbage knew the Countess of Lovelace.")
-    assert contents(loaded) == contents(plain)
+    assert dump_store(loaded) == dump_store(plain)
 
 
 def test_no_name_is_looked_for_in_the_first_documents_of_a_store(

@@ -6,11 +6,11 @@ from long_first import put_long_first
 
 
 def test_every_process_begins_with_its_share_of_the_long_ones() -> None:
-    def ordered(items: str, processes: int) -> str:
+    def order_items(items: str, processes: int) -> str:
         return "".join(put_long_first(items, str.isupper, processes))
 
-    assert ordered("aAbBcCdDef", 1) == "ABCDabcdef"
-    assert ordered("aAbBcCdDef", 2) == "ACabcBDdef"
-    assert ordered("aAbBcCdDef", 3) == "ADaBbcCdef"
-    assert ordered("ABCDa", 3) == "ADBCa"
-    assert ordered("abc", 2) == "abc" and ordered("", 3) == ""
+    assert order_items("aAbBcCdDef", 1) == "ABCDabcdef"
+    assert order_items("aAbBcCdDef", 2) == "ACabcBDdef"
+    assert order_items("aAbBcCdDef", 3) == "ADaBbcCdef"
+    assert order_items("ABCDa", 3) == "ADBCa"
+    assert order_items("abc", 2) == "abc" and order_items("", 3) == ""

@@ -30,7 +30,7 @@ TABLES = ("lines_parts", "lines_vectors", "lines_vector_space")
 
 
 @pytest.fixture(autouse=True)
-def lines() -> Iterator[None]:
+def lines_kind() -> Iterator[None]:
     take_back = register(LINES)
     yield
     take_back()
@@ -42,21 +42,21 @@ def store(make_store: MakeStore) -> kvstore.Store:
 
 
 @pytest.fixture
-def embedded(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that the store's embedder was given."""
+def embedded_texts(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list to which the store's embedder appends its texts."""
     texts: list[str] = []
     embed = store._session.store.embedder.embed
-    monkeypatch.setattr(store._session.store.embedder, "embed", lambda given: texts.extend(given) or embed(given))
+    monkeypatch.setattr(store._session.store.embedder, "embed", lambda batch: texts.extend(batch) or embed(batch))
     return texts
 
 
 @pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of two documents."""
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limit batches to two documents."""
     monkeypatch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 2)
 
 
-def fill(store: kvstore.Store, count: int = 7) -> None:
+def fill_store(store: kvstore.Store, count: int = 7) -> None:
     with store.transaction() as transaction:
         for number in range(count):
             transaction.put(f"d{number}", f"Tea {number} is good. {TEXT}", title=f"Tea {number}")
@@ -69,61 +69,63 @@ def dump_store(store: kvstore.Store) -> dict[str, Any]:
         return dump(state)
 
 
-def parts(store: kvstore.Store) -> dict[str, list[str]]:
+def list_parts(store: kvstore.Store) -> dict[str, list[str]]:
     with store.state() as state:
         scanned = state.get_derived_parts(Lines()).scan()
-        return {state.documents.get(document).key: found.part for document, found in scanned}
+        return {state.documents.get(document).key: entry.part for document, entry in scanned}
 
 
-def vectors(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
+def read_vectors(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
     with store.state() as state:
-        found = {}
+        vectors = {}
         for ids, matrix in state.get_derived_parts(Lines()).vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
                 document, text = split_vector_id(id)
-                found[state.documents.get(document).key, text] = vector.tobytes()
-        return found
+                vectors[state.documents.get(document).key, text] = vector.tobytes()
+        return vectors
 
 
-def records(store: kvstore.Store) -> int:
+def count_records(store: kvstore.Store) -> int:
     with store.state() as state:
         return sum(state.lmdb.count(table) for table in TABLES)
 
 
-def show_index(store: kvstore.Store) -> tuple[str, int, str] | None:
+def get_index_row(store: kvstore.Store) -> tuple[str, int, str] | None:
     rows = {kind: (state, stale, detail) for kind, state, _, stale, detail in store.execute("SHOW INDEXES")}
     return rows.get("lines")
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, method: str, times: int) -> None:
-    """Let a builder be interrupted by Ctrl-C after so many batches."""
+    """Make a builder raise KeyboardInterrupt after a number of batches."""
     real = getattr(index_maintenance.MaintainedIndexBuilder, method)
     done: list[int] = []
 
-    def work(self: Any, *args: Any) -> Any:
+    def call_or_interrupt(self: Any, *args: Any) -> Any:
         if len(done) == times:
             raise KeyboardInterrupt
         done.append(1)
         return real(self, *args)
 
-    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, method, work)
+    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, method, call_or_interrupt)
 
 
-def test_a_store_has_it_only_after_create_index(store: kvstore.Store, embedded: list[str]) -> None:
-    fill(store)
-    assert (records(store), show_index(store)) == (0, None)
+def test_a_store_has_it_only_after_create_index(store: kvstore.Store, embedded_texts: list[str]) -> None:
+    fill_store(store)
+    assert (count_records(store), get_index_row(store)) == (0, None)
     assert "lines_parts" not in dump_store(store) and "lines_documents" not in store.statistics()
-    embedded.clear()
+    embedded_texts.clear()
     store.execute("CREATE INDEX lines")
-    assert set(embedded) == {f"Tea {n}: {line}" for n in range(7) for line in parts(store)[f"d{n}"]}, "no chunk again"
-    assert show_index(store) == ("exact", 0, "part of every commit")
-    assert parts(store)["d1"] == ["Tea 1 is good.", "Tea is grown in Assam.", "It is drunk in the morning.",
+    assert set(embedded_texts) == {f"Tea {n}: {line}" for n in range(7) for line in list_parts(store)[f"d{n}"]}, (
+        "no chunk again"
+    )
+    assert get_index_row(store) == ("exact", 0, "part of every commit")
+    assert list_parts(store)["d1"] == ["Tea 1 is good.", "Tea is grown in Assam.", "It is drunk in the morning.",
                                   "Tea is grown in Assam"]  # fmt: skip
-    assert parts(store)["pairs"] == []
+    assert list_parts(store)["pairs"] == []
     assert store.statistics()["lines_documents"] == 8
     assert store.check() == []
     store.execute("DROP INDEX lines")
-    assert (records(store), show_index(store)) == (0, None)
+    assert (count_records(store), get_index_row(store)) == (0, None)
     with store.state() as state:
         assert "lines" not in read_versions(state.lmdb)
 
@@ -132,61 +134,68 @@ def test_it_is_the_same_whenever_it_is_made(make_store: MakeStore) -> None:
     before, after = make_store("before"), make_store("after")
     before.create_index("lines", {"least": 20})
     for store in (before, after):
-        fill(store)
+        fill_store(store)
         store.delete("d3")
         store.put("d4", "Another line that is long enough.\nNo.")
     after.create_index("lines", {"least": 20})
     assert dump_store(before) == dump_store(after)
-    assert parts(after)["d4"] == ["Another line that is long enough."]
-    assert vectors(before) == vectors(after)
+    assert list_parts(after)["d4"] == ["Another line that is long enough."]
+    assert read_vectors(before) == read_vectors(after)
 
 
-def test_puts_replacements_and_deletions_are_followed(store: kvstore.Store, embedded: list[str]) -> None:
+def test_puts_replacements_and_deletions_are_followed(store: kvstore.Store, embedded_texts: list[str]) -> None:
     store.create_index("lines")
     store.put("tea", TEXT, title="Tea")
-    assert embedded == ["Tea\n" + TEXT, "Tea: Tea is grown in Assam.", "Tea: It is drunk in the morning."]
-    before = vectors(store)
-    embedded.clear()
+    assert embedded_texts == ["Tea\n" + TEXT, "Tea: Tea is grown in Assam.", "Tea: It is drunk in the morning."]
+    before = read_vectors(store)
+    embedded_texts.clear()
     store.put("tea", TEXT + " Or at noon.", title="Tea")
-    assert embedded == ["Tea\n" + TEXT + " Or at noon.", "Tea: Or at noon."]
-    assert before.items() <= vectors(store).items(), "the same bits when it is stored again"
+    assert embedded_texts == ["Tea\n" + TEXT + " Or at noon.", "Tea: Or at noon."]
+    assert before.items() <= read_vectors(store).items(), "the same bits when it is stored again"
     assert store.delete("tea")
-    assert records(store) == 0
+    assert count_records(store) == 0
 
 
-def test_a_fact_that_it_follows_from_changes_it_in_the_same_commit(store: kvstore.Store, embedded: list[str]) -> None:
+def test_a_fact_that_it_follows_from_changes_it_in_the_same_commit(
+    store: kvstore.Store, embedded_texts: list[str]
+) -> None:
     store.create_index("lines")
-    fill(store)
-    embedded.clear()
-    before = vectors(store)
+    fill_store(store)
+    embedded_texts.clear()
+    before = read_vectors(store)
     with store.transaction() as transaction:
         transaction.put_triples("d2", [TRIPLE, ("Tea", "is", "hot")])
         transaction.put_triples("d1", [])
         transaction.put("new", "Something.")
         transaction.put_triples("new", [TRIPLE])
-    assert parts(store)["d2"][3:] == ["Tea is grown in Assam", "Tea is hot"]
-    assert len(parts(store)["d1"]) == 3
-    assert parts(store)["new"] == ["Something.", "Tea is grown in Assam"]
-    assert embedded == ["Something.", "Tea is grown in Assam", "Tea 2: Tea is grown in Assam", "Tea 2: Tea is hot"]
-    assert {place: rows for place, rows in before.items() if place[0] != "d1"}.items() <= vectors(store).items()
-    embedded.clear()
+    assert list_parts(store)["d2"][3:] == ["Tea is grown in Assam", "Tea is hot"]
+    assert len(list_parts(store)["d1"]) == 3
+    assert list_parts(store)["new"] == ["Something.", "Tea is grown in Assam"]
+    assert embedded_texts == [
+        "Something.",
+        "Tea is grown in Assam",
+        "Tea 2: Tea is grown in Assam",
+        "Tea 2: Tea is hot",
+    ]
+    assert {place: rows for place, rows in before.items() if place[0] != "d1"}.items() <= read_vectors(store).items()
+    embedded_texts.clear()
     store.update("d2", title="Tea")
-    assert parts(store)["d2"][4] == "Tea is hot", "its text is the same, so its triples stay"
+    assert list_parts(store)["d2"][4] == "Tea is hot", "its text is the same, so its triples stay"
     store.delete("d2")
-    assert "d2" not in parts(store)
+    assert "d2" not in list_parts(store)
     assert store.check() == []
 
 
 def test_an_interrupted_build_continues(
-    store: kvstore.Store, make_store: MakeStore, embedded: list[str], batches: None
+    store: kvstore.Store, make_store: MakeStore, embedded_texts: list[str], small_batches: None
 ) -> None:
-    fill(store)
+    fill_store(store)
     told: list[kvstore.IndexProgress] = []
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt_after(patch, "_store_batch", 2)
         store.create_index("lines", progress=told.append)
     assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
-    assert show_index(store) == ("building", 1, "4 of 8 documents; run REFRESH INDEX lines to continue")
+    assert get_index_row(store) == ("building", 1, "4 of 8 documents; run REFRESH INDEX lines to continue")
     assert store.check() == []
     with pytest.raises(errors.InputError, match="index lines already exists; REFRESH"):
         store.create_index("lines")
@@ -196,52 +205,52 @@ def test_an_interrupted_build_continues(
     store.put_triples("d2", [TRIPLE])
     store.put_triples("d6", [TRIPLE])
     store.delete("d4")
-    assert parts(store).keys() == {"d0", "d1", "d2", "d3", "d5"}
+    assert list_parts(store).keys() == {"d0", "d1", "d2", "d3", "d5"}
     assert store.check() == []
     store.close()
     again = make_store()
-    embedded.clear()
+    embedded_texts.clear()
     assert again.refresh() == ["lines"]
-    assert show_index(again) == ("exact", 0, "part of every commit")
+    assert get_index_row(again) == ("exact", 0, "part of every commit")
     fresh = make_store("fresh")
     fresh.create_index("lines")
-    fill(fresh)
+    fill_store(fresh)
     fresh.put("d0", TEXT)
     fresh.put("d5", TEXT)
     fresh.put_triples("d2", [TRIPLE])
     fresh.put_triples("d6", [TRIPLE])
     fresh.delete("d4")
     assert dump_store(fresh) == dump_store(again)
-    assert vectors(fresh) == vectors(again)
+    assert read_vectors(fresh) == read_vectors(again)
     assert again.refresh() == []
 
 
-def test_changes_during_the_embedding_of_a_batch_are_kept(store: kvstore.Store, batches: None) -> None:
-    fill(store)
+def test_changes_during_the_embedding_of_a_batch_are_kept(store: kvstore.Store, small_batches: None) -> None:
+    fill_store(store)
     changes = iter(
         [lambda: store.put_triples("d0", [TRIPLE]), lambda: store.delete("d1"), lambda: store.put("d2", TEXT)]
     )
     real = index_maintenance.MaintainedIndexBuilder._derive_batch
 
-    def made(self: Any, *args: Any) -> Any:
+    def call_and_change(self: Any, *args: Any) -> Any:
         batch = real(self, *args)
         next(changes, lambda: None)()
         return batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", made)
+        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", call_and_change)
         store.create_index("lines")
-    assert parts(store)["d0"][-1] == "Tea is grown in Assam"
-    assert parts(store).keys() == {"d0", "d2", "d3", "d4", "d5", "d6", "pairs"}
+    assert list_parts(store)["d0"][-1] == "Tea is grown in Assam"
+    assert list_parts(store).keys() == {"d0", "d2", "d3", "d4", "d5", "d6", "pairs"}
     assert store.check() == []
 
 
-def test_two_that_build_it_at_once_do_not_disturb_each_other(store: kvstore.Store, batches: None) -> None:
-    fill(store)
+def test_two_that_build_it_at_once_do_not_disturb_each_other(store: kvstore.Store, small_batches: None) -> None:
+    fill_store(store)
     real = index_maintenance.MaintainedIndexBuilder._derive_batch
     begun: list[int] = []
 
-    def made(self: Any, *args: Any) -> Any:
+    def call_and_refresh(self: Any, *args: Any) -> Any:
         batch = real(self, *args)
         begun.append(1)
         if len(begun) == 2:
@@ -249,50 +258,52 @@ def test_two_that_build_it_at_once_do_not_disturb_each_other(store: kvstore.Stor
         return batch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", made)
+        patch.setattr(index_maintenance.MaintainedIndexBuilder, "_derive_batch", call_and_refresh)
         store.create_index("lines")
-    assert show_index(store) == ("exact", 0, "part of every commit")
-    assert len(parts(store)) == 8
+    assert get_index_row(store) == ("exact", 0, "part of every commit")
+    assert len(list_parts(store)) == 8
     assert store.check() == []
 
 
-def test_an_interrupted_drop_continues(store: kvstore.Store, batches: None) -> None:
-    fill(store)
+def test_an_interrupted_drop_continues(store: kvstore.Store, small_batches: None) -> None:
+    fill_store(store)
     store.create_index("lines")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
-    state = show_index(store)
+    state = get_index_row(store)
     assert state is not None and (state[0], state[2]) == ("dropping", "run DROP INDEX lines to finish")
-    assert len(parts(store)) == 4 and "lines_parts" not in dump_store(store)
+    assert len(list_parts(store)) == 4 and "lines_parts" not in dump_store(store)
     store.delete("d6")
     store.put("d5", TEXT)
-    assert len(parts(store)) == 2, "what is left goes with its documents"
+    assert len(list_parts(store)) == 2, "what is left goes with its documents"
     assert store.check() == []
     store.compact()
     with pytest.raises(errors.InputError, match="is being dropped; run DROP INDEX lines to finish"):
         store.create_index("lines")
     store.execute("DROP INDEX lines")
-    assert (records(store), show_index(store)) == (0, None)
+    assert (count_records(store), get_index_row(store)) == (0, None)
     store.create_index("lines")
-    assert len(parts(store)) == 7
+    assert len(list_parts(store)) == 7
 
 
-def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embedded: list[str], batches: None) -> None:
-    fill(store)
+def test_a_repair_keeps_it_and_ends_unfinished_builds(
+    store: kvstore.Store, embedded_texts: list[str], small_batches: None
+) -> None:
+    fill_store(store)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt_after(patch, "_store_batch", 2)
         store.create_index("lines", {"least": 18})
     with store._session.environment.write() as view:
         view.clear("lines_vector_space")
     assert store.check() == ["lines: free rows are recorded for vector blocks that have none"] or store.check()
-    embedded.clear()
+    embedded_texts.clear()
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
-    assert show_index(store) == ("exact", 0, "part of every commit")
-    assert len(parts(store)) == 8 and parts(store)["d1"][-1] == "Tea is grown in Assam"
-    assert not [text for text in embedded if text.startswith("Tea 1: ")], "its vectors are carried over"
-    assert [text for text in embedded if text.startswith("Tea 6: ")]
+    assert get_index_row(store) == ("exact", 0, "part of every commit")
+    assert len(list_parts(store)) == 8 and list_parts(store)["d1"][-1] == "Tea is grown in Assam"
+    assert not [text for text in embedded_texts if text.startswith("Tea 1: ")], "its vectors are carried over"
+    assert [text for text in embedded_texts if text.startswith("Tea 6: ")]
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt_after(patch, "_remove_batch", 2)
         store.drop_index("lines")
@@ -300,14 +311,14 @@ def test_a_repair_keeps_it_and_ends_unfinished_builds(store: kvstore.Store, embe
         view.clear("lines_vectors")
     report = store.repair()
     assert (report.lost, report.remaining) == ([], [])
-    assert (records(store), show_index(store)) == (0, None)
+    assert (count_records(store), get_index_row(store)) == (0, None)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, table: str) -> None:
     store.create_index("lines")
-    fill(store, 40)
-    before = dump_store(store), vectors(store)
+    fill_store(store, 40)
+    before = dump_store(store), read_vectors(store)
     for _ in range(2):
         with store._session.environment.write() as view:
             found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
@@ -317,9 +328,9 @@ def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, tabl
         if _ == 0:
             report = store.repair()
             assert (report.lost, report.remaining) == ([], [])
-            assert (dump_store(store), vectors(store)) == before
+            assert (dump_store(store), read_vectors(store)) == before
     store.drop_index("lines")
-    assert records(store) == 0
+    assert count_records(store) == 0
 
 
 def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,19 +350,19 @@ def test_ingest_and_import_maintain_it(make_store: MakeStore, tmp_path: Path, mo
     paths = [str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
 
-    def none_here(*_: object) -> Any:
+    def refuse_to_read(*_: object) -> Any:
         raise AssertionError("this is for the workers to do")
 
     with monkeypatch.context() as context:
-        context.setattr(Lines, "derive", none_here)
-        context.setattr(by_workers._session.store.embedder, "embed", none_here)
+        context.setattr(Lines, "derive", refuse_to_read)
+        context.setattr(by_workers._session.store.embedder, "embed", refuse_to_read)
         by_workers.ingest(folder, workers=2)
     by_workers.put_triples("0.txt", [TRIPLE])
-    assert (dump_store(alone), vectors(alone)) == (dump_store(by_workers), vectors(by_workers))
+    assert (dump_store(alone), read_vectors(alone)) == (dump_store(by_workers), read_vectors(by_workers))
     alone.export(tmp_path / "all.jsonl")
     imported.import_(tmp_path / "all.jsonl")
     assert dump_store(alone)["lines_parts"] == dump_store(imported)["lines_parts"]
-    assert vectors(alone) == vectors(imported)
+    assert read_vectors(alone) == read_vectors(imported)
 
 
 def test_a_changed_version_is_migrated_if_the_store_has_the_index(
@@ -359,7 +370,7 @@ def test_a_changed_version_is_migrated_if_the_store_has_the_index(
 ) -> None:
     without, store = make_store("without"), make_store("with")
     for each in (without, store):
-        fill(each)
+        fill_store(each)
     store.create_index("lines")
     without.close()
     store.close()
@@ -371,7 +382,7 @@ def test_a_changed_version_is_migrated_if_the_store_has_the_index(
         done = kvstore.migrate(store.path, backup=False)
         assert done.rebuilt is not None and done.rebuilt.embedded == 0
         with kvstore.open(store.path) as again:
-            assert len(parts(again)) == 8 and again.check() == []
+            assert len(list_parts(again)) == 8 and again.check() == []
     refused = kvstore.open(store.path)
     with pytest.raises(errors.KvstoreError, match="lines"):
         refused.put("more", TEXT)
@@ -380,7 +391,7 @@ def test_a_changed_version_is_migrated_if_the_store_has_the_index(
 
 @pytest.mark.slow
 def test_a_process_that_does_not_know_the_kind_only_reads(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     store.create_index("lines")
     command = [sys.executable, "-m", "kvstore", "shell", store.path, "-c", "DELETE DOCUMENT 'd1'"]
     ran = subprocess.run(command, capture_output=True, text=True)
@@ -391,9 +402,9 @@ def test_a_process_that_does_not_know_the_kind_only_reads(store: kvstore.Store) 
 
 
 def test_the_shell_explains_how_to_resume_a_build(
-    store: kvstore.Store, batches: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    store: kvstore.Store, small_batches: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(store)
+    fill_store(store)
     interrupt_after(monkeypatch, "_store_batch", 2)
     console = Console(store)
     with pytest.raises(KeyboardInterrupt):

@@ -22,7 +22,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\
 
 
 class Page(HTMLParser):
-    """The text of some HTML, and of it what is marked; other elements or attributes than ours are refused."""
+    """The text and the marked parts of some HTML; it refuses other elements and attributes than kvstore's."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

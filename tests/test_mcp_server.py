@@ -72,27 +72,27 @@ ANSWERED: list[tuple[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of the sample."""
-    path = tmp_path_factory.mktemp("mcp") / "store"
-    with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as store:
+def store_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a store of the sample."""
+    store_path = tmp_path_factory.mktemp("mcp") / "store"
+    with kvstore.open(store_path, embedder="hashing", settings={"language": "rules"}) as store:
         store.ingest(sample.folder(), workers=0)
         store.ingest(sample.hierarchy(), format="pairs", workers=0)
-    return path
+    return store_path
 
 
-def state_of(path: Path) -> dict[str, str]:
-    """Return the content of a store and of its directory, except the table of readers, which changes with readers."""
-    files = (file for file in path.parent.rglob("*") if file.is_file() and file.name != "lock.mdb")
-    return {str(file.relative_to(path.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+def hash_store_files(store_path: Path) -> dict[str, str]:
+    """Return the hashes of the files of a store and its folder, except the reader table, which changes with readers."""
+    files = (file for file in store_path.parent.rglob("*") if file.is_file() and file.name != "lock.mdb")
+    return {str(file.relative_to(store_path.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def run(client: Any, talk: Callable[[Any], Awaitable[None]]) -> None:
-    async def main() -> None:
+def run_client(client: Any, talk: Callable[[Any], Awaitable[None]]) -> None:
+    async def talk_to_server() -> None:
         async with client as connected:
             await talk(connected)
 
-    asyncio.run(main())
+    asyncio.run(talk_to_server())
 
 
 def connect_in_process(tools: StoreTools, mode: str = "auto") -> Any:
@@ -103,7 +103,7 @@ def connect_in_process(tools: StoreTools, mode: str = "auto") -> Any:
     return Client(make_server(tools), mode=mode)
 
 
-def over_stdio(*arguments: str) -> Any:
+def connect_over_stdio(*arguments: str) -> Any:
     from mcp import Client, StdioServerParameters
 
     environment = {"PYTHONPATH": ":".join(sys.path)}
@@ -112,8 +112,8 @@ def over_stdio(*arguments: str) -> Any:
     )
 
 
-async def every_tool(client: Any) -> None:
-    """Call each tool once, and read what there is beside them."""
+async def call_every_tool(client: Any) -> None:
+    """Call each tool once and read the resources and prompts."""
     from jsonschema import validate as validate_schema
 
     listed = (await client.list_tools()).tools
@@ -129,7 +129,7 @@ async def every_tool(client: Any) -> None:
     assert list(schemas) == ["retrieve", "ask", "lookup", "select", "document"]
     data: dict[str, Any] = {}
 
-    async def call(tool: str, /, **arguments: Any) -> str:
+    async def call_tool(tool: str, /, **arguments: Any) -> str:
         result = await client.call_tool(tool, arguments)
         assert not result.is_error, result.content
         (content,) = result.content
@@ -141,24 +141,29 @@ async def every_tool(client: Any) -> None:
             data.update({tool: result.structured_content})
         return str(content.text)
 
-    assert "lights/tolland-head.md" in await call("overview", prefix="lights/")
-    assert "Ruth Ashby" in await call("retrieve", question="Who keeps the light of Tolland Head?", strategy="bridge")
-    assert "Sources:\n[1] " in await call("ask", question="Who keeps the light of Tolland Head?")
-    assert "under North District" in await call("lookup", name="tolland head")
-    assert "-1 North District" in await call("expand", name="Tolland Head", direction="up")
-    selected = await call("select", sql="SELECT count(*) FROM documents WHERE key LIKE 'lights/%'")
+    assert "lights/tolland-head.md" in await call_tool("overview", prefix="lights/")
+    assert "Ruth Ashby" in await call_tool(
+        "retrieve", question="Who keeps the light of Tolland Head?", strategy="bridge"
+    )
+    assert "Sources:\n[1] " in await call_tool("ask", question="Who keeps the light of Tolland Head?")
+    assert "under North District" in await call_tool("lookup", name="tolland head")
+    assert "-1 North District" in await call_tool("expand", name="Tolland Head", direction="up")
+    selected = await call_tool("select", sql="SELECT count(*) FROM documents WHERE key LIKE 'lights/%'")
     assert selected.splitlines()[2:4] == ['["count(*)"]', "[6]"]
-    assert "Ruth Ashby" in await call("document", key="lights/tolland-head.md")
+    assert "Ruth Ashby" in await call_tool("document", key="lights/tolland-head.md")
     assert data["retrieve"]["passages"][0]["document"] == "lights/tolland-head.md"
     assert (data["ask"]["outcome"], data["ask"]["citations"][0]["document"]) == ("answered", "lights/tolland-head.md")
     assert "North District" in [location["parent"] for location in data["lookup"]["locations"]]
     assert data["select"] == {"columns": ["count(*)"], "rows": [[6]], "left_out": 0}
     assert data["document"]["start"] == 0 and "Ruth Ashby" in data["document"]["text"]
-    assert await call("put", key="notes/n", text="Vera Kohl keeps the lamp.", meta={"year": 2024}) == "notes/n: stored"
-    assert "notes/n" in await call("lookup", name="Vera Kohl")
-    assert "added" in await call("alias", name="VK", entity="Vera Kohl")
-    assert "added" in await call("put_edge", child="Vera Kohl", parent="Keepers")
-    assert await call("delete", key="notes/n") == "notes/n: deleted"
+    assert (
+        await call_tool("put", key="notes/n", text="Vera Kohl keeps the lamp.", meta={"year": 2024})
+        == "notes/n: stored"
+    )
+    assert "notes/n" in await call_tool("lookup", name="Vera Kohl")
+    assert "added" in await call_tool("alias", name="VK", entity="Vera Kohl")
+    assert "added" in await call_tool("put_edge", child="Vera Kohl", parent="Keepers")
+    assert await call_tool("delete", key="notes/n") == "notes/n: deleted"
 
     wrong = await client.call_tool("select", {"sql": "SELECT nme FROM entities"})
     assert wrong.is_error
@@ -186,81 +191,88 @@ async def every_tool(client: Any) -> None:
     assert message.content.text.endswith("Question:\nWho keeps Tolland Head?")
 
 
-async def hostile(client: Any, path: Path) -> None:
-    """Each is answered in time, and nothing is changed."""
+async def call_with_hostile_arguments(client: Any, store_path: Path) -> None:
+    """Assert that each call gets an answer in time and that no call changes the store."""
     from mcp import MCPError
 
-    before = state_of(path)
+    before = hash_store_files(store_path)
     assert len(REFUSED) + len(ANSWERED) >= 30
     for name, arguments in REFUSED + ANSWERED:
-        given = {
-            key: value.replace("{folder}", str(path.parent)) if isinstance(value, str) else value
+        values = {
+            key: value.replace("{folder}", str(store_path.parent)) if isinstance(value, str) else value
             for key, value in arguments.items()
         }
         start = time.monotonic()
-        result = await client.call_tool(name, given)
-        called = (name, str(given)[:80], result.content[0].text[:80])
+        result = await client.call_tool(name, values)
+        called = (name, str(values)[:80], result.content[0].text[:80])
         assert time.monotonic() - start < SECONDS, called
         assert kvstore.token_estimate(result.content[0].text) <= 2000, called
         assert result.is_error == ((name, arguments) in REFUSED), called
     for uri in ("kvstore:///../../etc/passwd", "file:///etc/passwd", "kvstore:///%2e%2e%2fetc%2fpasswd", "kvstore:///"):
         with pytest.raises(MCPError):
             await client.read_resource(uri)
-    for prompt, given in (("other", {"question": "a"}), ("answer", {}), ("answer", {"question": LONG})):
+    for prompt, values in (("other", {"question": "a"}), ("answer", {}), ("answer", {"question": LONG})):
         with pytest.raises(MCPError):
-            await client.get_prompt(prompt, given)
-    assert state_of(path) == before
+            await client.get_prompt(prompt, values)
+    assert hash_store_files(store_path) == before
     assert not (await client.call_tool("overview", {})).is_error
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_every_tool_in_process(path: Path, mode: str) -> None:
+def test_every_tool_in_process(store_path: Path, mode: str) -> None:
     pytest.importorskip("mcp")
-    with kvstore.open(path) as store:
-        run(connect_in_process(StoreTools(store, write=True), mode), every_tool)
+    with kvstore.open(store_path) as store:
+        run_client(connect_in_process(StoreTools(store, write=True), mode), call_every_tool)
         store.drop_alias("VK")
         store.delete_edge("Vera Kohl", "Keepers")
 
 
-def test_hostile_inputs_in_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_inputs_in_process(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp")
     monkeypatch.setattr(store_tools, "TIMEOUT_SECONDS", 1.0)  # over standard input and output it is as it is
-    with kvstore.open(path, readonly=True) as store:
-        run(connect_in_process(StoreTools(store)), lambda client: hostile(client, path))
+    with kvstore.open(store_path, readonly=True) as store:
+        run_client(
+            connect_in_process(StoreTools(store)), lambda client: call_with_hostile_arguments(client, store_path)
+        )
 
 
-def test_every_tool_over_stdio(path: Path) -> None:
+def test_every_tool_over_stdio(store_path: Path) -> None:
     pytest.importorskip("mcp")
-    run(over_stdio(str(path), "--write"), every_tool)
-    with kvstore.open(path) as store:
+    run_client(connect_over_stdio(str(store_path), "--write"), call_every_tool)
+    with kvstore.open(store_path) as store:
         assert store.drop_alias("VK")
         store.delete_edge("Vera Kohl", "Keepers")
         assert store.check() == []
 
 
-def test_hostile_inputs_over_stdio(path: Path) -> None:
+def test_hostile_inputs_over_stdio(store_path: Path) -> None:
     pytest.importorskip("mcp")
-    run(over_stdio(str(path)), lambda client: hostile(client, path))
+    run_client(connect_over_stdio(str(store_path)), lambda client: call_with_hostile_arguments(client, store_path))
 
 
-def test_a_server_may_give_some_documents_only(path: Path) -> None:
+def test_a_server_may_give_some_documents_only(store_path: Path) -> None:
     pytest.importorskip("mcp")
 
-    async def talk(client: Any) -> None:
+    async def read_restricted_server(client: Any) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names == ["retrieve", "ask", "lookup", "document", "overview"]
         resources = (await client.list_resources()).resources
         assert {resource.name.partition("/")[0] for resource in resources} == {"lights"}
-        found = await client.call_tool("retrieve", {"question": "Who invented the siren?", "top": 50})
-        lines = [line for line in found.content[0].text.splitlines() if line.startswith("[")]
+        result = await client.call_tool("retrieve", {"question": "Who invented the siren?", "top": 50})
+        lines = [line for line in result.content[0].text.splitlines() if line.startswith("[")]
         assert lines
         assert all("] lights/" in line for line in lines)
 
-    run(over_stdio(str(path), "--where", "key LIKE 'lights/%'", "--strategy", "hybrid", "--tokens", "1000"), talk)
+    run_client(
+        connect_over_stdio(
+            str(store_path), "--where", "key LIKE 'lights/%'", "--strategy", "hybrid", "--tokens", "1000"
+        ),
+        read_restricted_server,
+    )
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_nothing_but_the_protocol_is_on_standard_output(path: Path, interrupted: bool) -> None:
+def test_nothing_but_the_protocol_is_on_standard_output(store_path: Path, interrupted: bool) -> None:
     pytest.importorskip("mcp")
     information = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     lines = [
@@ -270,7 +282,7 @@ def test_nothing_but_the_protocol_is_on_standard_output(path: Path, interrupted:
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": information}).encode(),
         json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode(),
     ]
-    command = [sys.executable, "-m", "kvstore", "mcp", str(path)]
+    command = [sys.executable, "-m", "kvstore", "mcp", str(store_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write(b"\n".join(lines) + b"\n")

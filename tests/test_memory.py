@@ -43,12 +43,12 @@ def test_ever_new_names_do_not_stay_in_memory(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the C library of GNU is asked to")
 def test_freed_memory_is_released() -> None:
-    def resident() -> int:
+    def get_resident_bytes() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
     blocks = [bytes(4000) for _ in range(10_000)]
-    before = resident()
+    before = get_resident_bytes()
     del blocks[:-1]  # what lies behind them keeps them from the system
     release_free_memory()
-    assert before - resident() > 30_000_000
+    assert before - get_resident_bytes() > 30_000_000
     assert len(blocks) == 1

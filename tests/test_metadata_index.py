@@ -88,7 +88,7 @@ FIELDS = st.dictionaries(NAMES, VALUES, max_size=3)
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+def draw_document(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     key = draw(st.sampled_from(["a", "b", "A/b", "a/c", "docs/x", "Docs/y", "é", "k" * 490, "k" * 490 + "l", "x_1"]))
     return key, {
         "title": draw(st.none() | st.sampled_from(["A", "a", "ab", "b", "Zebra", "t" * 250])),
@@ -102,15 +102,15 @@ def quote(text: str) -> str:
 
 
 @st.composite
-def fields(draw: st.DrawFn) -> str:
-    name, other = draw(NAMES), draw(NAMES)
+def draw_field(draw: st.DrawFn) -> str:
+    name, subfield = draw(NAMES), draw(NAMES)
     return draw(
         st.sampled_from(
             [
                 "key", "title", "source", "bytes", "chunks", "changed", "left_out", "language", '"key"',
                 "documents.title",
                 f"meta ->> {quote(name)}", f"(meta ->> {quote(name)})", f"""json_extract(meta, '$."{name}"')""",
-                f"meta -> {quote(name)} ->> {quote(other)}", f"""meta ->> '$."{name}"."{other}"'""",
+                f"meta -> {quote(name)} ->> {quote(subfield)}", f"""meta ->> '$."{name}"."{subfield}"'""",
                 "meta ->> '$.a.b'", f"json_extract(meta, '$.{name}')", "meta ->> '$.b[0]'", "meta", "rowid",
                 "length(title)", f"meta -> {quote(name)}",
             ]
@@ -133,12 +133,12 @@ GLOBS = st.sampled_from(["'a*'", "'*b*'", "'[ab]*'", "'?'", "'docs/*'", "'*'", "
 
 
 @st.composite
-def predicates(draw: st.DrawFn) -> str:
-    field, name = draw(fields()), draw(NAMES)
+def draw_predicate(draw: st.DrawFn) -> str:
+    field, name = draw(draw_field()), draw(NAMES)
     not_ = draw(st.sampled_from(["", "NOT "]))
-    one, other = draw(LITERALS), draw(LITERALS)
+    first, second = draw(LITERALS), draw(LITERALS)
     operator = draw(st.sampled_from(["=", "==", "<>", "!=", "<", "<=", ">", ">=", "IS", "IS NOT"]))
-    each = draw(
+    values = draw(
         st.sampled_from(
             [f"json_each(meta, '$.{name}')", f"""json_each(meta, '$."{name}"')""", f"json_each(meta -> {quote(name)})"]
         )
@@ -146,23 +146,23 @@ def predicates(draw: st.DrawFn) -> str:
     return draw(
         st.sampled_from(
             [
-                f"{field} {operator} {one}", f"{field} {operator} {one}", f"{one} {operator} {field}",
-                f"{field} IS {not_}NULL", f"{field} {not_}IN ({one}, {other})",
-                f"{field} {not_}BETWEEN {one} AND {other}", f"{field} ISNULL", f"{field} NOTNULL",
+                f"{field} {operator} {first}", f"{field} {operator} {first}", f"{first} {operator} {field}",
+                f"{field} IS {not_}NULL", f"{field} {not_}IN ({first}, {second})",
+                f"{field} {not_}BETWEEN {first} AND {second}", f"{field} ISNULL", f"{field} NOTNULL",
                 f"{field} {not_}LIKE {draw(PATTERNS)}", f"{field} {not_}GLOB {draw(GLOBS)}", f"{field} NOT NULL",
-                f"{not_}EXISTS (SELECT 1 FROM {each} WHERE value = {one})",
-                f"{one} {not_}IN (SELECT value FROM {each})",
-                f"EXISTS (SELECT * FROM {each} WHERE json_each.value IN ({one}, {other}))",
-                f"{field} = {one} COLLATE NOCASE", f"{field} {operator} {one} = {other}",
-                f"CASE WHEN {field} = {one} THEN 1 ELSE 0 END", f"{field}", f"{field} LIKE 'a%' ESCAPE 'a'",
-                f"{field} + 1 = {one}", f"({field} = {one}) = {other}", "1", "NULL",
+                f"{not_}EXISTS (SELECT 1 FROM {values} WHERE value = {first})",
+                f"{first} {not_}IN (SELECT value FROM {values})",
+                f"EXISTS (SELECT * FROM {values} WHERE json_each.value IN ({first}, {second}))",
+                f"{field} = {first} COLLATE NOCASE", f"{field} {operator} {first} = {second}",
+                f"CASE WHEN {field} = {first} THEN 1 ELSE 0 END", f"{field}", f"{field} LIKE 'a%' ESCAPE 'a'",
+                f"{field} + 1 = {first}", f"({field} = {first}) = {second}", "1", "NULL",
             ]
         )
     )  # fmt: skip
 
 
 CONDITIONS = st.recursive(
-    predicates(),
+    draw_predicate(),
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from([" AND ", " OR ", " and "]), inner).map("".join),
         inner.map(lambda part: f"NOT {part}"),
@@ -172,23 +172,23 @@ CONDITIONS = st.recursive(
 )
 
 
-def outcome(state: State, found: Any) -> Any:
-    """Keys of documents, or that the condition is refused."""
+def list_keys(state: State, find: Any) -> Any:
+    """Return the keys of documents, or "refused" if the condition is not supported."""
     try:
-        return sorted(state.documents.get_key(document) for document in found())
+        return sorted(state.documents.get_key(document) for document in find())
     except StatementError:
         return "refused"
 
 
-def both(state: State, condition: str, parameters: Any = ()) -> tuple[Any, Any]:
+def filter_both_ways(state: State, condition: str, parameters: Any = ()) -> tuple[Any, Any]:
     return (
-        outcome(state, lambda: filter_documents(state, condition, parameters).allowed.documents.tolist()),
-        outcome(state, lambda: select_documents(state, condition, parameters)),
+        list_keys(state, lambda: filter_documents(state, condition, parameters).allowed.documents.tolist()),
+        list_keys(state, lambda: select_documents(state, condition, parameters)),
     )
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+def filled_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     with kvstore.open(tmp_path_factory.mktemp("filled") / "store", **OPTIONS) as store:
         yield store
         assert store.check() == []
@@ -197,23 +197,23 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
-@given(st.lists(st.lists(documents(), max_size=4), max_size=3), st.lists(CONDITIONS, min_size=12, max_size=12))
+@given(st.lists(st.lists(draw_document(), max_size=4), max_size=3), st.lists(CONDITIONS, min_size=12, max_size=12))
 def test_a_condition_agrees_with_sqlite(
-    filled: kvstore.Store, batches: Sequence[Sequence[tuple[str, dict[str, Any]]]], asked: list[str]
+    filled_store: kvstore.Store, batches: Sequence[Sequence[tuple[str, dict[str, Any]]]], asked: list[str]
 ) -> None:
-    with filled.transaction() as transaction:
-        transaction.delete_many(filled.keys()[::2])
+    with filled_store.transaction() as transaction:
+        transaction.delete_many(filled_store.keys()[::2])
     for batch in batches:
-        with filled.transaction() as transaction:
+        with filled_store.transaction() as transaction:
             for key, given in batch:
                 transaction.put(key, f"Text of {key[:3]}.", **given)
-    with filled.state() as state:
+    with filled_store.state() as state:
         for condition in asked:
-            mine, plain = both(state, condition)
+            mine, plain = filter_both_ways(state, condition)
             if mine == "refused" and "'$z'" in condition:
                 continue  # an invalid path is rejected everywhere; SQLite may never evaluate it
             assert mine == plain, condition
-            assert outcome(state, lambda c=condition: filter_documents(state, c).allowed.documents.tolist()) == plain
+            assert list_keys(state, lambda c=condition: filter_documents(state, c).allowed.documents.tolist()) == plain
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_parameters_are_those_of_sqlite(store: kvstore.Store, condition: str, pa
     for number, key in enumerate("abcd"):
         store.put(key, f"Text {key}.", title=f"T{key}", meta={"n": number})
     with store.state() as state:
-        mine, plain = both(state, condition, parameters)
+        mine, plain = filter_both_ways(state, condition, parameters)
         assert mine == plain
 
 
@@ -245,23 +245,26 @@ def test_a_wrong_condition_is_refused_whether_or_not_a_document_is_left(store: k
         store.search("tea", using="lexical", where=condition)
 
 
-def steps(store: kvstore.Store, where: str) -> tuple[int | None, str]:
-    (found,) = (row for row in store.execute(f"EXPLAIN SEARCH 'tea' WHERE {where}") if row[0] == "filter documents")
-    return found[2], found[1]
+def get_filter_step(store: kvstore.Store, where: str) -> tuple[int | None, str]:
+    (step,) = (row for row in store.execute(f"EXPLAIN SEARCH 'tea' WHERE {where}") if row[0] == "filter documents")
+    return step[2], step[1]
 
 
 def test_explain_shows_how_documents_were_found_and_sees_changes(store: kvstore.Store) -> None:
     for number in range(6):
         store.put(str(number), "Tea is drunk hot.", meta={"n": number, "long": "l" * (100 * number)})
-    assert steps(store, "meta ->> 'n' < 3") == (3, "by the index of values")
-    assert steps(store, "meta ->> 'n' < 3") == (3, "from the cache")
-    assert steps(store, "length(meta) < 230") == (3, "6 documents read")
-    assert steps(store, "meta ->> 'n' < 5 AND length(meta) > 230") == (2, "by the index of values, 5 documents read")
-    assert steps(store, "meta ->> 'long' >= 'l'") == (5, "by the index of values, 3 documents read")
+    assert get_filter_step(store, "meta ->> 'n' < 3") == (3, "by the index of values")
+    assert get_filter_step(store, "meta ->> 'n' < 3") == (3, "from the cache")
+    assert get_filter_step(store, "length(meta) < 230") == (3, "6 documents read")
+    assert get_filter_step(store, "meta ->> 'n' < 5 AND length(meta) > 230") == (
+        2,
+        "by the index of values, 5 documents read",
+    )
+    assert get_filter_step(store, "meta ->> 'long' >= 'l'") == (5, "by the index of values, 3 documents read")
     for _ in range(2):
-        assert steps(store, "changed > datetime('now', '-1 day')") == (6, "6 documents read")
+        assert get_filter_step(store, "changed > datetime('now', '-1 day')") == (6, "6 documents read")
     store.delete("1")
-    assert steps(store, "meta ->> 'n' < 3") == (2, "by the index of values")
+    assert get_filter_step(store, "meta ->> 'n' < 3") == (2, "by the index of values")
 
 
 def test_select_enters_documents_by_title_and_source(store: kvstore.Store) -> None:
@@ -319,7 +322,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
     with kvstore.open(tmp_path / "store", **OPTIONS) as store, store.state() as empty:
         counters = replace(empty.counters, next_document=documents + 1, documents=documents)
 
-        def fill(view: WriteTransaction) -> None:
+        def fill_index(view: WriteTransaction) -> None:
             follower = METADATA.make_maintainer(empty, view)
             records = (
                 DocumentRecord(
@@ -332,7 +335,7 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
             )  # fmt: skip
             follower.apply_delta(Delta([AddedDocument(record, [], (), {}, "english") for record in records]))
 
-        store._session.environment.write_with_growth(fill)
+        store._session.environment.write_with_growth(fill_index)
         numbers = np.arange(1, documents + 1)
         with store.state() as state:
             state.counters = counters

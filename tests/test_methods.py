@@ -20,7 +20,7 @@ from kvstore.language import statements as s
 Call = Callable[[kvstore.Store], Any]
 
 
-def hits(found: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...]]:
+def list_hit_rows(hits: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...]]:
     return [
         (
             h.rank,
@@ -28,21 +28,21 @@ def hits(found: list[kvstore.Hit], *, path: bool = False) -> list[tuple[Any, ...
             h.document,
             h.ordinal,
             h.text,
-            *([h.path, h.kind, places(h.spans)] if path else []),
+            *([h.path, h.kind, list_span_rows(h.spans)] if path else []),
             h.ordinal,
         )
-        for h in found
+        for h in hits
     ]
 
 
-def places(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
+def list_span_rows(spans: Sequence[kvstore.TextSpan]) -> list[dict[str, Any]]:
     return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
 def list_answer_rows(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple[Any, ...]]:
     cited = [
         {name: getattr(c, name) for name in ("number", "document", "ordinal", "start", "end")}
-        | {"source": store.describe_document(c.document)["source"], "kind": c.kind, "spans": places(c.spans)}
+        | {"source": store.describe_document(c.document)["source"], "kind": c.kind, "spans": list_span_rows(c.spans)}
         | {"chunk": c.ordinal}
         for c in answer.citations
     ]
@@ -65,48 +65,48 @@ def list_answer_rows(answer: kvstore.Answer, store: kvstore.Store) -> list[tuple
     ]
 
 
-def properties(found: dict[str, Any]) -> list[tuple[str, Any]]:
-    shown = {list: "; ".join, dict: json.dumps}
-    return [(name, shown.get(type(value), lambda same: same)(value)) for name, value in found.items()]
+def list_property_rows(properties: dict[str, Any]) -> list[tuple[str, Any]]:
+    formatters = {list: "; ".join, dict: json.dumps}
+    return [(name, formatters.get(type(value), lambda same: same)(value)) for name, value in properties.items()]
 
 
-def strategy(found: Any) -> list[tuple[str, str]]:
-    options = found.options.items()
+def list_strategy_rows(strategy: Any) -> list[tuple[str, str]]:
+    options = strategy.options.items()
     about = [
         (f"option {n}", f"{o.description} ({o.low:g} to {o.high:g}, by default {o.default:g})") for n, o in options
     ]
-    return [("name", found.name), ("description", found.description), *about]
+    return [("name", strategy.name), ("description", strategy.description), *about]
 
 
-def tuples(found: Iterable[Any], width: int | None = None) -> list[tuple[Any, ...]]:
-    return [astuple(one)[:width] for one in found]
+def list_tuples(values: Iterable[Any], width: int | None = None) -> list[tuple[Any, ...]]:
+    return [astuple(value)[:width] for value in values]
 
 
-def describe_extraction(report: kvstore.ExtractionReport) -> tuple[Any, ...]:
+def get_extraction_row(report: kvstore.ExtractionReport) -> tuple[Any, ...]:
     calls = (report.calls, report.sent, report.received, report.refused)
     return (report.kind, report.model, report.passages, report.copied, *calls, report.left)
 
 
-def singly(values: Iterable[Any]) -> list[tuple[Any]]:
+def list_single_columns(values: Iterable[Any]) -> list[tuple[Any]]:
     return [(value,) for value in values]
 
 
-def list_tables(tables: Any) -> list[tuple[str, str, str]]:
+def list_table_rows(tables: Any) -> list[tuple[str, str, str]]:
     return [(table.name, ", ".join(column.name for column in table.columns), table.description) for table in tables]
 
 
-def transaction_of(end: str) -> Call:
-    """Puts a document in a transaction that ends so."""
+def make_transaction_call(end: str) -> Call:
+    """Return a call that puts a document in a transaction and ends it with a method."""
 
-    def call(store: kvstore.Store) -> None:
+    def put_and_end(store: kvstore.Store) -> None:
         transaction = store.transaction()
         transaction.put("begun/" + end, "Payroll begins here.")
         getattr(transaction, end)()
 
-    return call
+    return put_and_end
 
 
-def begin_statement(end: str) -> str:
+def make_transaction_statements(end: str) -> str:
     return f"BEGIN; INSERT DOCUMENT 'begun/{end.lower()}' TEXT 'Payroll begins here.'; {end}"
 
 
@@ -115,8 +115,8 @@ COMMUNITY = "0/eva lund"
 #: Of each statement: the class, a text, and the method that does the same. A list it returns is the statement's rows;
 #: what the two stores hold afterwards is compared in any case.
 PAIRS: list[tuple[type, str, Call]] = [
-    (s.Ingest, "INGEST '{folder}/in'", lambda store: store.ingest(f"{folder_of(store)}/in")),
-    (s.Extract, "EXTRACT units", lambda store: [describe_extraction(store.extract("units"))]),
+    (s.Ingest, "INGEST '{folder}/in'", lambda store: store.ingest(f"{get_folder(store)}/in")),
+    (s.Extract, "EXTRACT units", lambda store: [get_extraction_row(store.extract("units"))]),
     (
         s.InsertDocument,
         "INSERT DOCUMENT 'pay' TITLE 'Pay' TEXT 'Payroll signs wages.' META '{{\"year\": 2024}}'",
@@ -151,14 +151,18 @@ PAIRS: list[tuple[type, str, Call]] = [
         "LOOKUP 'payroll', 'finance' LIMIT 3",
         lambda x: [astuple(row) for row in x.lookup("payroll", "finance", limit=3)],
     ),
-    (s.Expand, "EXPAND DEPTH 2", lambda x: tuples(x.expand(depth=2))),
-    (s.Expand, "EXPAND 'Finance' DOWN", lambda x: tuples(x.expand("Finance", direction="down"))),
-    (s.Search, "SEARCH 'wages' USING lexical TOP 2", lambda x: hits(x.search("wages", using="lexical", top=2))),
-    (s.Search, "SEARCH 'wages' WHERE key LIKE 'p%'", lambda x: hits(x.search("wages", where="key LIKE 'p%'"))),
+    (s.Expand, "EXPAND DEPTH 2", lambda x: list_tuples(x.expand(depth=2))),
+    (s.Expand, "EXPAND 'Finance' DOWN", lambda x: list_tuples(x.expand("Finance", direction="down"))),
+    (
+        s.Search,
+        "SEARCH 'wages' USING lexical TOP 2",
+        lambda x: list_hit_rows(x.search("wages", using="lexical", top=2)),
+    ),
+    (s.Search, "SEARCH 'wages' WHERE key LIKE 'p%'", lambda x: list_hit_rows(x.search("wages", where="key LIKE 'p%'"))),
     (
         s.Retrieve,
         "RETRIEVE 'Who signs wages?' USING bridge DEPTH 1 TOP 3 WITHIN 50 TOKENS WITH (pool = 0.5)",
-        lambda x: hits(
+        lambda x: list_hit_rows(
             x.retrieve("Who signs wages?", using="bridge", depth=1, top=3, within=50, options={"pool": 0.5}).hits,
             path=True,
         ),
@@ -166,31 +170,33 @@ PAIRS: list[tuple[type, str, Call]] = [
     (
         s.Retrieve,
         "RETRIEVE 'Who signs wages?' AS SEGMENTS WITH (penalty = 0.1)",
-        lambda x: hits(x.retrieve("Who signs wages?", as_segments=True, options={"penalty": 0.1}).hits, path=True),
+        lambda x: list_hit_rows(
+            x.retrieve("Who signs wages?", as_segments=True, options={"penalty": 0.1}).hits, path=True
+        ),
     ),
     (s.Ask, "ASK 'Who signs wages?' TOP 2", lambda x: list_answer_rows(x.ask("Who signs wages?", top=2), x)),
-    (s.Select, "SELECT key FROM documents ORDER BY key", lambda x: singly(x.keys(""))),
-    (s.Select, "SELECT name, entity, kind FROM aliases ORDER BY name", lambda x: tuples(x.aliases())),
+    (s.Select, "SELECT key FROM documents ORDER BY key", lambda x: list_single_columns(x.keys(""))),
+    (s.Select, "SELECT name, entity, kind FROM aliases ORDER BY name", lambda x: list_tuples(x.aliases())),
     (s.Select, "SELECT text FROM chunks WHERE document = 'pay'", lambda x: [(x.get("pay").text,)]),
     (
         s.Select,
         "SELECT name FROM entities WHERE key LIKE 'pay%'",
-        lambda x: singly(x.names("pay")),
+        lambda x: list_single_columns(x.names("pay")),
     ),
     (
         s.Show,
         "SHOW TABLES",
-        lambda x: list_tables(x.tables()),
+        lambda x: list_table_rows(x.tables()),
     ),
     (s.Show, "SHOW STRATEGIES", lambda x: [(known.name, known.description) for known in x.strategies()]),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
     (s.Show, "SHOW SPENT", lambda x: list(map(astuple, x.spent()))),
     (s.Show, "SHOW STATS", lambda x: list(x.statistics().items())),
-    (s.DescribeTable, "DESCRIBE chunks", lambda x: tuples(x.describe_table("chunks").columns)),
-    (s.DescribeDocument, "DESCRIBE DOCUMENT 'pay'", lambda x: properties(x.describe_document("pay"))),
-    (s.DescribeEntity, "DESCRIBE ENTITY 'payroll'", lambda x: properties(x.describe_entity("payroll"))),
-    (s.DescribeStrategy, "DESCRIBE STRATEGY bridge", lambda x: strategy(x.describe_strategy("bridge"))),
-    (s.Explain, "EXPLAIN SEARCH 'wages'", lambda x: tuples(x.explain("SEARCH 'wages'"), 3)),
+    (s.DescribeTable, "DESCRIBE chunks", lambda x: list_tuples(x.describe_table("chunks").columns)),
+    (s.DescribeDocument, "DESCRIBE DOCUMENT 'pay'", lambda x: list_property_rows(x.describe_document("pay"))),
+    (s.DescribeEntity, "DESCRIBE ENTITY 'payroll'", lambda x: list_property_rows(x.describe_entity("payroll"))),
+    (s.DescribeStrategy, "DESCRIBE STRATEGY bridge", lambda x: list_strategy_rows(x.describe_strategy("bridge"))),
+    (s.Explain, "EXPLAIN SEARCH 'wages'", lambda x: list_tuples(x.explain("SEARCH 'wages'"), 3)),
     (
         s.Explain,
         "EXPLAIN SELECT 1 FROM chunks",
@@ -201,8 +207,8 @@ PAIRS: list[tuple[type, str, Call]] = [
         "CREATE INDEX synonyms WITH (similarity = 0.9)",
         lambda x: x.create_index("synonyms", {"similarity": 0.9}),
     ),
-    (s.Show, "SHOW INDEXES", lambda x: tuples(x.indexes())),
-    (s.Refresh, "REFRESH", lambda x: singly(x.refresh())),
+    (s.Show, "SHOW INDEXES", lambda x: list_tuples(x.indexes())),
+    (s.Refresh, "REFRESH", lambda x: list_single_columns(x.refresh())),
     *(
         (
             s.InsertDocument,
@@ -212,29 +218,33 @@ PAIRS: list[tuple[type, str, Call]] = [
         for key in ("berg", "lund")
     ),
     (s.CreateIndex, "CREATE INDEX communities", lambda x: x.create_index("communities")),
-    (s.DescribeItem, f"DESCRIBE COMMUNITY '{COMMUNITY}'", lambda x: properties(x.describe("community", COMMUNITY))),
+    (
+        s.DescribeItem,
+        f"DESCRIBE COMMUNITY '{COMMUNITY}'",
+        lambda x: list_property_rows(x.describe("community", COMMUNITY)),
+    ),
     (s.CreateIndex, "CREATE INDEX topics WITH (size = 5)", lambda x: x.create_index("topics", {"size": 5})),
-    (s.ExpandIndex, "EXPAND TOPICS DEPTH 2", lambda x: tuples(x.outline("topics", depth=2))),
+    (s.ExpandIndex, "EXPAND TOPICS DEPTH 2", lambda x: list_tuples(x.outline("topics", depth=2))),
     (s.DropIndex, "DROP INDEX synonyms", lambda x: x.drop_index("synonyms")),
     (s.SetSetting, "SET top = 3", lambda x: x.set("top", 3)),
     (s.Show, "SHOW SETTINGS", lambda x: x.settings_table()),
-    (s.Export, "EXPORT TO '{folder}/{store}.jsonl'", lambda x: x.export(f"{folder_of(x)}/{x.path.name}.jsonl")),
+    (s.Export, "EXPORT TO '{folder}/{store}.jsonl'", lambda x: x.export(f"{get_folder(x)}/{x.path.name}.jsonl")),
     (
         s.Copy,
         "COPY (SELECT key FROM documents) TO '{folder}/{store}.csv'",
-        lambda x: x.execute(f"COPY (SELECT key FROM documents) TO '{folder_of(x)}/{x.path.name}.csv'"),
+        lambda x: x.execute(f"COPY (SELECT key FROM documents) TO '{get_folder(x)}/{x.path.name}.csv'"),
     ),
     (s.UnmergeEntity, "UNMERGE ENTITY 'Maria Jensen'", lambda x: x.unmerge("Maria Jensen")),
     (s.DropAlias, "DROP ALIAS 'Wage office'", lambda x: x.drop_alias("Wage office")),
     (s.DeleteDocument, "DELETE DOCUMENT 'pay'", lambda x: x.delete("pay")),
     (s.DeleteDocuments, "DELETE FROM documents WHERE key LIKE 'b%'", lambda x: x.delete_where("key LIKE ?", ("b%",))),
-    (s.Import, "IMPORT FROM '{folder}/{store}.jsonl'", lambda x: x.import_(f"{folder_of(x)}/{x.path.name}.jsonl")),
-    (s.Begin, begin_statement("ROLLBACK"), transaction_of("rollback")),
-    (s.Rollback, begin_statement("ROLLBACK"), transaction_of("rollback")),
-    (s.Commit, begin_statement("COMMIT"), transaction_of("commit")),
-    (s.Check, "CHECK", lambda x: singly(x.check())),
-    (s.Check, "CHECK REPAIR", lambda x: singly(x.repair().found)),
-    (s.Backup, "BACKUP TO '{folder}/{store}.backup'", lambda x: x.backup(f"{folder_of(x)}/{x.path.name}.backup")),
+    (s.Import, "IMPORT FROM '{folder}/{store}.jsonl'", lambda x: x.import_(f"{get_folder(x)}/{x.path.name}.jsonl")),
+    (s.Begin, make_transaction_statements("ROLLBACK"), make_transaction_call("rollback")),
+    (s.Rollback, make_transaction_statements("ROLLBACK"), make_transaction_call("rollback")),
+    (s.Commit, make_transaction_statements("COMMIT"), make_transaction_call("commit")),
+    (s.Check, "CHECK", lambda x: list_single_columns(x.check())),
+    (s.Check, "CHECK REPAIR", lambda x: list_single_columns(x.repair().found)),
+    (s.Backup, "BACKUP TO '{folder}/{store}.backup'", lambda x: x.backup(f"{get_folder(x)}/{x.path.name}.backup")),
     (s.Compact, "COMPACT", lambda x: [astuple(x.compact())]),
 ]
 
@@ -270,12 +280,12 @@ WORDLESS = {
 }
 
 
-def folder_of(store: kvstore.Store) -> Path:
+def get_folder(store: kvstore.Store) -> Path:
     return store.path.parent
 
 
 def list_content(store: kvstore.Store) -> list[Any]:
-    """All that can be seen of what a store holds but the moments of its changes."""
+    """Return the whole content of a store except the times of its changes."""
     queries = (
         "SELECT key, title, meta, chunks FROM documents ORDER BY key",
         "SELECT child, parent, tree, document FROM edges ORDER BY child, parent, tree",
@@ -287,8 +297,8 @@ def list_content(store: kvstore.Store) -> list[Any]:
     return [store.execute(query).fetchall() for query in queries]
 
 
-def comparable(rows: list[Any]) -> list[Any]:
-    """Rows without what differs between two stores that hold the same: moments and sizes of files."""
+def drop_variable_rows(rows: list[Any]) -> list[Any]:
+    """Return rows without the times and file sizes, which differ between two equal stores."""
     return [row for row in rows if row[0] not in ("changed", "path", "file_bytes", "used_bytes", "map_bytes")]
 
 
@@ -311,7 +321,7 @@ def test_each_statement_agrees_with_its_method(
         rows = cursor.fetchall()
         returned = call(called)
         if isinstance(returned, list):
-            assert comparable(rows) == comparable(returned), text
+            assert drop_variable_rows(rows) == drop_variable_rows(returned), text
         assert list_content(said) == list_content(called), text
 
 
@@ -320,13 +330,13 @@ def test_every_statement_and_every_method_is_compared() -> None:
     used: set[str] = set()
     for _, _, call in PAIRS:
         used.update(call.__code__.co_names)
-    public = methods(kvstore.Store)
+    public = list_methods(kvstore.Store)
     assert public - WORDLESS == used & public
-    assert methods(kvstore.Transaction) - public == {"commit", "rollback"}
+    assert list_methods(kvstore.Transaction) - public == {"commit", "rollback"}
 
 
-def methods(of: type) -> set[str]:
-    return {name for name, value in inspect.getmembers(of, inspect.isfunction) if name[0] != "_"}
+def list_methods(class_: type) -> set[str]:
+    return {name for name, value in inspect.getmembers(class_, inspect.isfunction) if name[0] != "_"}
 
 
 @pytest.mark.parametrize(
@@ -354,7 +364,7 @@ def test_both_refuse_the_same(store: kvstore.Store, statement: str, call: Call) 
 
 
 def test_a_change_is_called_alike_on_a_store_and_in_a_transaction(store: kvstore.Store) -> None:
-    changes = methods(kvstore.Transaction) - methods(kvstore.Snapshot) - {"commit", "rollback"}
+    changes = list_methods(kvstore.Transaction) - list_methods(kvstore.Snapshot) - {"commit", "rollback"}
     assert len(changes) == 14
     for name in changes:
         alone, inside = getattr(kvstore.Store, name), getattr(kvstore.Transaction, name)

@@ -78,15 +78,15 @@ def test_a_newer_store_is_left_alone(environment: lmdb.Environment) -> None:
 
 
 def test_a_step_that_fails_leaves_nothing_and_the_steps_before_it_stay(environment: lmdb.Environment) -> None:
-    def second(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+    def write_second(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
         transaction.put(b"second", b"done", db=environment.open_db(b"meta", txn=transaction))
 
-    def third(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
+    def fail_in_third(environment: lmdb.Environment, transaction: lmdb.Transaction[bytes]) -> None:
         transaction.put(b"third", b"half", db=environment.open_db(b"meta", txn=transaction))
         environment.open_db(b"new table", txn=transaction)
         raise RuntimeError("power cut")
 
-    steps = {1: migrations.STEPS[1], 2: second, 3: third}
+    steps = {1: migrations.STEPS[1], 2: write_second, 3: fail_in_third}
     with pytest.raises(RuntimeError, match="power cut"):
         migrations.migrate(environment, steps)
     assert migrations.read_format(environment) == 2
@@ -94,7 +94,7 @@ def test_a_step_that_fails_leaves_nothing_and_the_steps_before_it_stay(environme
     assert get_meta(environment, b"third") is None
     with environment.begin() as transaction:
         assert transaction.get(b"new table") is None
-    assert migrations.migrate(environment, {**steps, 3: second}) == [3]
+    assert migrations.migrate(environment, {**steps, 3: write_second}) == [3]
 
 
 @pytest.mark.parametrize("record", [b"", b"\x01", b"\x01\x1b\xdf\x05\xa4", b"\x02\x1b\xdf\x05\xa5", b"\x01" * 9])
@@ -118,12 +118,12 @@ def test_a_store_migrates_under_the_writers_lock(tmp_path: Path) -> None:
 
 @pytest.fixture
 def old_store(tmp_path: Path) -> Path:
-    """A store of format 1, written by the version that made that format; see ``tests/stores/README.md``."""
+    """Return the path of a store of format 1, written by a version of that format; see ``tests/stores/README.md``."""
     return unpack_store(1, tmp_path / "notes")
 
 
 def unpack_store(number: int | str, path: Path) -> Path:
-    """A store that was written in an older format, or by older rules."""
+    """Return the path of an unpacked store in an older format, or by older rules."""
     path.mkdir()
     folder = f"format_{number}" if isinstance(number, int) else number
     packed = Path(__file__).parent / "stores" / folder / "data.mdb.xz"
@@ -131,8 +131,8 @@ def unpack_store(number: int | str, path: Path) -> Path:
     return path
 
 
-def same_afresh(path: Path) -> kvstore.Store:
-    """The store that ``old_store`` holds, made by this version."""
+def recreate_old_store(path: Path) -> kvstore.Store:
+    """Return a new store with the content of ``old_store``."""
     store = kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 24, "language": "rules"})
     with kvstore.open(path.with_name("notes"), readonly=True) as old, store.transaction() as transaction:
         keys = old.keys()
@@ -156,8 +156,8 @@ def same_afresh(path: Path) -> kvstore.Store:
 
 
 def dump_store(store: kvstore.Store) -> dict[str, Any]:
-    with store.state() as view:
-        return dump(view)
+    with store.state() as state:
+        return dump(state)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
@@ -177,13 +177,13 @@ def test_a_migrated_store_equals_a_new_one(number: int, tmp_path: Path) -> None:
             assert [hit.document for hit in store.search(question, using="lexical")] == added
         assert {row.entity: row.temperature for row in store.lookup("Cryostat")} == {"Cryostat": 3}
         mine = dump_store(store)
-    with same_afresh(old_store.with_name("afresh")) as fresh:
+    with recreate_old_store(old_store.with_name("afresh")) as fresh:
         assert mine == dump_store(fresh)
     assert kvstore.migrate(old_store) == Migrated([])
 
 
-def rebuild_afresh(path: Path, old: Path) -> dict[str, Any]:
-    """Return the dump of a new store with the documents of another."""
+def dump_rebuilt_store(path: Path, old: Path) -> dict[str, Any]:
+    """Return the dump of a new store with the documents of an old one."""
     with (
         kvstore.open(old, readonly=True) as before,
         kvstore.open(
@@ -219,7 +219,7 @@ def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_name
         assert value is not None
         assert records.unpack(value, "meta", b"settings")["tokenizer"] == "words-4"
     other = unpack_store("words_2_english", tmp_path / "other")
-    assert mine == rebuild_afresh(tmp_path / "afresh", other)
+    assert mine == dump_rebuilt_store(tmp_path / "afresh", other)
 
 
 def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -
         assert store.check() == []
         assert "3776" in store.ask("富士山の標高は何メートルですか？").text
         mine = dump_store(store)
-    assert mine == rebuild_afresh(tmp_path / "afresh", path)
+    assert mine == dump_rebuilt_store(tmp_path / "afresh", path)
 
 
 def test_a_store_with_unnormalized_arabic_letters_is_migrated(tmp_path: Path) -> None:
@@ -248,13 +248,13 @@ def test_a_store_with_unnormalized_arabic_letters_is_migrated(tmp_path: Path) ->
         assert store.check() == []
         assert [hit.document for hit in store.search("احمد الهاشمى", using="lexical", top=1)] == ["الميناء"]
         mine = dump_store(store)
-    assert mine == rebuild_afresh(tmp_path / "afresh", path)
+    assert mine == dump_rebuilt_store(tmp_path / "afresh", path)
 
 
 def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> None:
     vectors = np.random.default_rng(0).standard_normal((40, 32)).astype(np.float32)
 
-    def ranking(store: kvstore.Store, number: int) -> list[tuple[str, float]]:
+    def rank_by_vector(store: kvstore.Store, number: int) -> list[tuple[str, float]]:
         hits = store.retrieve("x", using="vector", top=40, vector=vectors[number]).hits
         return [(hit.document, hit.score) for hit in hits]
 
@@ -262,7 +262,7 @@ def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> No
         for number, vector in enumerate(vectors):
             store.put(f"d{number:02}", f"text {number}", vectors=vector)
         store.create_index("vectors", {"exact_below": 1, "ef_search": 10})
-        before = [ranking(store, number) for number in range(40)]
+        before = [rank_by_vector(store, number) for number in range(40)]
         with store.state() as view:
             chunks = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
         store.compact()
@@ -273,9 +273,9 @@ def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> No
         with store.state() as view:
             assert chunks.isdisjoint(chunk for record in view.documents.scan() for chunk in record.chunk_ids())
         assert [index.state for index in store.indexes() if index.kind == "vectors"] == ["damaged"]
-        assert [ranking(store, number) for number in range(40)] == before
+        assert [rank_by_vector(store, number) for number in range(40)] == before
         assert store.refresh() == ["vectors"]
-        assert [ranking(store, number) for number in range(40)] == before
+        assert [rank_by_vector(store, number) for number in range(40)] == before
 
 
 def test_a_damaged_setting_is_reported_by_the_migration_to_format_3(tmp_path: Path) -> None:
@@ -307,11 +307,11 @@ def test_a_copy_of_the_store_as_it_was_is_kept(old_store: Path) -> None:
 def test_a_rebuild_that_fails_is_finished_by_the_next_migration(
     old_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def power_cut(*_: object) -> None:
+    def cut_power(*_: object) -> None:
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as context, pytest.raises(RuntimeError, match="power cut"):
-        context.setattr("kvstore.changes.repair.Changes.finish", power_cut)
+        context.setattr("kvstore.changes.repair.Changes.finish", cut_power)
         kvstore.migrate(old_store)
     with pytest.raises(StoreFormatError, match="interrupted.*kvstore migrate"):
         kvstore.open(old_store)

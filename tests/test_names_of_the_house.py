@@ -21,7 +21,7 @@ HOUSE = [
 
 @dataclass(frozen=True)
 class Definitions:
-    """What a module contains: classes with lines, aliases of types with values, lines of misplaced docstrings."""
+    """What a module contains: classes with lines, type aliases with values, lines of misplaced docstrings."""
 
     classes: list[tuple[str, int]]
     aliases: list[tuple[str, str]]
@@ -30,7 +30,7 @@ class Definitions:
 
 @cache
 def read_definitions(path: Path) -> Definitions:
-    """Return what a module defines. Its syntax tree is not kept: hundreds of them slow down garbage collection."""
+    """Return what a module defines. It drops the syntax tree: hundreds of them slow down garbage collection."""
     module = ast.parse(path.read_text(encoding="utf-8"))
     classes, misplaced = [], []
     for node in iter_definitions(module):
@@ -51,7 +51,7 @@ def read_definitions(path: Path) -> Definitions:
 
 
 def iter_definitions(parent: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Yield the functions and classes below a node, also nested ones. Expressions contain none and are not visited."""
+    """Yield the functions and classes below a node, also nested ones. It skips expressions, which contain none."""
     for node in ast.iter_child_nodes(parent):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node
@@ -59,12 +59,12 @@ def iter_definitions(parent: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFun
             yield from iter_definitions(node)
 
 
-def find_duplicates(named: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return the names of several things, each with the places of these."""
+def find_duplicates(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names that occur several times, each with its places."""
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for name, place in named:
+    for name, place in names:
         places[name].append(place)
-    return {name: found for name, found in places.items() if len(found) > 1}
+    return {name: matches for name, matches in places.items() if len(matches) > 1}
 
 
 def is_adapter(path: Path) -> bool:
@@ -73,7 +73,7 @@ def is_adapter(path: Path) -> bool:
 
 
 def iter_classes() -> Iterator[tuple[str, str]]:
-    """Yield every class and where it is, a private one without its underscore.
+    """Yield the name and place of every class, a private one without its underscore.
 
     The class of an adapter that stands for a store (``Kvstore...``) is the same thing in each adapter and left out.
     """
@@ -84,7 +84,7 @@ def iter_classes() -> Iterator[tuple[str, str]]:
 
 
 def find_aliases() -> dict[tuple[str, str], str]:
-    """Return every alias of a type, by its name and value, with one of its modules. Type variables are left out."""
+    """Return every type alias, by its name and value, with one of its modules. Type variables are omitted."""
     return {
         (name, value): str(path)
         for _, path in HOUSE

@@ -30,7 +30,7 @@ def fill_store(store: Store, keys: list[str]) -> Store:
 
 
 def count_joint_chunks(store: Store, name: str) -> dict[str, int]:
-    """Count the chunks that mention each name together with a given name, by the table of mentions."""
+    """Count the chunks that mention each name together with `name`, by the table of mentions."""
     chunks: defaultdict[int, set[str]] = defaultdict(set)
     for entity, chunk in store.execute("SELECT entity, chunk FROM mentions"):
         chunks[chunk].add(entity)

@@ -37,7 +37,7 @@ HEAVY = (
 MODELS = {"torch", "spacy", "sentence_transformers", "transformers", "tokenizers", "onnxruntime", "onnx", "hnswlib"}
 
 
-def modules_after(code: str, *, cwd: Path | None = None) -> set[str]:
+def list_modules_after(code: str, *, cwd: Path | None = None) -> set[str]:
     run = subprocess.run(
         [sys.executable, "-c", f"import json, sys\n{code}\nprint(json.dumps(sorted(sys.modules)))"],
         capture_output=True,
@@ -50,7 +50,7 @@ def modules_after(code: str, *, cwd: Path | None = None) -> set[str]:
 
 
 def test_importing_kvstore_loads_nothing_heavy() -> None:
-    assert modules_after("import kvstore").isdisjoint({*HEAVY, "lark", "lmdb", "numpy"})
+    assert list_modules_after("import kvstore").isdisjoint({*HEAVY, "lark", "lmdb", "numpy"})
 
 
 def test_using_a_store_without_a_model_loads_no_model(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ with kvstore.open("store", embedder="hashing", settings={"language": "rules"}) a
     store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
     assert store.ask("What is tea made from?").citations
 """
-    assert modules_after(code, cwd=tmp_path).isdisjoint(MODELS)
+    assert list_modules_after(code, cwd=tmp_path).isdisjoint(MODELS)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ try:
 except SystemExit as ended:
     assert not ended.code, ended.code
 """
-    assert modules_after(code, cwd=tmp_path).isdisjoint(MODELS)
+    assert list_modules_after(code, cwd=tmp_path).isdisjoint(MODELS)
 
 
 def test_the_packages_are_installed_typed_and_have_one_version() -> None:
@@ -217,8 +217,8 @@ def test_the_english_wheel_is_small_and_has_every_file_of_the_pipeline(tmp_path:
     assert "kvstore_db_english-1.1.dist-info/licenses/LICENSE.md" in names
 
 
-def kernel_built_in(folder: Path, source: Path, environment: dict[str, str]) -> bytes:
-    """The smallest kernel, built from the checkout ``source`` in a folder of its own."""
+def build_kernel(folder: Path, source: Path, environment: dict[str, str]) -> bytes:
+    """Return the smallest kernel, built from the checkout ``source`` in its own folder."""
     (folder / "cext").mkdir(parents=True)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "cext/__init__.py", "cext/folding.pyx"):
         shutil.copy(source / name, folder / name)
@@ -240,7 +240,7 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     shutil.copytree(ROOT, source, ignore=ignored, symlinks=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_"))}
 
-    def run(*command: str | Path, cwd: Path = tmp_path) -> str:
+    def run_command(*command: str | Path, cwd: Path = tmp_path) -> str:
         done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return done.stdout
@@ -248,13 +248,13 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     # Without options, build makes the wheel from the archive, so that the archive must hold everything.
     environment["SOURCE_DATE_EPOCH"] = "1700000000"
     environment["CFLAGS"] = "-O0"  # how fast the kernels are is no matter here, and optimising them takes a minute
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", source)
+    run_command(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist", source)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     (archived,) = (tmp_path / "dist").glob("*.tar.gz")
     for path in source.rglob("*"):
         os.utime(path)
     again = source.rename(tmp_path / "elsewhere")
-    run(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", tmp_path / "again", again)
+    run_command(sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", tmp_path / "again", again)
     assert (tmp_path / "again" / archived.name).read_bytes() == archived.read_bytes()
     source = again
     with zipfile.ZipFile(wheel) as archive:
@@ -266,7 +266,7 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
         views = next(archive.read(name) for name in names if name.startswith("kvstore_cext/hnsw."))
     assert b"kvstore = kvstore.integrations.sqlalchemy_dialect:KvstoreDialect" in entries
     assert bill == (ROOT / "kvstore.cdx.json").read_bytes()
-    built = kernel_built_in(tmp_path / "a folder of another name", source, environment)
+    built = build_kernel(tmp_path / "a folder of another name", source, environment)
     assert hashlib.sha256(kernel).digest() == hashlib.sha256(built).digest()
     # Views of arrays are compiled once, not into each kernel that takes arrays.
     assert any(name.startswith("kvstore_cext/shared_utility.") for name in names)
@@ -285,7 +285,7 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
     installed = tmp_path / "installed"
-    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, wheel)
+    run_command(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", installed, wheel)
     environment["PYTHONPATH"] = str(installed)
     environment["PATH"] = str(tmp_path / "no compiler")
     code = """
@@ -295,9 +295,9 @@ with kvstore.open("store", embedder="hashing", settings={"language": "rules"}) a
     store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
     print(store.ask("What is tea made from?").citations[0].document, store.check())
 """
-    files, answer = run(sys.executable, "-c", code).splitlines()
+    files, answer = run_command(sys.executable, "-c", code).splitlines()
     assert files.count(str(installed)) == len(PACKAGES)
     assert answer == "tea []"
     shell = [sys.executable, "-c", "from kvstore_shell.cli import main; main()"]
-    assert "tea" in run(*shell, "shell", "store", "-c", "SELECT key FROM documents")
-    assert run(*shell, "demo")
+    assert "tea" in run_command(*shell, "shell", "store", "-c", "SELECT key FROM documents")
+    assert run_command(*shell, "demo")

@@ -23,11 +23,11 @@ PREFIX = b"tea\x00"
 Blocks = dict[bytes, bytes]
 
 
-def numbers(first: int, payload: bytes) -> list[int]:
+def list_numbers(first: int, payload: bytes) -> list[int]:
     return np.frombuffer(unpack_numbers(first, payload), np.uint64).tolist()
 
 
-def postings(first: int, payload: bytes) -> list[Posting]:
+def list_postings(first: int, payload: bytes) -> list[Posting]:
     chunks, frequencies, lengths = unpack_postings(first, payload)
     assert count_postings(payload) == len(frequencies)
     return list(
@@ -42,8 +42,8 @@ def postings(first: int, payload: bytes) -> list[Posting]:
 
 def test_numbers_are_packed_and_unpacked() -> None:
     some = [1, 2, 127, 128, 300, 2**64 - 1]
-    assert numbers(0, pack_numbers(some)) == [0, *some]
-    assert numbers(7, b"") == [7]
+    assert list_numbers(0, pack_numbers(some)) == [0, *some]
+    assert list_numbers(7, b"") == [7]
 
 
 @settings(max_examples=num_examples(150), deadline=None)
@@ -54,7 +54,7 @@ def test_a_block_of_numbers_changes_as_a_set(present: set[int], gone: set[int], 
         change_blocks({5: ((), sorted(present))}, [None], 1000, 0, written)
         ((key, value),) = written.items()
         assert key == struct.pack(">IQ", 5, min(present)) and value == seal(value[:-4])
-        assert numbers(min(present), value[:-4]) == sorted(present)
+        assert list_numbers(min(present), value[:-4]) == sorted(present)
     before = dict(written)
     block = next(iter(before.items()), None)
     counted, earlier, fallen = change_blocks({5: (sorted(gone), sorted(added))}, [block], most, 40, written)
@@ -72,7 +72,7 @@ def test_a_block_of_numbers_changes_as_a_set(present: set[int], gone: set[int], 
             before.pop(key)
         else:
             before[key] = value
-    blocks = [numbers(struct.unpack(">IQ", key)[1], value[:-4]) for key, value in sorted(before.items())]
+    blocks = [list_numbers(struct.unpack(">IQ", key)[1], value[:-4]) for key, value in sorted(before.items())]
     assert [number for block in blocks for number in block] == sorted(result)
     assert counted == [(len(present & gone), len(added - (present - gone)))]
     if counted != [(0, 0)]:
@@ -90,11 +90,11 @@ def test_a_damaged_block_of_numbers_is_not_changed() -> None:
             change_blocks({5: ([1], [])}, [damaged], 100, 0, written)
 
 
-def apply_change(blocks: Blocks, gone: list[int], added: list[Posting], most: int) -> Blocks:
-    """The blocks of a term after a change, asked for as a view gives them: the last below a key."""
-    changes = PostingChanges(most)
+def apply_change(blocks: Blocks, removed: list[int], added: list[Posting], max_postings: int) -> Blocks:
+    """Return the blocks of a term after a change; blocks are read as a state returns them: the last below a key."""
+    changes = PostingChanges(max_postings)
     changes.remove(0, [])
-    for chunk in gone:
+    for chunk in removed:
         changes.remove(chunk, ["tea"])
     for chunk, frequency, length in added:
         changes.add(chunk, {"tea": frequency}, length)
@@ -102,10 +102,10 @@ def apply_change(blocks: Blocks, gone: list[int], added: list[Posting], most: in
     terms, prefixes, stops = changes.list_terms(), [PREFIX], [PREFIX + b"\xff" * 9]
     while terms:
         key = max((key for key in result if key < stops[0]), default=None)
-        written: dict[bytes, bytes | None] = {}
-        found = None if key is None else (key, memoryview(result[key]))
-        terms, prefixes, stops = changes.change_blocks(terms, prefixes, [found], written)
-        for key, value in written.items():
+        changed_blocks: dict[bytes, bytes | None] = {}
+        last_block = None if key is None else (key, memoryview(result[key]))
+        terms, prefixes, stops = changes.change_blocks(terms, prefixes, [last_block], changed_blocks)
+        for key, value in changed_blocks.items():
             if value is None:
                 del result[key]
             else:
@@ -114,35 +114,35 @@ def apply_change(blocks: Blocks, gone: list[int], added: list[Posting], most: in
     return dict(sorted(result.items()))
 
 
-def list_in_order(blocks: Blocks) -> list[list[Posting]]:
-    return [postings(int.from_bytes(key[len(PREFIX) :], "big"), value[:-4]) for key, value in blocks.items()]
+def list_blocks(blocks: Blocks) -> list[list[Posting]]:
+    return [list_postings(int.from_bytes(key[len(PREFIX) :], "big"), value[:-4]) for key, value in blocks.items()]
 
 
 @settings(max_examples=num_examples(150), deadline=None)
 @given(present=CHUNKS, gone=CHUNKS, data=st.data(), most=st.integers(1, 300))
 def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], data: st.DataObject, most: int) -> None:
-    def made(chunks: list[int]) -> list[Posting]:
+    def draw_postings(chunks: list[int]) -> list[Posting]:
         counts = st.tuples(st.integers(1, 255), st.integers(0, 65535))
         return [
             (chunk, *data.draw(counts)) if place < 5 else (chunk, 1 + place % 3, 90)
             for place, chunk in enumerate(chunks)
         ]
 
-    before = made(sorted(present))
+    before = draw_postings(sorted(present))
     after = max(present, default=0) + 1
-    added = made(list(range(after, after + 20, 3)))
+    added = draw_postings(list(range(after, after + 20, 3)))
     first = apply_change({}, [], before, most)
-    assert [posting for block in list_in_order(first) for posting in block] == before
+    assert [posting for block in list_blocks(first) for posting in block] == before
     assert all(value == seal(value[:-4]) for value in first.values())
-    assert [len(block) for block in list_in_order(first)[:-1]] == [most] * (len(first) - 1)
+    assert [len(block) for block in list_blocks(first)[:-1]] == [most] * (len(first) - 1)
     second = apply_change(first, sorted(gone), added, most)
     left = [posting for posting in before if posting[0] not in gone]
-    assert [posting for block in list_in_order(second) for posting in block] == left + added
-    assert all(0 < len(block) <= most for block in list_in_order(second))
+    assert [posting for block in list_blocks(second) for posting in block] == left + added
+    assert all(0 < len(block) <= most for block in list_blocks(second))
 
 
 def test_counts_that_do_not_fit_are_stored_as_far_as_they_do() -> None:
-    assert list_in_order(apply_change({}, [], [(7, 1000, 70000)], 256)) == [[(7, 255, 65535)]]
+    assert list_blocks(apply_change({}, [], [(7, 1000, 70000)], 256)) == [[(7, 255, 65535)]]
 
 
 @settings(max_examples=num_examples(300), deadline=None)

@@ -31,7 +31,7 @@ NAMES = ("Cryostat", "Maria Lindqvist", "The Pump", "Nobody")
 Operation = Callable[[Path], object]
 
 
-def _make_reading(read: Callable[[kvstore.Store], object]) -> Operation:
+def _make_read_operation(read: Callable[[kvstore.Store], object]) -> Operation:
     def operation(path: Path) -> object:
         with kvstore.open(path, embedder="hashing:32") as store:
             return read(store)
@@ -60,17 +60,19 @@ def _repair(store: kvstore.Store) -> object:
 #: The statements that are run over a damaged store, each in a copy of its own.
 OPERATIONS: dict[str, Operation] = {
     **{
-        f"SELECT {table}": _make_reading(lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall())  # type: ignore[misc]
+        f"SELECT {table}": _make_read_operation(
+            lambda store, table=table: store.execute(f"SELECT * FROM {table}").fetchall()
+        )  # type: ignore[misc]
         for table in get_sql_tables()
     },
-    "LOOKUP": _make_reading(lambda store: [store.lookup(name, limit=20) for name in NAMES]),
-    "ASK": _make_reading(lambda store: store.ask("Who built the Vacuum Pump in Uppsala?").text),
-    "RETRIEVE": _make_reading(lambda store: store.retrieve("the Cryostat in Uppsala", top=4).hits),
-    "get": _make_reading(lambda store: [store.get(key) for key in ("pumps", "cold", "own", "parts", "nothing")]),
-    "dump": _make_reading(_dump),
-    "write": _make_reading(_write),
-    "CHECK": _make_reading(lambda store: store.check()),
-    "REPAIR": _make_reading(_repair),
+    "LOOKUP": _make_read_operation(lambda store: [store.lookup(name, limit=20) for name in NAMES]),
+    "ASK": _make_read_operation(lambda store: store.ask("Who built the Vacuum Pump in Uppsala?").text),
+    "RETRIEVE": _make_read_operation(lambda store: store.retrieve("the Cryostat in Uppsala", top=4).hits),
+    "get": _make_read_operation(lambda store: [store.get(key) for key in ("pumps", "cold", "own", "parts", "nothing")]),
+    "dump": _make_read_operation(_dump),
+    "write": _make_read_operation(_write),
+    "CHECK": _make_read_operation(lambda store: store.check()),
+    "REPAIR": _make_read_operation(_repair),
 }
 #: The statements that a repaired store must answer as before; a repair hands out new ids.
 REPAIRED = (*(f"SELECT {table}" for table in ("documents", "edges", "triples", "aliases")),)
@@ -88,7 +90,7 @@ def test_a_snapshot_that_commits_have_overtaken_is_not_mapped_by_their_meta_page
     assert store.keys() == ["milk", "oil", "tea"]
 
 
-def fill(path: Path) -> None:
+def fill_store(path: Path) -> None:
     with kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 16, "language": "rules"}) as store:
         store.put(
             "pumps",
@@ -109,29 +111,30 @@ def fill(path: Path) -> None:
         store.put("late", "The Detector is late in Uppsala.")
 
 
-def damage(data: Path, kind: str, page: int) -> None:
-    """Zero a page, swap it with one further on, or put that one over it."""
+def damage_page(data: Path, kind: str, page: int) -> None:
+    """Zero a page, swap it with a later page, or overwrite it with that page."""
     content = bytearray(data.read_bytes())
     count = len(content) // PAGE
-    other = (page + 1 + page * 7 % (count - 1)) % count
-    here, there = slice(page * PAGE, (page + 1) * PAGE), slice(other * PAGE, (other + 1) * PAGE)
-    own, others = bytes(content[here]), bytes(content[there])
+    second_page = (page + 1 + page * 7 % (count - 1)) % count
+    first_slice = slice(page * PAGE, (page + 1) * PAGE)
+    second_slice = slice(second_page * PAGE, (second_page + 1) * PAGE)
+    first_content, second_content = bytes(content[first_slice]), bytes(content[second_slice])
     if kind == "zero":
-        content[here] = bytes(PAGE)
+        content[first_slice] = bytes(PAGE)
     else:
-        content[here] = others
+        content[first_slice] = second_content
         if kind == "swap":
-            content[there] = own
+            content[second_slice] = first_content
     data.write_bytes(content)
 
 
-def plain(value: object) -> Any:
-    """A result as it looks after its way through a pipe."""
+def to_json_value(value: object) -> Any:
+    """Return a result as it looks after its way through a pipe."""
     return json.loads(json.dumps(value, default=repr))
 
 
-def run(original: Path, folder: Path, kind: str | None, page: int, names: list[str]) -> dict[str, Any]:
-    """Run statements over a store with one damaged page; of each its result, ``error``, ``raw`` or ``abort``.
+def run_operations(original: Path, folder: Path, kind: str | None, page: int, names: list[str]) -> dict[str, Any]:
+    """Run statements over a store with one damaged page; return each result, ``error``, ``raw`` or ``abort``.
 
     They run in children, of which each goes on behind the statement that ended the one before.
     """
@@ -164,12 +167,12 @@ def _run_operation(original: Path, folder: Path, kind: str | None, page: int, na
     copy.mkdir(parents=True)
     shutil.copy(original / "data.mdb", copy)
     if kind is not None:
-        damage(copy / "data.mdb", kind, page)
+        damage_page(copy / "data.mdb", kind, page)
     outcome: dict[str, Any]
     try:
-        outcome = {"result": plain(OPERATIONS[name](copy))}
+        outcome = {"result": to_json_value(OPERATIONS[name](copy))}
         if name == "REPAIR":
-            outcome["answers"] = {name: plain(OPERATIONS[name](copy)) for name in REPAIRED}
+            outcome["answers"] = {name: to_json_value(OPERATIONS[name](copy)) for name in REPAIRED}
     except KvstoreError as error:
         outcome = {"error": f"{type(error).__name__}: {error}"}
     except Exception as error:
@@ -177,8 +180,8 @@ def _run_operation(original: Path, folder: Path, kind: str | None, page: int, na
     os.write(writer, json.dumps({name: outcome}).encode() + b"\n")
 
 
-def judge(outcomes: dict[str, Any], right: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Statement, judgement and detail of each outcome."""
+def judge_outcomes(outcomes: dict[str, Any], expected: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield statement, judgement and detail of each outcome."""
     for name, outcome in outcomes.items():
         if "result" not in outcome:
             ((judgement, detail),) = outcome.items()
@@ -186,44 +189,46 @@ def judge(outcomes: dict[str, Any], right: dict[str, Any]) -> Iterator[tuple[str
             judgement, detail = ("finds" if outcome["result"] else "finds nothing"), str(outcome["result"][:2])
         elif name == "REPAIR":
             lost, remaining = outcome["result"]
-            same = all(outcome["answers"][each] == right[each]["result"] for each in outcome["answers"])
-            judgement = "restores" if same and not remaining else "loses, and says so" if lost else "wrong"
-            different = [each for each in outcome["answers"] if outcome["answers"][each] != right[each]["result"]]
+            answers = outcome["answers"]
+            different = [statement for statement in answers if answers[statement] != expected[statement]["result"]]
+            judgement = "restores" if not different and not remaining else "loses, and says so" if lost else "wrong"
             detail = str((lost[:3], remaining[:2], different))
         else:
-            judgement, detail = ("right" if outcome == right[name] else "wrong"), ""
+            judgement, detail = ("right" if outcome == expected[name] else "wrong"), ""
         yield name, judgement, str(detail)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A closed store, and what each statement gives."""
+def intact_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Return the path of a closed store and the expected outcome of each statement."""
     folder = tmp_path_factory.mktemp("pages")
-    fill(folder / "store")
-    right = run(folder / "store", folder / "copy", None, 0, list(OPERATIONS))
-    assert right["CHECK"] == {"result": []}
-    return folder / "store", right
+    fill_store(folder / "store")
+    expected = run_operations(folder / "store", folder / "copy", None, 0, list(OPERATIONS))
+    assert expected["CHECK"] == {"result": []}
+    return folder / "store", expected
 
 
-def examine(
-    sound: tuple[Path, dict[str, Any]], folder: Path, damages: list[tuple[str, int]]
+def count_judgements(
+    intact_store: tuple[Path, dict[str, Any]], folder: Path, damages: list[tuple[str, int]]
 ) -> Counter[tuple[str, str, str]]:
-    """Judgements over damages, counted by kind, statement and judgement; prints what must not be."""
-    path, right = sound
+    """Count the judgements over damages by kind, statement and judgement; print the wrong ones."""
+    path, expected = intact_store
     counts: Counter[tuple[str, str, str]] = Counter()
     for kind, page in damages:
-        for name, judgement, detail in judge(run(path, folder / "copy", kind, page, list(OPERATIONS)), right):
+        for name, judgement, detail in judge_outcomes(
+            run_operations(path, folder / "copy", kind, page, list(OPERATIONS)), expected
+        ):
             counts[kind, "SELECT" if name.startswith("SELECT") else name, judgement] += 1
             if judgement in ("abort", "raw", "wrong") or os.environ.get("SHOW_DAMAGE"):
                 print(kind, page, name, judgement, detail, flush=True)
     return counts
 
 
-def pages_of(sound: tuple[Path, dict[str, Any]]) -> range:
-    return range((sound[0] / "data.mdb").stat().st_size // PAGE)
+def list_pages(intact_store: tuple[Path, dict[str, Any]]) -> range:
+    return range((intact_store[0] / "data.mdb").stat().st_size // PAGE)
 
 
-def require_no_wrong(counts: Counter[tuple[str, str, str]]) -> None:
+def assert_no_wrong(counts: Counter[tuple[str, str, str]]) -> None:
     for key, count in sorted(counts.items()):
         print(*key, count)
     assert not [key for key in counts if key[2] in ("abort", "raw", "wrong")]
@@ -231,25 +236,25 @@ def require_no_wrong(counts: Counter[tuple[str, str, str]]) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_page_neither_ends_the_process_nor_gives_a_wrong_result(
-    sound: tuple[Path, dict[str, Any]], tmp_path: Path
+    intact_store: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    sample = [(KINDS[page % 3], page) for page in pages_of(sound) if page % 12 == 1]
-    require_no_wrong(examine(sound, tmp_path, sample))
+    sample = [(KINDS[page % 3], page) for page in list_pages(intact_store) if page % 12 == 1]
+    assert_no_wrong(count_judgements(intact_store, tmp_path, sample))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_damaged_page_ends_the_process_or_gives_a_wrong_result(
-    sound: tuple[Path, dict[str, Any]], tmp_path: Path, kind: str
+    intact_store: tuple[Path, dict[str, Any]], tmp_path: Path, kind: str
 ) -> None:
-    require_no_wrong(examine(sound, tmp_path, [(kind, page) for page in pages_of(sound)]))
+    assert_no_wrong(count_judgements(intact_store, tmp_path, [(kind, page) for page in list_pages(intact_store)]))
 
 
 @pytest.mark.slow
 def test_check_names_a_damaged_page_and_repair_restores_derived_data(
-    sound: tuple[Path, dict[str, Any]], tmp_path: Path
+    intact_store: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    path, right = sound
+    path, expected = intact_store
     content = (path / "data.mdb").read_bytes()
     page = content.index(b"KVB1") // PAGE  # a bucket page of the entity filter
     copy = tmp_path / "store"
@@ -261,17 +266,17 @@ def test_check_names_a_damaged_page_and_repair_restores_derived_data(
         assert any(f"page {page} " in problem for problem in store.check())
         report = store.repair()
         assert (report.lost, report.remaining) == ([], [])
-        assert plain([store.lookup(name, limit=20) for name in NAMES]) == right["LOOKUP"]["result"]
+        assert to_json_value([store.lookup(name, limit=20) for name in NAMES]) == expected["LOOKUP"]["result"]
         assert sorted(file.name for file in copy.iterdir()) == ["data.mdb", "lock.mdb", "writer.lock"]
 
 
 @pytest.mark.slow
 def test_a_repair_of_damaged_pages_waits_for_no_other_process(
-    sound: tuple[Path, dict[str, Any]], tmp_path: Path
+    intact_store: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     copy = tmp_path / "store"
     copy.mkdir()
-    content = bytearray((sound[0] / "data.mdb").read_bytes())
+    content = bytearray((intact_store[0] / "data.mdb").read_bytes())
     page = content.index(b"KVB1") // PAGE
     content[page * PAGE : (page + 1) * PAGE] = bytes(PAGE)
     (copy / "data.mdb").write_bytes(content)

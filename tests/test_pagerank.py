@@ -32,8 +32,8 @@ seeds = st.dictionaries(node, st.floats(0.01, 1), min_size=1, max_size=4)
 restarts = st.floats(0.05, 0.9)
 
 
-def push(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> ForwardPush:
-    """Run a push over a graph, giving each row when it is asked for and only then."""
+def run_push(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> ForwardPush:
+    """Run a push over a graph; add each row only when the push requests it."""
     total = math.fsum(seeds.values())
     kernel = ForwardPush(
         np.array(list(seeds), np.uint64),
@@ -42,25 +42,25 @@ def push(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float
         restart,
         epsilon,
     )
-    given: set[int] = set()
-    while len(wanted := kernel.run()):
-        assert given.isdisjoint(wanted.tolist())
-        given.update(wanted.tolist())
-        rows = [graph.get(node, {}) for node in wanted.tolist()]
+    added: set[int] = set()
+    while len(requested := kernel.run()):
+        assert added.isdisjoint(requested.tolist())
+        added.update(requested.tolist())
+        rows = [graph.get(node, {}) for node in requested.tolist()]
         kernel.add_rows(
-            wanted,
+            requested,
             np.cumsum([0, *map(len, rows)]),
             np.array([other for row in rows for other in row], np.uint64),
             np.array([weight for row in rows for weight in row.values()], np.float64),
             np.array([max(1, len(graph.get(other, {}))) for row in rows for other in row], np.float64),
         )
-    assert kernel.rows == len(given)
+    assert kernel.rows == len(added)
     return kernel
 
 
-def power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
-    """PageRank with dead ends leading back to the seeds."""
-    nodes = sorted({*seeds, *graph, *(other for row in graph.values() for other in row)})
+def iterate_powers(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
+    """Return the PageRank with dead ends leading back to the seeds."""
+    nodes = sorted({*seeds, *graph, *(neighbor for row in graph.values() for neighbor in row)})
     place = {node: index for index, node in enumerate(nodes)}
     start = np.zeros(len(nodes))
     for seed, mass in seeds.items():
@@ -70,8 +70,8 @@ def power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> 
         total = sum(row.values())
         if total > 0:
             moves[place[node]] = 0
-            for other, weight in row.items():
-                moves[place[node], place[other]] = weight / total
+            for neighbor, weight in row.items():
+                moves[place[node], place[neighbor]] = weight / total
     ranks = start
     for _ in range(2000):
         ranks = restart * start + (1 - restart) * ranks @ moves
@@ -81,8 +81,8 @@ def power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> 
 @settings(max_examples=num_examples(200), deadline=None)
 @given(graphs, seeds, restarts)
 def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> None:
-    expected = power_iteration(graph, seeds, restart)
-    nodes, masses, missing = push(graph, seeds, restart, 1e-9).get_masses()
+    expected = iterate_powers(graph, seeds, restart)
+    nodes, masses, missing = run_push(graph, seeds, restart, 1e-9).get_masses()
     found = dict(zip(nodes.tolist(), masses.tolist(), strict=True))
     assert missing < 1e-6
     for node, mass in expected.items():
@@ -92,9 +92,9 @@ def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, f
 @settings(max_examples=num_examples(200), deadline=None)
 @given(graphs, seeds, restarts, st.sampled_from([1e-1, 1e-2, 1e-3]))
 def test_error_and_work_are_bounded(graph: Weights, seeds: dict[int, float], restart: float, epsilon: float) -> None:
-    kernel = push(graph, seeds, restart, epsilon)
+    kernel = run_push(graph, seeds, restart, epsilon)
     nodes, masses, missing = kernel.get_masses()
-    expected = power_iteration(graph, seeds, restart)
+    expected = iterate_powers(graph, seeds, restart)
     errors = [expected[node] - mass for node, mass in zip(nodes.tolist(), masses.tolist(), strict=True)]
     # Never too much, and what is missing in all is what the kernel says.
     assert min(errors) > -1e-9
@@ -112,15 +112,17 @@ def test_no_order_and_no_numbering_changes_a_bit(
     nodes = sorted({*seeds, *graph, *(other for row in graph.values() for other in row)})
     other = {node: (7 << 40) + numbers[place] for place, node in enumerate(nodes)}
 
-    def shuffled(row: dict[int, float]) -> dict[int, float]:
+    def shuffle_row(row: dict[int, float]) -> dict[int, float]:
         entries = [(other[node], weight) for node, weight in row.items()]
         random.shuffle(entries)
         return dict(entries)
 
     total = math.fsum(seeds.values())
     shares = {node: mass / total for node, mass in seeds.items()}
-    one = push(graph, shares, restart, epsilon)
-    two = push({other[node]: shuffled(row) for node, row in graph.items()}, shuffled(shares), restart, epsilon)
+    one = run_push(graph, shares, restart, epsilon)
+    two = run_push(
+        {other[node]: shuffle_row(row) for node, row in graph.items()}, shuffle_row(shares), restart, epsilon
+    )
     found, masses, missing = one.get_masses()
     again, others, lost = two.get_masses()
     expected = dict(zip([other[node] for node in found.tolist()], masses.tolist(), strict=True))
@@ -132,17 +134,17 @@ def test_no_order_and_no_numbering_changes_a_bit(
         )
 
 
-def likeliest(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
+def find_max_probabilities(graph: Weights, seeds: dict[int, float], restart: float) -> dict[int, float]:
     """Return the probability of the most probable walk to each node."""
-    found = dict(seeds)
+    probabilities = dict(seeds)
     for _ in range(len(graph) + len(seeds) + 1):
         for node, row in graph.items():
             total = sum(row.values())
-            for other, weight in row.items():
-                if weight and node in found:
-                    further = found[node] * (1 - restart) * weight / total
-                    found[other] = max(found.get(other, 0.0), further)
-    return found
+            for neighbor, weight in row.items():
+                if weight and node in probabilities:
+                    further = probabilities[node] * (1 - restart) * weight / total
+                    probabilities[neighbor] = max(probabilities.get(neighbor, 0.0), further)
+    return probabilities
 
 
 @settings(max_examples=num_examples(200), deadline=None)
@@ -150,10 +152,10 @@ def likeliest(graph: Weights, seeds: dict[int, float], restart: float) -> dict[i
 def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], restart: float) -> None:
     total = sum(seeds.values())
     shares = {node: mass / total for node, mass in seeds.items()}
-    kernel = push(graph, seeds, restart, 1e-12)
-    expected = likeliest(graph, shares, restart)
+    kernel = run_push(graph, seeds, restart, 1e-12)
+    expected = find_max_probabilities(graph, shares, restart)
     for node in kernel.get_masses()[0].tolist():
-        way = one_way(kernel, node)
+        way = find_path(kernel, node)
         likelihood = shares.get(way[0], 0.0) if way else 0.0
         for before, after in itertools.pairwise(way):
             likelihood *= (1 - restart) * graph[before][after] / sum(graph[before].values())
@@ -162,31 +164,33 @@ def test_ways_are_the_likeliest_walks(graph: Weights, seeds: dict[int, float], r
     assert kernel.get_predecessors(999_999).tolist() == []
 
 
-def one_way(kernel: ForwardPush, node: int) -> list[int]:
-    """One of the likeliest walks to a node."""
-    way = [node]
-    while way[-1] not in (before := kernel.get_predecessors(way[-1]).tolist()):
+def find_path(kernel: ForwardPush, node: int) -> list[int]:
+    """Return one of the most probable walks to a node."""
+    path = [node]
+    while path[-1] not in (before := kernel.get_predecessors(path[-1]).tolist()):
         if not before:
             return []
-        way.append(before[-1])
-    return way[::-1]
+        path.append(before[-1])
+    return path[::-1]
 
 
-def rank(store: kvstore.Store, names: Mapping[str, float], **options: object) -> tuple[dict[str, float], PageRank]:
-    """The masses of documents (of their passages together) for seeds by name, and the whole PageRank."""
+def rank_documents(
+    store: kvstore.Store, names: Mapping[str, float], **options: object
+) -> tuple[dict[str, float], PageRank]:
+    """Return the masses of documents (sums over their chunks) for seeds by name, and the whole PageRank."""
     with store.snapshot() as snapshot:
-        view = snapshot._state
-        found = view.filter.find_many(list(names)).tolist()
-        seeds = {make_entity_node(entity): mass for entity, mass in zip(found, names.values(), strict=True)}
-        ranks = compute_personalized_pagerank(StateReader(view), seeds, **options)
+        state = snapshot._state
+        entities = state.filter.find_many(list(names)).tolist()
+        seeds = {make_entity_node(entity): mass for entity, mass in zip(entities, names.values(), strict=True)}
+        ranks = compute_personalized_pagerank(StateReader(state), seeds, **options)
         masses: dict[str, float] = {}
         for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
-            key = view.documents.get(view.chunks.get(chunk).document).key
+            key = state.documents.get(state.chunks.get(chunk).document).key
             masses[key] = masses.get(key, 0.0) + mass
     return masses, ranks
 
 
-def fill(store: kvstore.Store) -> None:
+def fill_store(store: kvstore.Store) -> None:
     store.put("fortune", "Robert Fortune brought tea from China to Darjeeling.", title="Robert Fortune")
     store.put("darjeeling", "Darjeeling lies in West Bengal.", title="Darjeeling")
     store.put("bengal", "West Bengal borders on Bhutan. Its capital is Kolkata.", title="West Bengal")
@@ -195,8 +199,8 @@ def fill(store: kvstore.Store) -> None:
 
 
 def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
-    fill(store)
-    masses, ranks = rank(store, {"robert fortune": 1.0}, epsilon=1e-7)
+    fill_store(store)
+    masses, ranks = rank_documents(store, {"robert fortune": 1.0}, epsilon=1e-7)
     assert masses["fortune"] > masses["darjeeling"] > masses["bengal"] > 0
     assert "elsewhere" not in masses
     total = ranks.chunk_masses.sum() + ranks.entity_masses.sum() + ranks.missing
@@ -211,27 +215,27 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
 
 
 def test_titles_lead_to_their_passage_and_lower_case_words_do_not(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     for name in ("harvest (film)", "harvest"):
-        masses, _ = rank(store, {name: 1.0}, epsilon=1e-7)
+        masses, _ = rank_documents(store, {name: 1.0}, epsilon=1e-7)
         assert max(masses, key=masses.__getitem__) == "harvest"
     store.put("other", "After the harvest comes another harvest, in Kathmandu.")
-    masses, _ = rank(store, {"harvest": 1.0}, epsilon=1e-7)
+    masses, _ = rank_documents(store, {"harvest": 1.0}, epsilon=1e-7)
     assert "other" not in masses
-    masses, _ = rank(store, {"harvest": 1.0}, epsilon=1e-7, weights=EdgeWeights(lower=0.5))
+    masses, _ = rank_documents(store, {"harvest": 1.0}, epsilon=1e-7, weights=EdgeWeights(lower=0.5))
     assert masses["other"] > 0
 
 
 def test_triples_and_edges_link_entities(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     store.put_triples("fortune", [("Robert Fortune", "dreamt of", "Jupiter")])
-    masses, _ = rank(store, {"robert fortune": 1.0}, epsilon=1e-7)
+    masses, _ = rank_documents(store, {"robert fortune": 1.0}, epsilon=1e-7)
     assert masses["elsewhere"] > 0
     store.put_triples("fortune", [])
-    assert "elsewhere" not in rank(store, {"robert fortune": 1.0}, epsilon=1e-7)[0]
+    assert "elsewhere" not in rank_documents(store, {"robert fortune": 1.0}, epsilon=1e-7)[0]
     store.put_edge("Robert Fortune", "Jupiter")
-    assert rank(store, {"robert fortune": 1.0}, epsilon=1e-7)[0]["elsewhere"] > 0
-    assert "elsewhere" not in rank(store, {"robert fortune": 1.0}, weights=EdgeWeights(relation_link=0))[0]
+    assert rank_documents(store, {"robert fortune": 1.0}, epsilon=1e-7)[0]["elsewhere"] > 0
+    assert "elsewhere" not in rank_documents(store, {"robert fortune": 1.0}, weights=EdgeWeights(relation_link=0))[0]
 
 
 def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
@@ -239,27 +243,27 @@ def test_frequent_entities_are_not_walked_through(store: kvstore.Store) -> None:
         for number in range(150):
             transaction.put(f"d{number}", f"There is, in Kolkata, a quarter called Quarter{number} Park.")
     weights = EdgeWeights(max_chunks=149)
-    masses, _ = rank(store, {"quarter7 park": 1.0}, weights=weights)
+    masses, _ = rank_documents(store, {"quarter7 park": 1.0}, weights=weights)
     assert set(masses) == {"d7"}
-    masses, _ = rank(store, {"quarter7 park": 1.0}, epsilon=1e-7)
+    masses, _ = rank_documents(store, {"quarter7 park": 1.0}, epsilon=1e-7)
     assert len(masses) == 150, "a row of several blocks is read whole"
 
 
 @pytest.mark.slow
 def test_cost_does_not_grow_with_the_store(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     # Without rarity, which depends on the number of passages, the walk is the same step for step.
     weights = EdgeWeights(rarity_exponent=0)
-    _, before = rank(store, {"robert fortune": 1.0}, weights=weights)
+    _, before = rank_documents(store, {"robert fortune": 1.0}, weights=weights)
     for number in range(300):
         store.put(f"d{number}", f"Olaf{number} met Sven{number % 17} in Oslo{number % 5}.", title=f"Olaf{number}")
-    _, after = rank(store, {"robert fortune": 1.0}, weights=weights)
+    _, after = rank_documents(store, {"robert fortune": 1.0}, weights=weights)
     assert (after.pushes, after.rows, after.rounds) == (before.pushes, before.rows, before.rounds)
     assert after.chunks.tolist() == before.chunks.tolist()
 
 
 def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     with store.snapshot() as snapshot:
         for seeds, options in (
             ({}, {}),

@@ -62,21 +62,21 @@ def test_an_invalid_patch_is_refused(old: bytes, made: bytes) -> None:
 
 
 def fill_store(store: kvstore.Store, documents: int) -> Callable[..., None]:
-    """Put documents in whose names and words recur; returns what puts one of them again, with other words."""
+    """Put documents whose names and words recur; return a function that puts one of them again with other words."""
     generator = np.random.default_rng(3)
     words = [f"word{number}" for number in range(400)]
     names = [f"Captain {chr(65 + number % 26)}{chr(97 + number // 26)}ddard" for number in range(60)]
 
-    def put(number: int, added: str = "", to: kvstore.Store | kvstore.Transaction = store) -> None:
-        chosen = [words[place] for place in (generator.zipf(1.3, 60) - 1) % len(words)]
-        text = f"{' '.join(chosen)}. {names[number % 60]} met {names[number * 7 % 60]}. {added}"
-        to.put(f"document {number}", text, title=f"Log {number}")
+    def put_document(number: int, addition: str = "", target: kvstore.Store | kvstore.Transaction = store) -> None:
+        words_drawn = [words[place] for place in (generator.zipf(1.3, 60) - 1) % len(words)]
+        text = f"{' '.join(words_drawn)}. {names[number % 60]} met {names[number * 7 % 60]}. {addition}"
+        target.put(f"document {number}", text, title=f"Log {number}")
 
     with store.transaction() as transaction:
         for number in range(documents):
-            put(number, to=transaction)
+            put_document(number, target=transaction)
     store.compact()
-    return put
+    return put_document
 
 
 def test_a_replaced_document_changes_few_pages(make_store: MakeStore) -> None:
@@ -125,19 +125,19 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     store = make_store()
     put = fill_store(store, 600)
 
-    def written(first: int) -> tuple[int, int]:
-        """Put documents in one transaction; gives how many pages that writes, and how many segments there are then."""
+    def put_documents(first: int) -> tuple[int, int]:
+        """Put documents in one transaction; return the number of pages written, and of segments afterwards."""
         before = (store.path / "data.mdb").read_bytes()
         with store.transaction() as transaction:
             for number in range(first, first + 40):
-                put(number, to=transaction)
+                put(number, target=transaction)
         after = (store.path / "data.mdb").read_bytes()
-        with store.state() as view:
-            segments = view.lmdb.count(tables.RECENT)
+        with store.state() as state:
+            segments = state.lmdb.count(tables.RECENT)
         places = range(0, len(after), 4096)
         return sum(after[place : place + 4096] != before[place : place + 4096] for place in places), segments
 
-    pages, segments = written(1000)
+    pages, segments = put_documents(1000)
     assert segments > 1
     with store.state() as view:
         assert view.lmdb.get_table_statistics()[tables.TEXTS]["entries"] == 640
@@ -146,7 +146,7 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     with store.state() as view:
         assert dump(view) == mine
     monkeypatch.setattr(change_buffer, "MAX_BYTES", 1000)
-    merged, segments = written(2000)
+    merged, segments = put_documents(2000)
     assert segments == 0
     assert pages < 0.5 * merged
     assert store.check() == []
@@ -158,14 +158,14 @@ def test_a_buffer_that_is_not_compacted_is_not_merged(make_store: MakeStore, mon
     fill_store(store, 3)(1, "More was said.")
     environment = store._session.environment
 
-    def segments() -> int:
-        with store.state() as view:
-            return view.lmdb.count(tables.RECENT)
+    def count_segments() -> int:
+        with store.state() as state:
+            return state.lmdb.count(tables.RECENT)
 
-    before = segments()
+    before = count_segments()
     monkeypatch.setattr(compaction, "MAX_AUTOMATIC_BYTES", 0)
     compaction.compact_if_sparse(environment)
-    assert segments() == before > 0
+    assert count_segments() == before > 0
     monkeypatch.undo()
     compaction.compact_if_sparse(environment)
-    assert segments() == 0
+    assert count_segments() == 0

@@ -19,8 +19,8 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
-def run(tool: ModuleType) -> dict[str, Any]:
-    """Figures of a run in which kvstore needs 2 of everything, and sqlite-vec 1 to load and 3000 to delete."""
+def sample_run(tool: ModuleType) -> dict[str, Any]:
+    """Return figures of a run: kvstore needs 2 of everything; sqlite-vec needs 1 to load and 3000 to delete."""
     ours = {figure: 2.0 for row in tool.ROWS for figure in row.figures}
     theirs = {"disk_ratio": 0.5, "load_s": 1.0, "delete_s": 3000.0, "hybrid_ms": None, "filter_1_ms": 5.25}
     small = {"kvstore": ours | {"load_p50": 1}, "sqlite-vec": theirs, "interpreter": {"memory_mb": 9}}
@@ -31,8 +31,8 @@ def run(tool: ModuleType) -> dict[str, Any]:
     }
 
 
-def test_tables_contain_the_measurements(tool: ModuleType, run: dict[str, Any]) -> None:
-    parts = tool.build_tables(tool.select_figures(run))
+def test_tables_contain_the_measurements(tool: ModuleType, sample_run: dict[str, Any]) -> None:
+    parts = tool.build_tables(tool.select_figures(sample_run))
     whole = parts["whole"]
     assert "one run on 2026-11-23 with kvstore at commit abc1234, sqlite-vec 0.1.9 (a processor, 2 cores)." in whole
     assert whole.index("| 61 passages | kvstore | sqlite-vec, FTS5 |") < whole.index("| 610 passages | kvstore |")
@@ -51,8 +51,8 @@ def test_tables_contain_the_measurements(tool: ModuleType, run: dict[str, Any]) 
     ]
 
 
-def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, run: dict[str, Any]) -> None:
-    losses = tool.build_tables(tool.select_figures(run))["losses"].splitlines()[2:]
+def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, sample_run: dict[str, Any]) -> None:
+    losses = tool.build_tables(tool.select_figures(sample_run))["losses"].splitlines()[2:]
     assert losses == [
         f"| loading | 61 passages: sqlite-vec 1.0, kvstore 2.0 s | {tool.REASONS['load_s']} |",
         f"| a cold start | 610 passages: sqlite-vec 0.00, kvstore 0.00 s | {tool.REASONS['open_hybrid_ms']} |",
@@ -60,7 +60,7 @@ def test_every_lost_target_is_reported_with_a_reason(tool: ModuleType, run: dict
     assert {figure for row in tool.ROWS for figure in row.figures} == tool.REASONS.keys()
 
 
-def test_a_run_without_a_row_is_refused(tool: ModuleType, run: dict[str, Any]) -> None:
-    del run["sizes"]["610"]["kvstore"]["replace_ms"]
+def test_a_run_without_a_row_is_refused(tool: ModuleType, sample_run: dict[str, Any]) -> None:
+    del sample_run["sizes"]["610"]["kvstore"]["replace_ms"]
     with pytest.raises(ValueError, match="no replace_ms at 610 passages"):
-        tool.select_figures(run)
+        tool.select_figures(sample_run)

@@ -27,15 +27,15 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture
 def store(make_store: Callable[..., Store]) -> Store:
-    made = make_store()
-    made.put("tea", "Robert Fortune took tea to Darjeeling. The East India Company grew it.", title=HOSTILE[:30])
-    made.put("port", "Robert Fortune sailed from Calcutta to Shanghai.")
-    made.put_edge("Darjeeling", "India", tree="places")
-    made.put_edge('Say "x" \\ <b>', "Darjeeling", tree="places")
-    return made
+    store = make_store()
+    store.put("tea", "Robert Fortune took tea to Darjeeling. The East India Company grew it.", title=HOSTILE[:30])
+    store.put("port", "Robert Fortune sailed from Calcutta to Shanghai.")
+    store.put_edge("Darjeeling", "India", tree="places")
+    store.put_edge('Say "x" \\ <b>', "Darjeeling", tree="places")
+    return store
 
 
-def texts(picture: str) -> list[str]:
+def list_texts(picture: str) -> list[str]:
     return [element.text or "" for element in ElementTree.fromstring(picture).iter(f"{_SVG}text")]
 
 
@@ -43,14 +43,14 @@ def test_a_statement_is_explained_as_a_picture(store: Store) -> None:
     cursor = store.execute("EXPLAIN ANALYZE RETRIEVE 'Who took tea to Darjeeling?' USING bridge AS SVG TOP 2")
     assert cursor.columns == ("svg",) and "<svg" in cursor._repr_html_()
     (picture,) = cursor.fetchone() or ()
-    shown = texts(picture)
+    shown = list_texts(picture)
     assert any("recognize entities" in text for text in shown) and "Evidence" in shown
     assert any(text.endswith(" ms") for text in shown)
     steps = store.explain("RETRIEVE 'Who took tea to Darjeeling?' USING bridge TOP 2")
     assert {step.name for step in steps} <= set(shown)
     for statement in ("LOOKUP 'Darjeeling'", "EXPAND 'Darjeeling' DEPTH 1", "SEARCH 'tea' TOP 1", "ASK 'tea?' WHERE 1"):
         plain = store.execute(f"EXPLAIN {statement} AS SVG").fetchall()[0][0]
-        assert ElementTree.fromstring(plain).tag == f"{_SVG}svg" and " ms" not in "".join(texts(plain))
+        assert ElementTree.fromstring(plain).tag == f"{_SVG}svg" and " ms" not in "".join(list_texts(plain))
 
 
 def test_as_svg_is_valid_only_in_an_explain(store: Store) -> None:
@@ -71,7 +71,7 @@ def test_no_text_leaves_its_place_in_a_picture() -> None:
     assert {element.tag.removeprefix(_SVG) for element in root.iter()} <= {
         *("svg", "title", "style", "rect", "text", "line", "circle"),
     }
-    assert "</text><script>alert(1)</script>&" in "".join(texts(picture)) and "\x00" not in picture
+    assert "</text><script>alert(1)</script>&" in "".join(list_texts(picture)) and "\x00" not in picture
     assert all(svg.measure_text(line, 13) <= 200 for line in svg.wrap_text("word " * 50 + "W" * 90, 13, 200, 4))
     assert len(svg.wrap_text("word " * 50, 13, 200, 3)) == 3 and svg.wrap_text("", 13, 200, 3) == []
 
@@ -134,7 +134,7 @@ def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: p
     read = json.loads(target.read_text())
     assert read["title"] == "Around Darjeeling" and len(read["nodes"]) == len(found.names)
     assert run(["graph", path, "--tree", "places", "--to", str(tmp_path / "tree.svg")]) == 0
-    assert 'Say "x" \\ <b>' in texts((tmp_path / "tree.svg").read_text())
+    assert 'Say "x" \\ <b>' in list_texts((tmp_path / "tree.svg").read_text())
     assert run(["graph", path, "--limit", "1", "--to", str(tmp_path / "few.gexf")]) == 0
     assert "1 name," in capsys.readouterr().err
     assert run(["graph", path, "--to", str(tmp_path / "x.png")]) == 2

@@ -30,8 +30,8 @@ POEMS = "= Owls\nThe owl hoots.\n= Tides\nThe sea is wide.\nThe moon will guide.
 Install = Callable[..., Path]
 
 
-def metadata_of(project: dict[str, object]) -> tuple[str, str]:
-    """METADATA and entry_points.txt, as an installer writes them."""
+def make_metadata(project: dict[str, object]) -> tuple[str, str]:
+    """Return METADATA and entry_points.txt as an installer writes them."""
     groups = project["entry-points"]
     assert isinstance(groups, dict)
     lines = [
@@ -42,8 +42,8 @@ def metadata_of(project: dict[str, object]) -> tuple[str, str]:
     return head, "\n\n".join(lines) + "\n"
 
 
-def forget() -> None:
-    """As a new process begins: nothing is looked for yet."""
+def forget_plugins() -> None:
+    """Clear the caches of plugins, as in a new process."""
     entry_points._scan_packages.cache_clear()
     for group in (EMBEDDERS, READERS, STRATEGY_PLUGINS, cli.installed):  # type: ignore[attr-defined]
         group._loaded.clear()
@@ -51,14 +51,14 @@ def forget() -> None:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs a package: the example, or one of a module's text and entry points (group to name to value)."""
-    forget()
+    """Return a function that installs a package: the example, or a module's text and entry points by group."""
+    forget_plugins()
     before = set(sys.modules)
 
-    def installed(name: str = "", text: str = "", /, version: str = "1.0", **points: dict[str, str]) -> Path:
+    def install_package(name: str = "", text: str = "", /, version: str = "1.0", **points: dict[str, str]) -> Path:
         site = tmp_path / f"site-{name}-{version}"
         if name:
-            groups = {f"kvstore.{group}": named for group, named in points.items()}
+            groups = {f"kvstore.{group}": entries for group, entries in points.items()}
             project: dict[str, object] = {"name": name, "version": version, "entry-points": groups}
             site.mkdir()
             (site / f"{name}.py").write_text(text, encoding="utf-8")
@@ -68,20 +68,20 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             shutil.copytree(EXAMPLE / "kvstore_poems", site / "kvstore_poems")
         folder = site / f"{str(project['name']).replace('-', '_')}-{version}.dist-info"
         folder.mkdir()
-        for file_name, content in zip(("METADATA", "entry_points.txt"), metadata_of(project), strict=True):
+        for file_name, content in zip(("METADATA", "entry_points.txt"), make_metadata(project), strict=True):
             (folder / file_name).write_text(content, encoding="utf-8")
         monkeypatch.syspath_prepend(str(site))
-        forget()
+        forget_plugins()
         return site
 
-    yield installed
-    forget()
+    yield install_package
+    forget_plugins()
     for module in set(sys.modules) - before:
         if str(tmp_path) in str(getattr(sys.modules[module], "__file__", None)):
             del sys.modules[module]
 
 
-def problems() -> dict[str, str]:
+def find_problems() -> dict[str, str]:
     """Return the reported problems by name (of a group, if the group has the problem)."""
     return {plugin.name: plugin.problem for plugin in kvstore.plugins() if plugin.problem is not None}
 
@@ -243,7 +243,7 @@ def test_unusable_plugins_are_named_and_stop_nothing(
         painters={"x": "faulty"},
     )
     install("poetical", "suffixes = ['.poem']\nread = print\n", readers={"poems": "poetical"})
-    assert problems() == {
+    assert find_problems() == {
         "hashing": "kvstore itself has one of this name",
         "soup": "AttributeError: module 'faulty' has no attribute 'gone'",
         "nothing": "it must be a class or function that returns an embedder, not 1",
@@ -291,7 +291,7 @@ def test_metadata_that_cannot_be_read_stop_nothing(install: Install) -> None:
     garbled = install("garbled", "", embedders={"soup": "garbled:soup"})
     (garbled / "garbled-1.0.dist-info" / "entry_points.txt").write_bytes(b"[kvstore.embedders]\nsoup = \xff\n")
     install()
-    assert "its entry points cannot be read" in problems()[""]
+    assert "its entry points cannot be read" in find_problems()[""]
     assert open_embedder("letters").dimension == 26
 
 
@@ -364,7 +364,7 @@ def test_a_store_with_a_missing_package_reports_it(
     with make_store(embedder="letters") as store:
         store.put("owl", "The owl hoots.")
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(site)])
-    forget()
+    forget_plugins()
     store = make_store()
     assert store.search("owl", using="lexical")[0].document == "owl"
     with pytest.raises(errors.EmbedderError, match="embedder 'letters' is unknown; .*install the package that"):

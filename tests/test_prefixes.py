@@ -23,8 +23,8 @@ QUESTIONS = st.tuples(
 
 
 @pytest.fixture(scope="module")
-def themed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """Short texts and a few long ones, with trees of names and every index: about 330 chunks."""
+def themed_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    """Yield a store of short and a few long texts with trees of names and every index: about 330 chunks."""
     path = tmp_path_factory.mktemp("prefixes") / "store"
     with kvstore.open(path, embedder="hashing", settings={"chunk_tokens": 40}) as store:
         with store.transaction() as transaction:
@@ -47,9 +47,9 @@ def list_hits(store: kvstore.Store, question: str, strategy: str, top: int, **cl
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 @given(question=QUESTIONS, tops=st.tuples(st.sampled_from(TOPS), st.sampled_from(TOPS)))
 def test_fewer_hits_are_the_first_of_more(
-    themed: kvstore.Store, strategy: str, question: str, tops: tuple[int, int]
+    themed_store: kvstore.Store, strategy: str, question: str, tops: tuple[int, int]
 ) -> None:
-    fewer, more = (list_hits(themed, question, strategy, top) for top in sorted(tops))
+    fewer, more = (list_hits(themed_store, question, strategy, top) for top in sorted(tops))
     assert fewer == more[: len(fewer)]
     if strategy != "sprag":  # its hits consist of several chunks
         assert len(fewer) == min(tops) or fewer == more
@@ -70,21 +70,23 @@ CLAUSES: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("clauses", CLAUSES, ids=repr)
 @given(question=QUESTIONS, strategy=st.sampled_from(sorted(STRATEGIES)), tops=st.tuples(*[st.sampled_from(TOPS)] * 2))
 def test_clauses_keep_the_first_hits(
-    themed: kvstore.Store, clauses: dict[str, Any], question: str, strategy: str, tops: tuple[int, int]
+    themed_store: kvstore.Store, clauses: dict[str, Any], question: str, strategy: str, tops: tuple[int, int]
 ) -> None:
     if strategy == "global" and "within" in clauses:
         return  # its reports divide the tokens among them
-    fewer, more = (list_hits(themed, question, strategy, top, **clauses) for top in sorted(tops))
+    fewer, more = (list_hits(themed_store, question, strategy, top, **clauses) for top in sorted(tops))
     assert fewer == more[: len(fewer)]
 
 
 @pytest.mark.parametrize("mode", ["collapsed", "traversal", "leaves"])
 @given(question=QUESTIONS, tops=st.tuples(st.sampled_from(TOPS), st.sampled_from(TOPS)))
-def test_trees_keep_the_first_hits(themed: kvstore.Store, mode: str, question: str, tops: tuple[int, int]) -> None:
-    fewer, more = (list_hits(themed, question, "raptor", top, options={"mode": mode}) for top in sorted(tops))
+def test_trees_keep_the_first_hits(
+    themed_store: kvstore.Store, mode: str, question: str, tops: tuple[int, int]
+) -> None:
+    fewer, more = (list_hits(themed_store, question, "raptor", top, options={"mode": mode}) for top in sorted(tops))
     assert fewer == more[: len(fewer)]
 
 
-def test_a_summary_has_the_length_of_its_hits(themed: kvstore.Store) -> None:
-    short, long = (list_hits(themed, "Summarize all of this.", "raptor", top) for top in (2, 20))
+def test_a_summary_has_the_length_of_its_hits(themed_store: kvstore.Store) -> None:
+    short, long = (list_hits(themed_store, "Summarize all of this.", "raptor", top) for top in (2, 20))
     assert sum(len(hit.text) for hit in short) < sum(len(hit.text) for hit in long)

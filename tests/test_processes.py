@@ -23,36 +23,38 @@ DOCUMENTS = 5
 MAKING: dict[str, Any] = {"embedder": "hashing:32", "settings": {"language": "rules"}}
 
 
-def _text(generation: int) -> str:
+def _make_text(generation: int) -> str:
     return f"This is generation {generation} at Port Ellen. " + f"Here stands mark{generation} alone. " * 40
 
 
-def _write(path: str, stop_after: int) -> None:
+def _write_generations(path: str, stop_after: int) -> None:
     with kvstore.open(path) as store:
         for generation in range(1, stop_after + 1):
             with store.transaction() as transaction:
                 for number in range(DOCUMENTS):
-                    transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
+                    transaction.put(f"d{number}", _make_text(generation), title=f"Port Ellen {generation}")
 
 
-def _read(path: str, finished: multiprocessing.synchronize.Event, faults: multiprocessing.queues.Queue[str]) -> None:
-    seen = set()
+def _read_generations(
+    path: str, finished: multiprocessing.synchronize.Event, faults: multiprocessing.queues.Queue[str]
+) -> None:
+    generations_read = set()
     with kvstore.open(path, readonly=True) as store:
-        while not finished.is_set() or not seen:
+        while not finished.is_set() or not generations_read:
             with store.snapshot() as snapshot:
                 texts = {snapshot.get(f"d{number}").text.split()[3] for number in range(DOCUMENTS)}  # type: ignore[union-attr]
-                found = {
+                hit_marks = {
                     re.search(r"mark(\d+)", hit.text)[1]  # type: ignore[index]
                     for hit in snapshot.search("Port Ellen", using="vector", top=50)
                 }
-                named = {row.document for row in snapshot.lookup("Port Ellen", limit=50)}
+                documents = {row.document for row in snapshot.lookup("Port Ellen", limit=50)}
                 generations = {name.rsplit(" ", 1)[1] for name in snapshot.names("Port Ellen")} - {"Ellen"}
-                if len(texts) != 1 or len(named) != DOCUMENTS or generations != texts or found != texts:
-                    faults.put(f"{texts} {named} {generations} {found}")
+                if len(texts) != 1 or len(documents) != DOCUMENTS or generations != texts or hit_marks != texts:
+                    faults.put(f"{texts} {documents} {generations} {hit_marks}")
                     return
-                seen |= texts
-    if len(seen) < 2:
-        faults.put(f"only {seen} was seen")
+                generations_read |= texts
+    if len(generations_read) < 2:
+        faults.put(f"only {generations_read} was seen")
 
 
 @pytest.mark.slow
@@ -60,14 +62,14 @@ def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> Non
     path = str(tmp_path / "s")
     with kvstore.open(path, **MAKING) as store, store.transaction() as transaction:
         for number in range(DOCUMENTS):
-            transaction.put(f"d{number}", _text(0), title="Port Ellen 0")
+            transaction.put(f"d{number}", _make_text(0), title="Port Ellen 0")
     finished = SPAWN.Event()
     faults = SPAWN.Queue()
-    readers = [SPAWN.Process(target=_read, args=(path, finished, faults)) for _ in range(2)]
+    readers = [SPAWN.Process(target=_read_generations, args=(path, finished, faults)) for _ in range(2)]
     for reader in readers:
         reader.start()
     time.sleep(1)
-    writer = SPAWN.Process(target=_write, args=(path, 40))
+    writer = SPAWN.Process(target=_write_generations, args=(path, 40))
     writer.start()
     writer.join(60)
     time.sleep(0.3)
@@ -128,39 +130,39 @@ STATEMENTS = {
 }
 
 
-def _generations(cursor: kvstore.Cursor) -> set[str]:
+def _find_generations(cursor: kvstore.Cursor) -> set[str]:
     return set(re.findall(r"(?:mark|generation |Port Ellen )(\d+)", repr(cursor.fetchall())))
 
 
 def _read_statements(path: str, number: int, seconds: float, faults: multiprocessing.queues.Queue[str]) -> None:
-    """Ask every kind of statement for some seconds; each may see one generation only, and never an older one again."""
-    seen: list[int] = []
-    asked = 0
+    """Execute every kind of statement for some seconds; each must see one generation, never an older one again."""
+    generations: list[int] = []
+    count = 0
     with kvstore.open(path, readonly=True) as store:
         end = time.monotonic() + seconds
-        while time.monotonic() < end or (len(set(seen)) < 2 and time.monotonic() < end + 60):
+        while time.monotonic() < end or (len(set(generations)) < 2 and time.monotonic() < end + 60):
             for kind, statement in STATEMENTS.items():
-                found = _generations(store.execute(statement))
-                if len(found) != 1 or (seen and int(min(found)) < seen[-1]):
-                    faults.put(f"reader {number}, {kind}: generations {found} after {seen[-1:]}")
+                current = _find_generations(store.execute(statement))
+                if len(current) != 1 or (generations and int(min(current)) < generations[-1]):
+                    faults.put(f"reader {number}, {kind}: generations {current} after {generations[-1:]}")
                     return
-                seen.append(int(min(found)))
-                asked += 1
-    if len(set(seen)) < 2 or asked < len(STATEMENTS):
-        faults.put(f"reader {number} saw {len(set(seen))} generations in {asked} statements")
+                generations.append(int(min(current)))
+                count += 1
+    if len(set(generations)) < 2 or count < len(STATEMENTS):
+        faults.put(f"reader {number} saw {len(set(generations))} generations in {count} statements")
 
 
-def _replace(path: str, finished: multiprocessing.synchronize.Event) -> None:
+def _replace_documents(path: str, finished: multiprocessing.synchronize.Event) -> None:
     generation = 0
     with kvstore.open(path) as store:
         while not finished.is_set():
             generation += 1
             with store.transaction() as transaction:
                 for number in range(DOCUMENTS):
-                    transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
+                    transaction.put(f"d{number}", _make_text(generation), title=f"Port Ellen {generation}")
 
 
-def _die_reading(path: str) -> None:
+def _die_while_reading(path: str) -> None:
     store = kvstore.open(path, readonly=True)
     store.execute("SELECT text FROM chunks").fetchone()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -174,15 +176,15 @@ def test_no_statement_of_four_readers_sees_two_generations(tmp_path: Path) -> No
     path = str(tmp_path / "s")
     with kvstore.open(path, **MAKING) as store, store.transaction() as transaction:
         for number in range(DOCUMENTS):
-            transaction.put(f"d{number}", _text(0), title="Port Ellen 0")
+            transaction.put(f"d{number}", _make_text(0), title="Port Ellen 0")
     faults = SPAWN.Queue()
     finished = SPAWN.Event()
     readers = [SPAWN.Process(target=_read_statements, args=(path, n, seconds, faults)) for n in range(4)]
-    writer = SPAWN.Process(target=_replace, args=(path, finished))
+    writer = SPAWN.Process(target=_replace_documents, args=(path, finished))
     for process in (writer, *readers):
         process.start()
     for _ in range(3):
-        dying = SPAWN.Process(target=_die_reading, args=(path,))
+        dying = SPAWN.Process(target=_die_while_reading, args=(path,))
         dying.start()
         dying.join(60)
         assert dying.exitcode == -signal.SIGKILL
@@ -199,15 +201,17 @@ def test_no_statement_of_four_readers_sees_two_generations(tmp_path: Path) -> No
         for generation in range(2 * MAX_SEGMENTS):
             with store.transaction() as transaction:
                 for number in range(DOCUMENTS):
-                    transaction.put(f"d{number}", _text(generation), title=f"Port Ellen {generation}")
+                    transaction.put(f"d{number}", _make_text(generation), title=f"Port Ellen {generation}")
             sizes.append(store.statistics()["file_bytes"])
         assert max(sizes[MAX_SEGMENTS:]) < 1.25 * max(sizes[:MAX_SEGMENTS])
 
 
-def _hold(path: str, held: multiprocessing.synchronize.Event, release: multiprocessing.synchronize.Event) -> None:
+def _hold_lock(
+    path: str, acquired: multiprocessing.synchronize.Event, release: multiprocessing.synchronize.Event
+) -> None:
     with kvstore.open(path) as store, store.transaction() as transaction:
         transaction.put("held", "Held for a while.")
-        held.set()
+        acquired.set()
         release.wait(30)
 
 
@@ -215,7 +219,7 @@ def test_a_second_writer_gets_the_holder_or_waits(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     kvstore.open(path, **MAKING).close()
     held, release = SPAWN.Event(), SPAWN.Event()
-    holder = SPAWN.Process(target=_hold, args=(path, held, release))
+    holder = SPAWN.Process(target=_hold_lock, args=(path, held, release))
     holder.start()
     assert held.wait(30)
     with kvstore.open(path, lock_timeout=0.2) as store:
@@ -234,7 +238,7 @@ def test_threads_share_a_store(store: kvstore.Store) -> None:
     store.put("tea", "Robert Fortune brought tea to Darjeeling.", title="Tea")
     failures: list[BaseException] = []
 
-    def read() -> None:
+    def read_store() -> None:
         try:
             for _ in range(60):
                 assert store.lookup("Robert Fortune")
@@ -242,7 +246,7 @@ def test_threads_share_a_store(store: kvstore.Store) -> None:
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=read) for _ in range(4)]
+    threads = [threading.Thread(target=read_store) for _ in range(4)]
     for thread in threads:
         thread.start()
     for number in range(20):

@@ -27,8 +27,8 @@ READING = {
 }
 
 
-def public(of: type) -> set[str]:
-    return {name for name in dir(of) if name[0] != "_"}
+def list_public_names(class_: type) -> set[str]:
+    return {name for name in dir(class_) if name[0] != "_"}
 
 
 def test_only_user_facing_names_are_public() -> None:
@@ -48,8 +48,8 @@ def test_only_user_facing_names_are_public() -> None:
         *("settle_files", "update_origins"),
     }
     for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
-        assert public(of) & internals == set()
-        assert public(of) >= READING
+        assert list_public_names(of) & internals == set()
+        assert list_public_names(of) >= READING
     own = {name for name in vars(kvstore.Snapshot) if name[0] != "_"}
     assert own == {"close", "state"}
 
