@@ -80,8 +80,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
         *OFFLINE,
     ),
-    "The content of a store depends only on its current documents and settings, not on the order of changes or "
-    "on deleted documents.": (SAME_DUMP),
+    "The content of a store depends only on the documents, facts and settings that it contains now, not on the order "
+    "of changes or on deleted documents.": (SAME_DUMP),
     "Deleting a document also deletes its chunks, vectors, summaries and graph edges, and the names that kvstore "
     "recognized only because of that document.": (*SAME_DUMP, *INTRODUCED),
     "A document and all data derived from it become visible together or not at all.": ATOMIC,
@@ -109,13 +109,13 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_explorer_browser.py::test_a_point_shows_its_label",
         "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
-    "The explorer links each sentence of an answer to the bytes of the document that it was taken from.": (
+    "The explorer links each sentence of an answer to the bytes of the document that contain the sentence.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
     ),
     "The explorer compares strategies side by side.": (
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
     ),
-    "All fifteen strategies read the same data.": (
+    "All fifteen strategies search the same store.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
         "test_documentation.py::test_tables_list_the_settings_embedders_strategies_and_extras",
     ),
@@ -128,7 +128,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_environment.py::test_a_user_without_the_right_to_write_reads_and_keeps_writers_out",
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
-    "Unless you configure a language model, answers are sentences of the documents.": EXTRACTIVE,
+    "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
     "kvstore finds names in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
     "In a language without rules for names, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
@@ -143,9 +143,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
     "visible in one LMDB transaction or not at all.": ATOMIC,
-    "Every reader, in this process or another, sees one consistent state of the documents and all derived data.": (
-        ONE_STATE
-    ),
+    "Every reader, in the process of the writer or in another process, sees one consistent state of the documents and "
+    "all derived data.": ONE_STATE,
     "Because of the single commit, a search never sees a document that is only partly indexed, and a store "
     "needs no repair after a crash.": (
         *ONE_STATE,
@@ -153,12 +152,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "The content of a store and its answers depend only on its documents, on other stated facts (triples, "
     "edges, aliases) and on its settings.": SAME_DUMP + SAME_ANSWERS,
-    "Content and answers do not depend on the order of changes, on deleted data, on internal ids, times or "
-    "batches.": SAME_DUMP + SAME_ANSWERS,
+    "The content and the answers of a store do not depend on the order of changes, on deleted data, on internal ids, "
+    "times or batches.": SAME_DUMP + SAME_ANSWERS,
     "After any sequence of changes, the logical dump of a store equals the logical dump of a new store with "
     "the same documents, facts and settings.": SAME_DUMP,
     "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
-    "Hits of equal score are ordered by document key and position in the text, also if a limit cuts the list.": (
+    "Hits of equal score are ordered by document key and then by position in the text, before a limit cuts the list.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
@@ -189,8 +188,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
         "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
     ),
-    "A score does not depend on where a vector is stored, and a vector does not depend on the texts that were "
-    "embedded in the same batch.": (
+    "The score of a chunk does not depend on where its vector is stored, and the vector of a text does not depend on "
+    "the other texts that were embedded in the same batch.": (
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
@@ -212,19 +211,20 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *OFFLINE,
         *EXTRACTIVE,
     ),
-    "All of kvstore works offline.": OFFLINE,
-    "kvstore reports the cost of the model in advance and never requests the same text twice.": (
+    "kvstore works offline, unless you configure a model on a server.": OFFLINE,
+    "EXPLAIN reports the cost of a REFRESH or EXTRACT in advance, and kvstore does not request a text that it has "
+    "stored.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
     ),
-    "A configured language model improves the results;": (
+    "A language model can improve the results.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
     ),
     "The cuckoo filter finds candidates for a name by a hash of twelve bits, and kvstore compares each "
     "candidate with the stored name.": EXACT_LOOKUP,
-    "kvstore splits each document into chunks of about 100 words, which end at the end of a sentence and "
-    "never cross a heading.": (
+    "By default, kvstore splits each document into chunks of about 100 words, which end at the end of a sentence if "
+    "possible and never cross a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
@@ -254,7 +254,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "kvstore can rebuild, or do without, all files of a store except data.mdb.": (
         "test_indexes.py::test_an_unusable_file_counts_as_missing",
     ),
-    "Readers never wait and need no server.": ONE_WRITER,
+    "Readers never wait for a writer and need no server.": ONE_WRITER,
     "LMDB ends a commit by writing one page, so a crash leaves the state before or after the commit.": (
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
@@ -270,7 +270,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "With the change buffer, replacing a document writes tens of pages instead of hundreds.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
-    "A package imports only packages of lower layers, and there are no import cycles; make lint checks this.": (
+    "No package imports a package of a higher layer, and there are no import cycles; make lint checks both rules.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
@@ -279,8 +279,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "No code outside the folder of a system names the system, so you can add the implementation of a paper "
-    "without changing other code, even from another package.": (
+    "A new system inside kvstore needs only a folder and a line in the registry; a system in your own program needs "
+    "no change of kvstore.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
     ),
@@ -293,12 +293,12 @@ FIGURES = {
     "questions.": ("tools/evaluate_answers.py"),
     "Without the answer reader of the package kvstore-db-english, kvstore refuses only 7 to 23 % of unanswerable "
     "questions.": "tools/evaluate_answers.py",
-    "All figures were measured with the default settings and without a language model (more figures):": (
+    "All figures of this table were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
     "This table compares the default strategy, adaptive, with vector, lexical and hybrid.": ("tools/evaluate.py"),
-    "No single search (vector, lexical or hybrid) is better than the default strategy adaptive, on ordinary "
-    "documents or on multi-hop questions.": "tools/evaluate.py",
+    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical or hybrid) "
+    "is better than the default strategy adaptive.": "tools/evaluate.py",
     "A question is unanswerable if the documents cover its subject, but no document answers it.": (
         "tools/evaluate_answers.py"
     ),
@@ -328,13 +328,14 @@ DESCRIPTIONS = {
     "kvstore does not work on network file systems.",
     "kvstore does not write in parallel or on several machines.",
     "kvstore does not write new text by itself.",
-    "If kvstore does not recognize an unanswerable question, it returns the nearest sentence, so check the cited text.",
-    "kvstore does not always recognize an unanswerable question, which is on a topic of the documents but is not "
-    "answered by any document.",
+    "If kvstore does not recognize an unanswerable question, it answers with sentences near the question, so check the "
+    "cited text.",
+    "kvstore does not always recognize an unanswerable question: a question on a topic of the documents that no "
+    "document answers.",
     "kvstore does not run on Windows.",
     "This page lists the guarantees of kvstore and the reasons for them.",
     'The page "The source" describes how the source code processes a document and a question.',
-    'The page "The format on disk" describes every byte of the files of a store.',
+    'The page "The format on disk" describes the files of a store.',
     "The law that a store is a function of documents and settings has these consequences:",
     "A document is a text with a key, a title, a source (the path of its file) and metadata.",
     "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
