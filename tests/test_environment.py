@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis_profile import num_examples
 from other_process import BECOME_NOBODY, make_public_folder, read_line, requires_root, send_line, start_python
 
+import kvstore
 from kvstore.errors import (
     ClosedError,
     CorruptionError,
@@ -36,6 +37,7 @@ from kvstore.errors import (
 )
 from kvstore.registry import get_buffered_tables
 from kvstore.storage import change_buffer, data_file, mapped_pages, transaction_thread, write_transaction
+from kvstore.storage import environment as environment_module
 from kvstore.storage.change_buffer import ChangeBufferReader
 from kvstore.storage.environment import Environment, WriteTransaction
 from kvstore.storage.locks import MaintenanceThread, WriterLock
@@ -359,6 +361,27 @@ def test_a_missing_store_is_made_only_when_asked(tmp_path: Path) -> None:
         Environment.open(tmp_path / "missing" / "store")
     Environment.open(tmp_path / "store").close()
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["data.mdb", "lock.mdb", "writer.lock"]
+
+
+@pytest.mark.parametrize("step", ["_lock_for_opening", "flush"])
+def test_a_store_deleted_while_it_is_opened_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "store"
+    original = getattr(environment_module, step)
+
+    def delete_around(*args: Any, **options: Any) -> Any:
+        if step == "flush":
+            shutil.rmtree(path, ignore_errors=True)
+        result = original(*args, **options)
+        shutil.rmtree(path, ignore_errors=True)
+        return result
+
+    monkeypatch.setattr(environment_module, step, delete_around)
+    with pytest.raises(StoreNotFoundError, match=r"deleted, moved or unmounted while it was being opened; check"):
+        kvstore.open(path, embedder="hashing")
+    monkeypatch.undo()
+    kvstore.open(path, embedder="hashing").close()
 
 
 def test_an_empty_directory_becomes_a_store(tmp_path: Path) -> None:

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import lmdb
 
-from ..errors import CorruptionError, InputError, LockTimeoutError, ReadOnlyError, StoreFullError
+from ..errors import (
+    CorruptionError,
+    InputError,
+    LockTimeoutError,
+    ReadOnlyError,
+    StoreFullError,
+    StoreNotFoundError,
+)
 from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, get_data_file_size, remove_unfinished
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
@@ -70,6 +77,18 @@ def check_lock_timeout(lock_timeout: float) -> None:
         raise InputError(f"lock_timeout={lock_timeout} is negative; give seconds, 0 for one attempt")
 
 
+@contextlib.contextmanager
+def _report_deletion() -> Iterator[None]:
+    """Raise StoreNotFoundError within the block for a file of a store that another process deletes meanwhile."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StoreNotFoundError(
+            f"{error.filename}: the store was deleted, moved or unmounted while it was being opened; check the path, "
+            "and open it again"
+        ) from error
+
+
 class Environment(OpenFile):
     """One open store directory; see :meth:`open`. Any thread may use it."""
 
@@ -79,6 +98,7 @@ class Environment(OpenFile):
     # -- Opening and closing
 
     @classmethod
+    @_report_deletion()
     def open(
         cls,
         path: str | os.PathLike[str],

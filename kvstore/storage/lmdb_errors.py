@@ -15,6 +15,7 @@ from ..errors import (
     KvstoreError,
     ReadOnlyError,
     StoreFullError,
+    StoreNotFoundError,
     TransactionError,
 )
 
@@ -43,6 +44,11 @@ def translate_error(error: lmdb.Error | PageError, location: str) -> KvstoreErro
         return StoreFullError(
             f"{location}: the disk is full or failing ({error.reason}); nothing was changed: free some space and "
             "try again"
+        )
+    if code == errno.ENOENT:
+        return StoreNotFoundError(
+            f"{location}: the store was deleted, moved or unmounted while it was being opened; check the path, and "
+            "open it again"
         )
     if isinstance(error, lmdb.TxnFullError):
         return StoreFullError(f"{location}: too many changes for one transaction; split them into several")
