@@ -429,9 +429,16 @@ def test_a_question_that_is_not_utf8_and_a_condition_without_documents(kv: Run, 
 
 def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
     for condition, wrong in (
-        ("foo = 1", "line 1, column 1: there is no column foo\n  foo = 1\n  ^\n"),
+        (
+            "foo = 1",
+            "line 1, column 1: there is no column foo; meta ->> 'foo' reads a field of the metadata\n  foo = 1\n  ^\n",
+        ),
         ("key =", "line 1, column 6: the condition ends too early\n  key =\n       ^\n"),
-        ("key = 'a'\n  AND foo = 1", "line 2, column 7: there is no column foo\n    AND foo = 1\n        ^\n"),
+        (
+            "key = 'a'\n  AND foo = 1",
+            "line 2, column 7: there is no column foo; meta ->> 'foo' reads a field of the metadata\n"
+            "    AND foo = 1\n        ^\n",
+        ),
         ("key = :name", "line 1, column 7: no value was given for :name\n  key = :name\n        ^\n"),
         (
             "key = 'a' USING lexical",

@@ -273,7 +273,8 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ("SELECT * FROM documnts", 15, "did you mean documents?"),
         ("SELECT ky FROM documents", 8, "did you mean key?"),
         ("SELECT documents.ky FROM documents", 8, "did you mean key?"),
-        ("SELECT headin FROM documents", 8, "there is no column headin\n"),
+        ("SELECT headin FROM documents", 8, "there is no column headin; meta ->> 'headin' reads a field"),
+        ("SELECT ask FROM trees", 8, "there is no column ask; DESCRIBE trees lists the columns"),
         ("SELECT headin FROM chunks", 8, "did you mean heading?"),
         ("SELECT heading FROM documents", 8, "there is no column heading; tables that have it: chunks"),
         ("SELECT * FRM documents", 10, "did you mean FROM?"),
@@ -299,6 +300,24 @@ def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, c
         sample.execute(f"CHECK;\n{query}").fetchall()
     assert said in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, column)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT DOCUMENT \"tea\" TEXT 'x'",
+        "INSERT DOCUMENT 'tea' TEXT \"tea\"",
+        "SELECT tea",
+        'SELECT "tea"',
+        "SELECT * FROM tea",
+        "SEARCH :tea",
+        "SELECT :tea",
+    ],
+)
+def test_a_message_quotes_only_the_beginning_of_a_long_text(sample: kvstore.Store, statement: str) -> None:
+    with pytest.raises(StatementError) as caught:
+        sample.execute(statement.replace("tea", "tea" * 1000)).fetchall()
+    assert "teatea" in str(caught.value) and len(str(caught.value)) < 600
 
 
 def test_parameters_of_a_condition_are_checked(sample: kvstore.Store) -> None:

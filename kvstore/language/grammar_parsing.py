@@ -19,7 +19,7 @@ from lark.lexer import Lexer
 
 from ..errors import StatementError, suggest
 from ..sql import condition as conditions
-from ..sql.diagnosis import make_statement_error
+from ..sql.diagnosis import MAX_COPIED, make_statement_error, shorten
 from ..sql.literals import format_literal
 from ..sql.tokens import Token, split_statements, unquote
 from . import statements as s
@@ -145,13 +145,13 @@ def _make_unexpected_error(
         remedy = database_hint or (
             f"did you mean {suggestion}?" if suggestion else f"a statement begins with {expectation}"
         )
-        return make_statement_error(text, token.start, f"no statement begins with {_truncate_token(token)}; {remedy}")
-    reason = f"expected {expectation}, found {_truncate_token(token)}"
+        return make_statement_error(text, token.start, f"no statement begins with {shorten(token.text)}; {remedy}")
+    reason = f"expected {expectation}, found {shorten(token.text)}"
     if database_hint is not None:
         return make_statement_error(text, token.start, f"{reason}; {database_hint}")
     if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
-        reason += f"; text is written in single quotes: {format_literal(unquoted)}"
+        reason += f"; text is written in single quotes: {format_literal(shorten(unquoted, MAX_COPIED))}"
     elif token.kind == "word" and (suggestion := suggest(token.text, _list_keywords(expected))):
         reason += f"; did you mean {suggestion}?"
     return make_statement_error(text, token.start, reason)
@@ -177,11 +177,6 @@ def _list_keywords(terminals: Iterable[str]) -> list[str]:
     """Return the keywords among some terminals, and the first words of a query if QUERY is one of the terminals."""
     keywords = [terminal for terminal in terminals if terminal in get_keywords()]
     return keywords + sorted(s.QUERY_WORDS) if "QUERY" in terminals else keywords
-
-
-def _truncate_token(token: Token) -> str:
-    """Return the text of a token for an error message, at most 40 characters of it."""
-    return token.text if len(token.text) <= 40 else token.text[:40] + "…"
 
 
 def parse_by_grammar(

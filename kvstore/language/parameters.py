@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_plain_value
 from ..errors import StatementError
 from ..registry.sql_table import Parameters, SqlValue
-from ..sql.diagnosis import make_statement_error
+from ..sql.diagnosis import make_statement_error, shorten
 from ..sql.tokens import Token
 from . import statements as s
 
@@ -38,11 +38,11 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
                 "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
             )
             raise make_statement_error(
-                text, token.start, f"{token.text} does not match the kind of parameters; {remedy}"
+                text, token.start, f"{shorten(token.text)} does not match the kind of parameters; {remedy}"
             )
         if isinstance(parameters, Mapping):
             if name not in parameters:
-                raise make_statement_error(text, token.start, f"no value was given for {token.text}")
+                raise make_statement_error(text, token.start, f"no value was given for {shorten(token.text)}")
             value = parameters[name]
         else:
             value = parameters[position] if position < len(parameters) else None  # too few: an error below

@@ -12,6 +12,13 @@ from ..errors import StatementError
 
 #: Characters of a line shown before and after the caret: with two of indent and two ellipses, 80 at most.
 _WINDOW_CHARACTERS = 38
+#: The number of characters of a text that an error quotes for the user to copy.
+MAX_COPIED = 200
+
+
+def shorten(text: str, length: int = 40) -> str:
+    """Return a text for an error message, truncated to ``length`` characters with an ellipsis."""
+    return text if len(text) <= length else text[:length] + "…"
 
 
 def make_statement_error(text: str, offset: int, reason: str) -> StatementError:

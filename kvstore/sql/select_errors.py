@@ -13,6 +13,7 @@ import apsw
 
 from ..arguments import format_count
 from ..errors import InputError, StatementError, suggest
+from .diagnosis import MAX_COPIED, shorten
 from .literals import format_literal
 from .table_catalog import get_sql_tables
 from .tokens import unquote
@@ -45,7 +46,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
         return _explain_message(str(error), position, text, make_error)
     if isinstance(error, KeyError):
         name = f":{error.args[0]}"
-        return make_error(max(0, text.find(name)), f"no value was given for {name}")
+        return make_error(max(0, text.find(name)), f"no value was given for {shorten(name)}")
     if isinstance(error, OverflowError):
         return InputError("a parameter is a whole number of more than 64 bits; give it as text")
     if isinstance(error, UnicodeDecodeError):
@@ -70,15 +71,15 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
         tables = get_sql_tables()
         suggestion = suggest(name, tables)
         remedy = f"did you mean {suggestion}?" if suggestion else f"there are {', '.join(tables)}"
-        return make_error(max(position, 0), f"there is no table {name}; {remedy}")
+        return make_error(max(position, 0), f"there is no table {shorten(name)}; {remedy}")
     if kind == "no such column" and (quoted_match := re.match(r'("[^"]+") - should this be a string', name)):
-        literal = format_literal(unquote(quoted_match[1]))
+        literal = format_literal(shorten(unquote(quoted_match[1]), MAX_COPIED))
         return make_error(
-            position, f"there is no column {quoted_match[1]}; text is written in single quotes: {literal}"
+            position, f"there is no column {shorten(quoted_match[1])}; text is written in single quotes: {literal}"
         )
     if kind == "no such column":
         column = name.rpartition(".")[2].split(" ")[0].strip('"')
-        return make_error(position, f"there is no column {name}{_suggest_columns(column, text)}")
+        return make_error(position, f"there is no column {shorten(name)}{_suggest_columns(column, text)}")
     if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
         return make_error(position, "SELECT can only read, and only the tables of the store")
     if message == "Recursion limit" or message.startswith("parser stack overflow"):
@@ -105,7 +106,7 @@ def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
 def _suggest_columns(column: str, text: str) -> str:
     """Return a hint: the tables that have this column, or else the nearest column of the tables that ``text`` names.
 
-    A condition, which names no table, is about the table ``documents``.
+    A condition, which names no table, is about the table ``documents``, whose metadata may have a field of this name.
     """
     tables_by_name = get_sql_tables()
     tables_by_column: dict[str, list[str]] = {}
@@ -115,7 +116,10 @@ def _suggest_columns(column: str, text: str) -> str:
     if table_names := tables_by_column.get(column.lower()):
         return f"; tables that have it: {', '.join(table_names)}"
     words = set(re.findall(r"\w+", text.lower()))
-    queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words]
-    columns = [name for table in queried_tables or [tables_by_name["documents"]] for name in table.all_columns]
-    suggestion = suggest(column, columns)
-    return f"; did you mean {suggestion}?" if suggestion else ""
+    documents = tables_by_name["documents"]
+    queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words] or [documents]
+    if suggestion := suggest(column, [name for table in queried_tables for name in table.all_columns]):
+        return f"; did you mean {suggestion}?"
+    if documents in queried_tables:
+        return f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
+    return f"; DESCRIBE {queried_tables[0].name} lists the columns"
