@@ -66,7 +66,7 @@ def cli() -> None:
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy the current state of STORE to DESTINATION.
 
-    Other processes can read and write STORE during the backup."""
+    Other processes can read STORE during the backup, and can write to STORE unless you use --no-compact."""
     with open_store_at(store, readonly=True) as opened_store:
         opened_store.backup(destination, compact=compact)
         report_message(f"copied {store} to {destination}")
@@ -96,7 +96,7 @@ def migrate(store: Path, no_backup: bool) -> int:
 @cli.command()
 @click.argument("shell", type=click.Choice(completing.SHELLS))
 def completion(shell: str) -> int:
-    """Print the completion script for SHELL: bash, zsh or fish.
+    """Print the completion script for bash, zsh or fish.
 
     \b
     source <(kvstore completion bash)               in ~/.bashrc

@@ -180,7 +180,7 @@ INCLUDE = click.option(
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="From folders, ingest only files that match this pattern, such as '*.wiki' (repeatable).",
+    help="In folders, ingest only files that match this pattern, such as '*.wiki' (repeatable).",
 )
 READER_OPTIONS = click.option(
     "-o",
@@ -188,8 +188,9 @@ READER_OPTIONS = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the reader of a format (repeatable), such as encoding=latin-1. The format rows has the options "
-    "key, text, title (names of columns or fields) and delimiter; the format pairs has child, parent and tree.",
+    help="Option of the reader of a format (repeatable), such as encoding=latin-1. Formats with rows, such as "
+    "csv, have the options key, text and title (names of columns or fields). The formats csv and pairs have the option "
+    "delimiter, and pairs also has child, parent and tree.",
 )
 
 

@@ -100,8 +100,8 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
     multiple=True,
     callback=_parse_minimums,
     metavar="[NAME=]SHARE",
-    help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). The "
-    "figures are right (the default), answered, refused, hit@1, hit@3 and hit@8.",
+    help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). "
+    "Names of figures: right (the default), answered, refused, hit@1, hit@3 and hit@8.",
 )
 @MODE
 def evaluate(

@@ -42,7 +42,7 @@ from .command_options import (
 @click.option(
     "--prune",
     is_flag=True,
-    help="Of the ingested folders and patterns, also delete documents whose files no longer exist.",
+    help="Also delete the documents of files that no longer exist in the ingested folders and patterns.",
 )
 @click.option(
     "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
