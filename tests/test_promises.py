@@ -131,7 +131,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
     "kvstore finds names in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
-    "In a language without rules for names, kvstore takes names only from titles, headings and code.": NAMES_BY_RULE,
+    "In a language without rules for names, kvstore takes names only from titles, headings, nested lists, tables of "
+    "pairs and code.": NAMES_BY_RULE,
     "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
