@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 import hypothesis
+from hypothesis.internal.conjecture import providers
 
 _PROFILE = os.environ.get("KVSTORE_TEST_PROFILE", "fast")
 IS_THOROUGH = _PROFILE != "fast"
@@ -22,6 +23,9 @@ def load_profile() -> None:
     hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True)
     hypothesis.settings.register_profile("random", deadline=None)
     hypothesis.settings.load_profile(_PROFILE)
+    if _PROFILE != "random" and hasattr(providers, "_get_local_constants"):
+        # Hypothesis also draws constants of the modules loaded so far, which depend on the order of the tests.
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def num_examples(thorough: int) -> int:
