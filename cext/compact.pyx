@@ -41,7 +41,10 @@ cdef int _read_numbers(uint64_t first, const uint8_t* cursor, size_t length, vec
 
 
 def unpack_numbers(uint64_t first, payload) -> bytes:
-    """Return ``first`` and the other numbers of a payload, which begins with the second one, as packed native u64."""
+    """Return ``first`` and the numbers of a payload as packed native u64.
+
+    The payload has the distance of each number after ``first`` from the previous one, as LEB128.
+    """
     cdef vector[uint64_t] numbers
     cdef Py_buffer buffer
     PyObject_GetBuffer(payload, &buffer, PyBUF_SIMPLE)

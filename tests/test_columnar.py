@@ -42,7 +42,7 @@ def test_the_suffix_decides_the_format_of_a_file(
 ) -> None:
     for statement, said in (
         ("EXPORT TO '{}/x.csv'", r"JSON lines, to a file that ends in .jsonl or .ndjson; one table .* \.parquet or"),
-        ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"a table is written to a file that ends in \.parquet or \.arrow"),
+        ("EXPORT TO '{}/x.jsonl' TABLE chunks", r"unsupported file type; .* ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x' TABLE chunks", r"ends in \.parquet or \.arrow"),
         ("EXPORT TO '{}/x.parquet' TABLE chunk", "there is no table chunk; did you mean chunks"),
     ):

@@ -268,7 +268,7 @@ def test_unusable_plugins_are_named_and_stop_nothing(
         "the reader 'ink' of the package faulty 1.0 was not used: ModuleNotFoundError: No module" in report.remarks[1]
     )
     # A request for it gets an error.
-    soup = r"the embedder 'soup' of the package faulty 1.0 cannot be used: Attr.*; mend the package, or uninstall it"
+    soup = r"the embedder 'soup' of the package faulty 1.0 cannot be used: Attr.*; fix the package, or uninstall it"
     with pytest.raises(errors.PluginError, match=soup):
         open_embedder("soup:1")
     with pytest.raises(errors.PluginError, match="the reader 'ink'"):
@@ -279,7 +279,7 @@ def test_unusable_plugins_are_named_and_stop_nothing(
     assert run(["info", str(store.path), "--mode", "tsv"]) == 0
     out, error = capsys.readouterr()
     assert error == (
-        "error: the command 'wrong' of the package faulty 1.0 cannot be used: it is not a click command, but 1; mend "
+        "error: the command 'wrong' of the package faulty 1.0 cannot be used: it is not a click command, but 1; fix "
         "the package, or uninstall it\n"
     )
     assert "documents\t2" in out

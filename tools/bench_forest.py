@@ -169,7 +169,7 @@ def open_and_build_context(path: Path, question: Sequence[str]) -> None:
 
 
 def measure_table(
-    trees: dict[str, list[Pair]], entities: Sequence[int], folder: Path, turns: int
+    trees: dict[str, list[Pair]], entity_counts: Sequence[int], folder: Path, turns: int
 ) -> list[dict[str, int | float]]:
     """Return rows of CFT-RAG's tables 1 and 2: milliseconds per question of each method, by number of entities."""
     roots = build_trees(trees)
@@ -191,13 +191,13 @@ def measure_table(
         for key, search in searches.items():
             count = NUM_CHECKED if key in SLOW else len(names)
             if [sorted(search.build_context([name], RELATIVES)) for name in names[:count]] != expected[:count]:
-                raise AssertionError(f"{key}: other sentences than those of the dictionary")
-        for num_entities in entities:
+                raise AssertionError(f"{key}: its sentences differ from those of DictionarySearch")
+        for num_entities in entity_counts:
             questions_by_turn = [
                 [rng.sample(names, min(num_entities, len(names))) for _ in range(QUESTIONS)] for _ in range(turns)
             ]
-            # Measure one search after the other, and ask each once before: a search that walks all trees evicts the
-            # data of the next one from the processor's caches.
+            # Measure the searches one after another, each after an unmeasured run: a search that walks all trees
+            # evicts the data of the next one from the processor's caches.
             times: dict[str, list[float]] = {}
             for key, search in searches.items():
                 question_batches = [questions[:1] if key in SLOW else questions for questions in questions_by_turn]

@@ -129,13 +129,16 @@ class PassageWords:
                 position = self._stems.index(first_word, position + 1)
             except ValueError:
                 return False
-            if self._matches_form(position, first_form, function_words) and self._has_following(
+            if self._matches_form(position, first_form, function_words) and self._is_followed_by(
                 position, following, function_words
             ):
                 return True
 
-    def _has_following(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
-        """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position``."""
+    def _is_followed_by(self, position: int, words: Sequence[tuple[str, str]], function_words: frozenset[str]) -> bool:
+        """True if ``words``, pairs of a stem and the form in the question, follow the word at ``position`` in order.
+
+        At most ``_MAX_WORDS_BETWEEN`` other words precede each of them.
+        """
         for stem, form in words:
             candidates = range(position + 1, min(position + 2 + _MAX_WORDS_BETWEEN, len(self.words)))
             next_position = next(

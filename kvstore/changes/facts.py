@@ -317,7 +317,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
-        """Return the alias or merge with this row key."""
+        """Return the key and the alias with this row key; a merge is an :class:`Alias` of another kind."""
         alias = state.aliases.get(row_key.decode())
         assert alias is not None  # the caller found the row key in this state
         return alias.key, alias

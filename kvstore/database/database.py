@@ -377,15 +377,16 @@ class Database(Handle):
             return export(state, path)
 
     def export_table(self, path: str | os.PathLike[str], table: str = "chunks") -> int:
-        """Write one state of a SELECT table to a new ``.parquet`` or ``.arrow`` file; returns the number of rows.
+        """Write a SELECT table to a new ``.parquet`` or ``.arrow`` file, and return the number of rows.
 
-        The file of ``chunks`` also contains the vectors, in a column ``vector`` of fixed-size lists, so embedding
-        viewers can open it. See :mod:`kvstore.database.table_export`. Raises InputError for an unknown table or suffix
-        or if ``path`` exists, MissingExtraError without the extra ``arrow``, StoreFullError if it cannot be written.
+        The rows are those of one state of the store. The file of ``chunks`` also contains the vectors, in a column
+        ``vector`` of fixed-size lists, so embedding viewers can open it. See :mod:`kvstore.database.table_export`.
+        Raises InputError for an unknown table or suffix or if ``path`` exists, MissingExtraError without the extra
+        ``arrow``, StoreFullError if the file cannot be written.
 
         >>> store.export_table("chunks.csv")
         Traceback (most recent call last):
-        kvstore.errors.InputError: chunks.csv: a table is written to a file that ends in .parquet or .arrow
+        kvstore.errors.InputError: chunks.csv: unsupported file type; choose a name that ends in .parquet or .arrow
         """
         from ..registry.table_reader import TableReader
         from .table_export import export_table

@@ -374,7 +374,7 @@ def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: ty
 
     @wraps(method)
     def call(self: Handle, /, *args: Any, **kwargs: Any) -> Any:  # its docstring is set below
-        try:
+        try:  # before ``run`` begins a transaction, and so that the TypeError has the name of this method
             signature.bind(self, *args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{method.__name__}() {error}") from None

@@ -45,7 +45,7 @@ def export_table(reader: TableReader, name: str, path: str | os.PathLike[str]) -
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
-        raise InputError(f"{target}: a table is written to a file that ends in {' or '.join(TABLE_SUFFIXES)}")
+        raise InputError(f"{target}: unsupported file type; choose a name that ends in {' or '.join(TABLE_SUFFIXES)}")
     table = get_sql_table(name)
     pa = import_extra("pyarrow", "arrow", f"a {suffix} file")
     schema = _build_schema(pa, table, reader.state)

@@ -333,14 +333,16 @@ def _build_near_miss(store: Store, fact: _AskableFact, other: _AskableFact, numb
         return None
     attribute_words = list_content_words(attribute)
     words = list(dict.fromkeys([*list_content_words(subject), *attribute_words]))
-    if len(words) < 2 or store.count("content MATCH ?", (_require_all(words),)):
+    if len(words) < 2 or store.count("content MATCH ?", (_build_all_words_condition(words),)):
         return None
     # The document about the subject can have its name only in the title, so the attribute alone counts there.
-    if attribute_words and store.count("key = ? AND content MATCH ?", (other.document, _require_all(attribute_words))):
-        return None
+    if attribute_words:
+        condition = _build_all_words_condition(attribute_words)
+        if store.count("key = ? AND content MATCH ?", (other.document, condition)):
+            return None
     return make_question(fact.phrase_question(number, subject), "near", part=fact.source)
 
 
-def _require_all(words: Sequence[str]) -> str:
-    """Return the full-text condition that a text contains all words."""
+def _build_all_words_condition(words: Sequence[str]) -> str:
+    """Return the full-text query for texts with all of the words."""
     return " AND ".join(f'"{word}"' for word in words)

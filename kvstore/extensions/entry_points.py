@@ -80,7 +80,7 @@ class PluginGroup(Generic[Converted]):
             return None
         plugin, value = self._load(name)
         if value is None:
-            raise PluginError(f"{plugin} cannot be used: {plugin.problem}; mend the package, or uninstall it")
+            raise PluginError(f"{plugin} cannot be used: {plugin.problem}; fix the package, or uninstall it")
         return value
 
     def load_usable(self) -> dict[str, Converted]:

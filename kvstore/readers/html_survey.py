@@ -423,7 +423,7 @@ def _iter_own_hosts(tree: LexborHTMLParser) -> Iterator[str]:
 
 
 def _parse_site(url: str) -> str:
-    """Return the part of a URL that names its site, the host with any user and port, in lower case; empty without."""
+    """Return the site of a URL in lower case: the host with any user and port; empty if the URL names none."""
     try:
         return (urlsplit(url).netloc or "").lower()
     except ValueError:

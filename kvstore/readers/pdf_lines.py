@@ -355,7 +355,7 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 
 
 def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
-    """Return the lines of a page, with each marker of a list before the text at its height.
+    """Merge each list marker into the line of text at its height; return the lines without those of merged markers.
 
     Some producers draw all markers of a page after its text.
     """

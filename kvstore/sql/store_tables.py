@@ -280,9 +280,13 @@ def _list_documents_with_triples(reader: TableReader) -> Iterator[int]:
 
 
 def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str | None]:
-    """Return the triple of a row, and the name of the model that wrote it (None if it was imported)."""
-    triples = reader.call_cached(_read_triples, row[0])
-    triple = triples.triples[row[1]]
+    """Return the triple of a row, and the name of the model that wrote it (None if it was imported).
+
+    ``row`` is the id of the document, and the index of the triple in it.
+    """
+    document, index = row
+    triples = reader.call_cached(_read_triples, document)
+    triple = triples.triples[index]
     return triple, triples.models.get(triple)
 
 

@@ -83,7 +83,7 @@ def remove_interrogatives(question: str, language: str | None) -> str:
 
 @cache
 def read_language_file(language: str) -> Mapping[str, Any] | None:
-    """Read the file with the words of a language, or return None if it has none, as English. The result is cached."""
+    """Read the word file of a language; return None if there is no such file (English has none). Cached."""
     path = FOLDER / f"{language}.toml"
     if not path.is_file():
         return None

@@ -272,7 +272,7 @@ def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
 def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
     """Return the words that a search for ``folded``, a text in normal form, looks up; see :func:`list_term_words`.
 
-    Of the words of a Segmenter, single function characters are omitted.
+    A word is omitted if a Segmenter split it off and it is a single function character.
     """
     if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)

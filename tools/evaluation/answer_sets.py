@@ -119,7 +119,7 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
 
 
 def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield a store for each folder of notes below ``folder``, or only for the folder ``part``."""
+    """Yield the questions of each file ``NAME.jsonl`` with its folder ``NAME``, or only those of the name ``part``."""
     for path in sorted(folder.glob(f"{part or '*'}.jsonl")):
         questions = [
             Question(

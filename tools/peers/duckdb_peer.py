@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .peer import NotAnswered, Peer, Results
+from .peer import Peer, Results, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,7 +73,7 @@ class DuckDB(Peer):
     def search_by_words(self, question: str, top: int) -> Results:
         """Return (key, text) of the ``top`` documents for a question by BM25, best first."""
         if not self._load_full_text_search():
-            raise NotAnswered("the extension fts is not installed")
+            raise UnsupportedError("the extension fts is not installed")
         return self._query(
             "SELECT key, text FROM (SELECT key, text, fts_main_documents.match_bm25(key, ?) AS score FROM documents) "
             "WHERE score IS NOT NULL ORDER BY score DESC LIMIT ?",

@@ -19,7 +19,7 @@ def main() -> None:
     the query has no results.
     """
     system, query_type, folder, question, vector_hex, output_file = sys.argv[1:]
-    from .peer import NotAnswered
+    from .peer import UnsupportedError
     from .systems import load_system
 
     peer = load_system(system)(folder)
@@ -33,7 +33,7 @@ def main() -> None:
         else:
             answer = peer.search_by_vector(vector, 10)
         output = str(time.process_time()) if answer else "found nothing"
-    except NotAnswered:
+    except UnsupportedError:
         output = ""
     with open(output_file, "w") as file:
         file.write(output)

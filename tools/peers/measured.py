@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np  # noqa: F401  what every system needs is not counted as one's own
 
 from .corpus import Corpus
-from .peer import NotAnswered, Peer
+from .peer import Peer, UnsupportedError
 from .rows import Figures, measure_row
 from .spent import get_peak_megabytes
 from .systems import load_system
@@ -41,7 +41,7 @@ def main() -> None:
         arguments = {"batch": job["batch"]} if job["row"] == "load" else {}
         try:
             figures = measure_row(job["row"], peer, corpus, **arguments)
-        except NotAnswered as error:
+        except UnsupportedError as error:
             figures = {"not_answered": str(error)}
     Path(job["out"]).write_text(json.dumps(figures))
 
@@ -56,7 +56,7 @@ def _warm_up(peer: Peer, corpus: Corpus) -> None:
         lambda: peer.search_by_words(question.text, 3),
         lambda: peer.search_hybrid(question.text, question.vector, 3),
     ):
-        with suppress(NotAnswered):
+        with suppress(UnsupportedError):
             search()
     peer.close()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Results = list[tuple[str, str]]
 
 
-class NotAnswered(Exception):
+class UnsupportedError(Exception):
     """The system does not support this query, or needs a service or a model for it; the message gives the reason."""
 
 
@@ -27,7 +27,7 @@ class Peer(ABC):
 
     An instance is either :meth:`load`\\ ed, which leaves a closed store, or :meth:`open`\\ ed, queried and changed, and
     closed. Every method that changes data returns when the change is durable, as far as the system promises that. An
-    unsupported query raises NotAnswered. ``vector`` is a unit vector, float32 in bytes.
+    unsupported query raises UnsupportedError. ``vector`` is a unit vector, float32 in bytes.
     """
 
     #: The name that the user types, and the modules that it needs.
@@ -53,31 +53,31 @@ class Peer(ABC):
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
         """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes) by cosine."""
-        raise NotAnswered("no vector search")
+        raise UnsupportedError("no vector search")
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
         """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
-        raise NotAnswered("no vector search with a filter")
+        raise UnsupportedError("no vector search with a filter")
 
     def search_by_words(self, question: str, top: int) -> Results:
         """Return (key, text) of the ``top`` documents for a question by BM25 over titles and texts."""
-        raise NotAnswered("no BM25")
+        raise UnsupportedError("no BM25")
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
         """Return (key, text) of the ``top`` documents for a question and its vector, as the system ranks them."""
-        raise NotAnswered("no hybrid search")
+        raise UnsupportedError("no hybrid search")
 
     def replace(self, document: Document, vector: bytes) -> None:
         """Replace the stored document that has the key of ``document``."""
-        raise NotAnswered("documents are not replaced")
+        raise UnsupportedError("cannot replace a document")
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Delete documents by their keys, in one call."""
-        raise NotAnswered("documents are not deleted")
+        raise UnsupportedError("cannot delete documents")
 
     def delete_where(self, field: str, value: int) -> None:
         """Delete the documents whose ``field`` has this value."""
-        raise NotAnswered("documents are not deleted by a condition")
+        raise UnsupportedError("cannot delete documents by a condition")
 
     def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
         """Return the search functions of further query methods of this system, by name."""

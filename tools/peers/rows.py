@@ -267,7 +267,7 @@ ROWS: dict[str, tuple[Callable[[Peer, Corpus], Figures], bool]] = {
 
 
 def measure_row(row: str, peer: Peer, corpus: Corpus, **more: Any) -> Figures:
-    """Return the figures of one row of the table; raises NotAnswered if the system lacks the operation."""
+    """Return the figures of one row of the table; raises UnsupportedError if the system lacks the operation."""
     if row == "load":
         return measure_load(peer, corpus, **more)
     measure, _ = ROWS[row]

@@ -127,7 +127,7 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
         if not (snippet := passages[passage_index].snippets[index]).is_question
         and (kind.name in _ADDRESS_KINDS or not _ADDRESS_PATTERN.fullmatch(snippet.text))
     }
-    candidates |= dict.fromkeys(_list_releases(passages, scorer.question), False)
+    candidates |= dict.fromkeys(_iter_release_headings(passages, scorer.question), False)
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
@@ -217,8 +217,8 @@ def _is_row(snippet: Snippet) -> bool:
     return bool(snippet.cells) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
 
 
-def _list_releases(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
-    """Yield the positions of the headings within hits that date the release that the question asks for, in order."""
+def _iter_release_headings(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
+    """Yield the position of each heading, within a hit, that dates a release that the question names; in order."""
     for passage_index, passage in enumerate(passages):
         for index, snippet in enumerate(passage.snippets):
             if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(question):

@@ -393,7 +393,7 @@ class GraphWriter(ViewWriter, PassageGraph):
         """Write the changes of block lists, and return the new degrees of the entities that had a list before.
 
         ``lists`` has the entries removed from each entity's list and those added to it. A list that is left with fewer
-        than two entries is deleted, because the degree holds its entry.
+        than two entries is deleted; a degree then encodes the entry itself instead of counts (:func:`encode_degree`).
         """
         degrees: dict[int, int] = {}
         short_lists: list[int] = []

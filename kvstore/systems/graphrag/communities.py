@@ -78,7 +78,7 @@ class Communities(StoredCommunities):
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Read the communities of the generation ``rows``, and show what of them exists in ``state``."""
+        """Open the communities stored in ``rows``; ``state`` decides which members and chunks still exist."""
         super().__init__(rows, state.settings.dimension)
         self._state = state
 
@@ -342,10 +342,12 @@ class Communities(StoredCommunities):
         for community in range(self._count):
             record = self.get(community)
             parent = self._find_stored(record.parent)
-            if parent is None and (record.parent is not None or record.level >= self.levels):
+            if parent is None and record.parent is not None:
                 yield f"index communities: community {community} is below {record.parent}, which is not stored"
-            elif parent is not None and (community not in parent.children or parent.level >= record.level):
+            elif parent is not None and community not in parent.children:
                 yield f"index communities: community {community} is not among the children of its parent {parent.id}"
+            elif (parent is not None and parent.level >= record.level) or record.level >= self.levels:
+                yield f"index communities: community {community} has the wrong level {record.level}"
             if self._rows.get(MEMBERS, records.encode_u32(community)) is None:
                 yield f"index communities: the members of community {community} are not stored"
             if self._is_current and self._rows.get(TERMS, records.encode_u32(community)) is None:

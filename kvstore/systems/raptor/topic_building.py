@@ -217,14 +217,14 @@ class RelatedTree:
     """The tree of topics of related content: the leaves, then groups of them, finest first."""
 
     def __init__(
-        self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first: int
+        self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first_id: int
     ) -> None:
-        """Build a tree: its finest level has a topic for each leaf, and its other levels are ``partitions`` of these.
+        """Build a tree: its finest level has a topic for each leaf, and each other level is a partition of the leaves.
 
-        The partitions are finest first. The ids of topics count from ``first``.
+        ``partitions`` begins with the finest one. The ids of topics count from ``first_id``.
         """
         self._chunks, self._leaves = chunks, leaves
-        self._levels = _build_levels([np.arange(len(leaves)), *partitions], first) if leaves else []
+        self._levels = _build_levels([np.arange(len(leaves)), *partitions], first_id) if leaves else []
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
