@@ -30,69 +30,73 @@ FILMS = {
 
 
 @pytest.fixture
-def films(store: kvstore.Store) -> kvstore.Store:
+def film_store(store: kvstore.Store) -> kvstore.Store:
     with store.transaction() as transaction:
         for key, (title, text) in FILMS.items():
             transaction.put(key, text, title=title)
     return store
 
 
-def documents(evidence: kvstore.Evidence, count: int) -> set[str]:
+def list_documents(evidence: kvstore.Evidence, count: int) -> set[str]:
     return {hit.document for hit in evidence.hits[:count]}
 
 
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
-def test_a_chain_leads_to_a_passage_that_shares_no_word_with_the_question(films: kvstore.Store, strategy: str) -> None:
-    evidence = films.retrieve("Where was the director of Blue Harbour born?", using=strategy, top=3)
-    assert documents(evidence, 2) == {"harbour", "quill"}
+def test_a_chain_leads_to_a_passage_that_shares_no_word_with_the_question(
+    film_store: kvstore.Store, strategy: str
+) -> None:
+    evidence = film_store.retrieve("Where was the director of Blue Harbour born?", using=strategy, top=3)
+    assert list_documents(evidence, 2) == {"harbour", "quill"}
     path = next(hit.path for hit in evidence.hits if hit.document == "quill")
     assert path.startswith("blue harbour → chunk ")
     assert path.endswith("→ chunk 0 of harbour → nora quill")
 
 
-def test_a_walk_starts_at_relations_that_match_the_question(films: kvstore.Store) -> None:
-    films.put_triples(
+def test_a_walk_starts_at_relations_that_match_the_question(film_store: kvstore.Store) -> None:
+    film_store.put_triples(
         "brandt", [("Otto Brandt", "was taught by", "Ines Falk"), ("Otto Brandt", "retired to", "Corrin")]
     )
-    films.put("falk", "She kept bees until she was ninety.", title="Ines Falk")
+    film_store.put("falk", "She kept bees until she was ninety.", title="Ines Falk")
     question = "Who taught the director of Red Meadow, Otto Brandt?"
 
-    def mass_of_teacher(weight: float) -> float:
+    def compute_teacher_mass(weight: float) -> float:
         with mock.patch.object(graph_strategy, "_RELATION_WEIGHT", weight):
-            hits = films.retrieve(question, using="graph", top=9).hits
+            hits = film_store.retrieve(question, using="graph", top=9).hits
         return next((hit.score for hit in hits if hit.document == "falk"), 0.0)
 
-    steps = {step.name: step for step in films.retrieve(question, using="graph").steps}
+    steps = {step.name: step for step in film_store.retrieve(question, using="graph").steps}
     assert steps["relations that match"].detail == "otto brandt, ines falk"
-    assert mass_of_teacher(1) > mass_of_teacher(1e-9)
+    assert compute_teacher_mass(1) > compute_teacher_mass(1e-9)
 
 
-def test_triples_of_the_best_chunks_lead_to_the_chunks_of_their_names(films: kvstore.Store) -> None:
+def test_triples_of_the_best_chunks_lead_to_the_chunks_of_their_names(film_store: kvstore.Store) -> None:
     question = "Who taught the director of Red Meadow?"
-    films.put("falk", "Ines Falk taught singing until she was ninety.")
+    film_store.put("falk", "Ines Falk taught singing until she was ninety.")
 
-    def score_of_teacher() -> float:
-        hits = films.retrieve(question, top=9).hits
+    def get_teacher_score() -> float:
+        hits = film_store.retrieve(question, top=9).hits
         return next((hit.score for hit in hits if hit.document == "falk"), 0.0)
 
-    score = score_of_teacher()
-    assert "names that triples join" not in {step.name for step in films.retrieve(question).steps}
-    films.put_triples("brandt", [("Otto Brandt", "was taught by", "Ines Falk"), ("Otto Brandt", "left", "Corrin")])
-    steps = {step.name: step for step in films.retrieve(question).steps}
+    score = get_teacher_score()
+    assert "names that triples join" not in {step.name for step in film_store.retrieve(question).steps}
+    film_store.put_triples("brandt", [("Otto Brandt", "was taught by", "Ines Falk"), ("Otto Brandt", "left", "Corrin")])
+    steps = {step.name: step for step in film_store.retrieve(question).steps}
     assert steps["names that triples join"].detail == "otto brandt → ines falk"
-    assert score_of_teacher() > score
-    films.delete("falk")
-    assert films.retrieve(question, where="key <> 'brandt'").hits
+    assert get_teacher_score() > score
+    film_store.delete("falk")
+    assert film_store.retrieve(question, where="key <> 'brandt'").hits
 
 
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
-def test_both_sides_of_a_comparison_are_followed(films: kvstore.Store, strategy: str) -> None:
+def test_both_sides_of_a_comparison_are_followed(film_store: kvstore.Store, strategy: str) -> None:
     question = "Are the directors of Blue Harbour and Red Meadow from the same town?"
-    assert documents(films.retrieve(question, using=strategy), 4) == {"harbour", "quill", "meadow", "brandt"}
+    assert list_documents(film_store.retrieve(question, using=strategy), 4) == {"harbour", "quill", "meadow", "brandt"}
 
 
-def test_explain_shows_the_parts_of_a_question(films: kvstore.Store) -> None:
-    steps = {step.name: step for step in films.retrieve("Is Nora Quill or Otto Brandt older?", using="graph").steps}
+def test_explain_shows_the_parts_of_a_question(film_store: kvstore.Store) -> None:
+    steps = {
+        step.name: step for step in film_store.retrieve("Is Nora Quill or Otto Brandt older?", using="graph").steps
+    }
     assert steps["decompose question"].detail == "compares nora quill, otto brandt; asks 'Is or older?'"
     assert "pushes" in steps["personalized PageRank"].detail
     assert "'Is or older?'" in steps["relevance of candidates"].detail
@@ -105,36 +109,38 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
         transaction.put("marsh", "She grew up in Tolland.", title="Ida Marsh")
         transaction.put("brandt", "He grew up in Corrin.", title="Otto Brandt")
 
-    def lead(question: str, **clauses: Any) -> float:
+    def compute_lead(question: str, **clauses: Any) -> float:
         """Return how much higher the walk ranks the teacher than the seller of the boat."""
         scores = {hit.document: hit.score for hit in store.retrieve(question, using="graph", top=9, **clauses).hits}
         return scores["marsh"] / scores["brandt"]
 
     question = "Where did the one grow up who taught Nora Quill the craft of weaving linen?"
-    assert lead(question) > 1.5 * lead(question, options={"bias": 0})
+    assert compute_lead(question) > 1.5 * compute_lead(question, options={"bias": 0})
     steps = {step.name: step.detail for step in store.retrieve(question, using="graph").steps}
     assert "chunks weighted by 'Where did the one grow up who taught the craft" in steps["personalized PageRank"]
     # Questions that do not distinguish passages: few other words, no name, or a vector that includes the names.
     for other in ("Who is Nora Quill's teacher?", "Where is the craft of weaving linen taught to everybody?"):
-        assert lead(other) == lead(other, options={"bias": 0})
+        assert compute_lead(other) == compute_lead(other, options={"bias": 0})
     vector = store.embed([question])[0]
-    assert lead(question, vector=vector) == lead(question, vector=vector, options={"bias": 0})
+    assert compute_lead(question, vector=vector) == compute_lead(question, vector=vector, options={"bias": 0})
 
 
-def test_where_there_are_units_their_paths_count_in_graph(films: kvstore.Store) -> None:
+def test_where_there_are_units_their_paths_count_in_graph(film_store: kvstore.Store) -> None:
     question = "In which town was the director of Blue Harbour born?"
 
-    def scores(**options: float) -> dict[str, float]:
-        return {hit.document: hit.score for hit in films.retrieve(question, using="graph", top=9, options=options).hits}
+    def compute_scores(**options: float) -> dict[str, float]:
+        return {
+            hit.document: hit.score for hit in film_store.retrieve(question, using="graph", top=9, options=options).hits
+        }
 
-    def has_paths(asked: str) -> bool:
-        return any(step.name == "paths after hop 1" for step in films.retrieve(asked, using="graph").steps)
+    def has_paths(text: str) -> bool:
+        return any(step.name == "paths after hop 1" for step in film_store.retrieve(text, using="graph").steps)
 
-    before = scores()
+    before = compute_scores()
     assert not has_paths(question)
-    films.create_index("units")
-    assert scores(units=0) == before
-    gains = {key: scores()[key] / before[key] for key in before}
+    film_store.create_index("units")
+    assert compute_scores(units=0) == before
+    gains = {key: compute_scores()[key] / before[key] for key in before}
     assert max(gains.values()) == pytest.approx(np.e)  # what the best path leads through
     assert gains["quill"] > gains["evening"] == 1
     assert has_paths(question)
@@ -142,32 +148,37 @@ def test_where_there_are_units_their_paths_count_in_graph(films: kvstore.Store) 
 
 
 @pytest.mark.parametrize("strategy", ["graph", "hipporag", "adaptive"])
-def test_without_a_known_name_the_nearest_passages_are_the_start(films: kvstore.Store, strategy: str) -> None:
-    hits = films.retrieve("who sold rope", using=strategy, top=2).hits
+def test_without_a_known_name_the_nearest_passages_are_the_start(film_store: kvstore.Store, strategy: str) -> None:
+    hits = film_store.retrieve("who sold rope", using=strategy, top=2).hits
     assert hits[0].document == "quill"
     assert hits[0].path
 
 
-def test_a_word_is_no_name_if_the_question_writes_it_in_lower_case(films: kvstore.Store) -> None:
-    def named(question: str) -> str:
-        return next(step.detail for step in films.retrieve(question, using="graph").steps if "entities" in step.name)
+def test_a_word_is_no_name_if_the_question_writes_it_in_lower_case(film_store: kvstore.Store) -> None:
+    def describe_entities(question: str) -> str:
+        return next(
+            step.detail for step in film_store.retrieve(question, using="graph").steps if "entities" in step.name
+        )
 
-    assert "evening" not in named("Who met Nora Quill in the evening?")
-    assert "evening" in named("Who sang Evening with Nora Quill?")
-    assert "evening" in named("who sang evening with nora quill?")
+    assert "evening" not in describe_entities("Who met Nora Quill in the evening?")
+    assert "evening" in describe_entities("Who sang Evening with Nora Quill?")
+    assert "evening" in describe_entities("who sang evening with nora quill?")
 
 
 def test_a_query_vector_replaces_the_rest_of_the_question_too(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store("given", embedder="none:4")
     for place, (key, (title, text)) in enumerate(FILMS.items()):
         store.put(key, text, title=title, vectors=np.eye(4)[place % 4])
-    found = store.retrieve("Who directed Blue Harbour?", using="graph", vector=np.ones(4))
-    assert documents(found, 2) == {"harbour", "quill"}
+    evidence = store.retrieve("Who directed Blue Harbour?", using="graph", vector=np.ones(4))
+    assert list_documents(evidence, 2) == {"harbour", "quill"}
 
 
-def test_names_of_one_entity_start_together(films: kvstore.Store) -> None:
-    films.alias("The Quill", "Nora Quill")
-    assert documents(films.retrieve("Which town is The Quill from?", using="hipporag"), 2) == {"harbour", "quill"}
+def test_names_of_one_entity_start_together(film_store: kvstore.Store) -> None:
+    film_store.alias("The Quill", "Nora Quill")
+    assert list_documents(film_store.retrieve("Which town is The Quill from?", using="hipporag"), 2) == {
+        "harbour",
+        "quill",
+    }
 
 
 def test_an_empty_store_answers_with_nothing(store: kvstore.Store) -> None:
@@ -175,7 +186,7 @@ def test_an_empty_store_answers_with_nothing(store: kvstore.Store) -> None:
     assert store.retrieve("Who directed Blue Harbour?", using="hipporag").hits == []
 
 
-def seeds_in(question: str, *names: str) -> list[Seed]:
+def make_seeds(question: str, *names: str) -> list[Seed]:
     data = question.encode()
     starts = [data.index(name.encode()) for name in names]
     return [
@@ -206,12 +217,12 @@ def seeds_in(question: str, *names: str) -> list[Seed]:
     ],
 )
 def test_decomposition(question: str, names: list[str], compared: list[str], rest: str) -> None:
-    parts = decompose(question, seeds_in(question, *names))
+    parts = decompose(question, make_seeds(question, *names))
     assert parts.compared_keys == tuple(name.lower() for name in compared)
     assert parts.remainder == rest
 
 
-def test_entities_of_many_pages_of_heads_are_kept(tmp_path: Path) -> None:
+def test_entities_of_many_pages_of_heads_are_stored(tmp_path: Path) -> None:
     """More pages than are made room for at first, in one change."""
     entities = np.arange(1, 40, dtype=np.uint32) * np.uint32(ENTITIES_PER_PAGE)
     row = dict.fromkeys(entities.tolist(), 1)

@@ -16,19 +16,19 @@ from kvstore.text.greedy_cover import SentenceWords, compute_cover_weights, extr
 SETTINGS = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=40, language="rules")
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=6), max_size=12).map(
-    lambda found: [SentenceWords(words, len(words) + 1) for words in found]
+    lambda drawn: [SentenceWords(words, len(words) + 1) for words in drawn]
 )
 WEIGHTS = st.dictionaries(st.sampled_from("abcdefghij"), st.floats(0, 10))
 
 
-def plainly(sentences: Sequence[SentenceWords], weights: Mapping[str, float], room: int) -> list[int]:
-    """The same choice with every sentence weighed at every step."""
+def select_by_rescoring(sentences: Sequence[SentenceWords], weights: Mapping[str, float], room: int) -> list[int]:
+    """Return the same choice, with every sentence scored again at every step."""
     chosen: list[int] = []
-    taken: Counter[str] = Counter()
+    covered: Counter[str] = Counter()
     while True:
         gains = [
             (
-                -math.fsum(weights.get(word, 0) * 0.1 ** taken[word] for word in set(sentence.words))
+                -math.fsum(weights.get(word, 0) * 0.1 ** covered[word] for word in set(sentence.words))
                 / (4 + sentence.length),
                 number,
             )
@@ -38,13 +38,13 @@ def plainly(sentences: Sequence[SentenceWords], weights: Mapping[str, float], ro
         if not gains or min(gains)[0] >= 0:
             return chosen
         chosen.append(min(gains)[1])
-        taken.update(set(sentences[chosen[-1]].words))
+        covered.update(set(sentences[chosen[-1]].words))
         room -= sentences[chosen[-1]].length
 
 
 @given(SENTENCES, WEIGHTS, st.integers(0, 30))
 def test_the_choice_is_the_greedy_one(sentences: list[SentenceWords], weights: dict[str, float], room: int) -> None:
-    assert select_greedy_cover(sentences, weights, room) == plainly(sentences, weights, room)
+    assert select_greedy_cover(sentences, weights, room) == select_by_rescoring(sentences, weights, room)
 
 
 @given(SENTENCES, WEIGHTS, st.integers(0, 30), st.integers(0, 4), st.data())
@@ -69,7 +69,7 @@ def test_informative_words_are_found_in_any_script() -> None:
     assert extract_sentence_words("東京タワーは高い。") == SentenceWords(list("東京タワーは高い"), 8)
 
 
-def summaries(text: str) -> list[str]:
+def list_summaries(text: str) -> list[str]:
     tree = extract("k", text, SETTINGS).tree
     assert tree is not None
     data = text.encode()
@@ -79,30 +79,32 @@ def summaries(text: str) -> list[str]:
 def test_the_summary_of_a_document_covers_all_of_it_and_repeats_nothing() -> None:
     subjects = ["herons", "glaciers", "turbines", "violins", "orchards"]
     text = "\n\n".join(
-        f"Everybody agreed and nodded. This part praises {one}. Later {one} were praised again. So they were. "
+        f"Everybody agreed and nodded. This part praises {subject}. Later {subject} were praised again. So they were. "
         + "Well, as I was saying, and as you know, it went on and on like this for hours. " * 8
-        for one in subjects
+        for subject in subjects
     )
-    root = summaries(text)[-1]
-    assert [one for one in subjects if one not in root] == []
+    root = list_summaries(text)[-1]
+    assert [subject for subject in subjects if subject not in root] == []
     assert root.count("Well, as I was saying") <= 1
     assert len(root.split()) <= 60
 
 
 def test_a_short_text_is_its_own_summary() -> None:
-    assert summaries("Tea is made from leaves. It is hot.") == ["Tea is made from leaves. It is hot."]
+    assert list_summaries("Tea is made from leaves. It is hot.") == ["Tea is made from leaves. It is hot."]
 
 
 def test_uninformative_words_still_have_a_summary() -> None:
-    assert summaries("So it is. " * 40)[-1] == "So it is."
+    assert list_summaries("So it is. " * 40)[-1] == "So it is."
 
 
 def test_fields_with_values_are_used_only_if_there_is_no_sentence() -> None:
-    record, said = (
+    record, statement = (
         "child: Delcourt Lens parent: Lamp Room",
         "The lamp room holds the lens that Delcourt ground in Lyon.",
     )
-    found = [extract_sentence_words(record), extract_sentence_words(said)]
-    weights = compute_cover_weights(found, Counter(word for one in found for word in set(one.words)), 2)
-    assert select_greedy_cover(found, weights, 14) == [1]
-    assert select_greedy_cover(found[:1], weights, 14) == [0]
+    sentences = [extract_sentence_words(record), extract_sentence_words(statement)]
+    weights = compute_cover_weights(
+        sentences, Counter(word for sentence in sentences for word in set(sentence.words)), 2
+    )
+    assert select_greedy_cover(sentences, weights, 14) == [1]
+    assert select_greedy_cover(sentences[:1], weights, 14) == [0]

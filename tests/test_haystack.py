@@ -28,17 +28,17 @@ from kvstore.integrations.haystack import KvstoreDocumentStore, KvstoreRetriever
 RULES = {"language": "rules"}
 
 
-def assert_same(received: list[Document], expected: list[Document]) -> None:
+def assert_equal_documents(received: list[Document], expected: list[Document]) -> None:
     """Compare documents in any order: a store returns them by id, and vectors with length 1."""
     assert sorted(document.id for document in received) == sorted(document.id for document in expected)
     by_id = {document.id: document for document in expected}
     for document in received:
-        wanted = by_id[document.id]
-        assert (document.content, document.meta, document.score) == (wanted.content, wanted.meta, wanted.score)
-        assert (document.embedding is None) == (wanted.embedding is None)
-        if document.embedding is not None and wanted.embedding is not None:
-            length = sum(component**2 for component in wanted.embedding) ** 0.5
-            assert document.embedding == pytest.approx([one / length for one in wanted.embedding], abs=1e-6)
+        match = by_id[document.id]
+        assert (document.content, document.meta, document.score) == (match.content, match.meta, match.score)
+        assert (document.embedding is None) == (match.embedding is None)
+        if document.embedding is not None and match.embedding is not None:
+            length = sum(component**2 for component in match.embedding) ** 0.5
+            assert document.embedding == pytest.approx([component / length for component in match.embedding], abs=1e-6)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ class TestSuite(
 
     @staticmethod
     def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
-        assert_same(received, expected)
+        assert_equal_documents(received, expected)
 
     def test_write_documents(self, document_store: KvstoreDocumentStore) -> None:
         """Without a policy, a document that exists is an error."""
@@ -104,7 +104,7 @@ class TestAsyncSuite(
 
     @staticmethod
     def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
-        assert_same(received, expected)
+        assert_equal_documents(received, expected)
 
     @pytest.mark.asyncio
     async def test_write_documents_async(self, document_store: KvstoreDocumentStore) -> None:
@@ -119,7 +119,7 @@ def test_the_example_of_the_module_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert doctest.testmod(haystack).failed == 0
 
 
-def fill(document_store: KvstoreDocumentStore) -> None:
+def write_examples(document_store: KvstoreDocumentStore) -> None:
     texts = {"tea": "Tea is made from leaves.", "sea": "The sea is salty.", "rum": "Rum is made from sugar cane."}
     document_store.write_documents(
         [Document(id=key, content=text, meta={"wet": key == "sea"}) for key, text in texts.items()]
@@ -127,7 +127,7 @@ def fill(document_store: KvstoreDocumentStore) -> None:
 
 
 def test_a_retriever_runs_in_a_pipeline(document_store: KvstoreDocumentStore) -> None:
-    fill(document_store)
+    write_examples(document_store)
     pipeline = Pipeline()
     pipeline.add_component("retriever", KvstoreRetriever(document_store, strategy="lexical", top_k=1))
     (document,) = pipeline.run({"retriever": {"query": "What is tea made from?"}})["retriever"]["documents"]
@@ -138,15 +138,15 @@ def test_a_retriever_runs_in_a_pipeline(document_store: KvstoreDocumentStore) ->
 
 
 def test_a_retriever_takes_filters_embeddings_and_clauses(document_store: KvstoreDocumentStore) -> None:
-    fill(document_store)
+    write_examples(document_store)
     dry = {"field": "meta.wet", "operator": "==", "value": False}
     retriever = KvstoreRetriever(document_store, filters=dry, filter_policy=FilterPolicy.MERGE, clauses={"depth": 1})
-    made = {"field": "id", "operator": "in", "value": ["rum", "sea"]}
-    assert [one.id for one in retriever.run("What is made?", filters=made)["documents"]] == ["rum"]
+    filters = {"field": "id", "operator": "in", "value": ["rum", "sea"]}
+    assert [document.id for document in retriever.run("What is made?", filters=filters)["documents"]] == ["rum"]
     vector = document_store.store.embed(["The sea is salty."])[0].tolist()
     assert KvstoreRetriever(document_store).run(query_embedding=vector, top_k=1)["documents"][0].id == "sea"
-    found = asyncio.run(retriever.run_async("What is tea made from?", top_k=1))
-    assert found["documents"][0].id == "tea"
+    result = asyncio.run(retriever.run_async("What is tea made from?", top_k=1))
+    assert result["documents"][0].id == "tea"
 
 
 def test_a_pipeline_can_embed_everything(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_pipeline_can_embed_everything(tmp_path: Path) -> None:
         vectors = {"tea": [3.0, 0.0], "sea": [0.0, 1.0]}
         documents.write_documents([Document(id=key, content=key, embedding=value) for key, value in vectors.items()])
         retriever = KvstoreRetriever(documents)
-        assert [one.id for one in retriever.run(query_embedding=[0.1, 1.0])["documents"]] == ["sea", "tea"]
+        assert [document.id for document in retriever.run(query_embedding=[0.1, 1.0])["documents"]] == ["sea", "tea"]
         assert documents.filter_documents()[1].embedding == [1.0, 0.0]
 
 

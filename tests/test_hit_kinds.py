@@ -39,13 +39,13 @@ class Overview:
             chunk = next(c.ordinal for c in chunks if c.start <= start < c.end)
             spans.append(TextSpan(key, chunk, start, text.index(".", start) + 1))
         text = " ".join(TEXTS[span.document][span.start : span.end] for span in spans)
-        first = spans[0]
-        place = (first.document, first.ordinal, text, "an overview", first.start, first.end, "", "Lives")
+        span = spans[0]
+        place = (span.document, span.ordinal, text, "an overview", span.start, span.end, "", "Lives")
         return Evidence(query.question, self.name, [Hit(1, 1.0, *place, "summary", tuple(spans))], pool=1)
 
 
 @pytest.fixture
-def filled(store: kvstore.Store) -> Iterator[kvstore.Store]:
+def overview_store(store: kvstore.Store) -> Iterator[kvstore.Store]:
     take_back = register(System("overview", "of no paper", strategies=(Overview(),)))
     for key, text in TEXTS.items():
         store.put(key, text, format="markdown")
@@ -53,13 +53,13 @@ def filled(store: kvstore.Store) -> Iterator[kvstore.Store]:
     take_back()
 
 
-def test_a_chunk_is_one_place(filled: kvstore.Store) -> None:
-    for hit in filled.retrieve("Who designed the engine?").hits:
+def test_a_chunk_is_one_place(overview_store: kvstore.Store) -> None:
+    for hit in overview_store.retrieve("Who designed the engine?").hits:
         assert (hit.kind, hit.spans) == ("chunk", (TextSpan(hit.document, hit.ordinal, hit.start, hit.end),))
 
 
-def test_chunk_is_the_deprecated_name_of_ordinal(filled: kvstore.Store) -> None:
-    answer = filled.ask("Who designed the engine?")
+def test_chunk_is_the_deprecated_name_of_ordinal(overview_store: kvstore.Store) -> None:
+    answer = overview_store.ask("Who designed the engine?")
     (hit, *_), (citation, *_) = answer.evidence.hits, answer.citations
     for place in (hit, hit.spans[0], citation, citation.spans[0]):
         name = type(place).__name__
@@ -72,33 +72,33 @@ def test_chunk_is_the_deprecated_name_of_ordinal(filled: kvstore.Store) -> None:
     assert (columns[3], columns[-1]) == ("ordinal", "chunk")
 
 
-def test_rows_have_every_place_of_a_summary(filled: kvstore.Store) -> None:
-    (row,) = filled.execute("RETRIEVE 'Who lived?' USING overview").fetchall()
+def test_rows_have_every_place_of_a_summary(overview_store: kvstore.Store) -> None:
+    (row,) = overview_store.execute("RETRIEVE 'Who lived?' USING overview").fetchall()
     assert row[6] == "summary"
     assert [span["document"] for span in row[7]] == ["ada", "ada", "babbage"]
     assert " ".join(TEXTS[span["document"]][span["start"] : span["end"]] for span in row[7]) == row[4]
     assert [row[2], row[3]] == [row[7][0]["document"], row[7][0]["ordinal"]]
 
 
-def test_an_answer_from_a_summary_cites_the_source_of_its_sentences(filled: kvstore.Store) -> None:
-    filled.set("least_confidence", 0)
-    answer = filled.ask("What did Charles Babbage design of brass?", using="overview")
-    first = answer.citations[0]
-    assert (first.document, first.kind) == ("babbage", "summary")
-    assert TEXTS["babbage"][first.start : first.end] == "Charles Babbage designed the engine of brass."
+def test_an_answer_from_a_summary_cites_the_source_of_its_sentences(overview_store: kvstore.Store) -> None:
+    overview_store.set("least_confidence", 0)
+    answer = overview_store.ask("What did Charles Babbage design of brass?", using="overview")
+    citation = answer.citations[0]
+    assert (citation.document, citation.kind) == ("babbage", "summary")
+    assert TEXTS["babbage"][citation.start : citation.end] == "Charles Babbage designed the engine of brass."
     # Text next to the sentences of the summary is not part of the hit.
     assert all("Nobody asked" not in citation.text for citation in answer.citations)
-    born = filled.ask("When was she born?", using="overview").citations[0]
+    born = overview_store.ask("When was she born?", using="overview").citations[0]
     assert (TEXTS["ada"][born.start : born.end], born.ordinal) == ("She was born in 1815.", 1)
 
 
-def test_a_prompt_and_a_refusal_cite_a_summary_whole(filled: kvstore.Store) -> None:
-    prompt = filled.prompt("Who designed the engine?", using="overview")
+def test_a_prompt_and_a_refusal_cite_a_summary_whole(overview_store: kvstore.Store) -> None:
+    prompt = overview_store.prompt("Who designed the engine?", using="overview")
     assert prompt.passages[0].text in prompt.user
-    filled.set("least_confidence", 1)
-    citation = filled.ask("Who designed the engine?", using="overview").citations[0]
-    hit = filled.retrieve("Who designed the engine?", using="overview").hits[0]
+    overview_store.set("least_confidence", 1)
+    citation = overview_store.ask("Who designed the engine?", using="overview").citations[0]
+    hit = overview_store.retrieve("Who designed the engine?", using="overview").hits[0]
     assert (citation.kind, citation.spans) == ("summary", hit.spans)
-    assert [asdict(span) | {"chunk": span.ordinal} for span in citation.spans] == filled.execute(
+    assert [asdict(span) | {"chunk": span.ordinal} for span in citation.spans] == overview_store.execute(
         "ASK 'Who designed the engine?' USING overview"
     ).fetchall()[0][1][0]["spans"]

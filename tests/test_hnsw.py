@@ -17,15 +17,15 @@ from kvstore_cext.hnsw import NONE, CodeGraph, CodeGraphBuilder, pack_links, unp
 DIMENSION, COUNT = 72, 1500
 
 
-def units(count: int, seed: int) -> np.ndarray:
-    """Unit vectors around a hundred places."""
+def make_unit_vectors(count: int, seed: int) -> np.ndarray:
+    """Return unit vectors around a hundred centers."""
     random = np.random.default_rng(seed)
-    places = np.random.default_rng(0).standard_normal((100, DIMENSION))
-    found = places[random.integers(0, 100, count)] + random.standard_normal((count, DIMENSION))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    centers = np.random.default_rng(0).standard_normal((100, DIMENSION))
+    vectors = centers[random.integers(0, 100, count)] + random.standard_normal((count, DIMENSION))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-VECTORS, QUERIES = units(COUNT, 1), units(40, 2)
+VECTORS, QUERIES = make_unit_vectors(COUNT, 1), make_unit_vectors(40, 2)
 LABELS = np.arange(COUNT, dtype=np.uint64) * 3 + 7
 
 
@@ -56,7 +56,7 @@ def test_codes_are_of_unit_length_and_near_to_the_vectors() -> None:
 
 
 def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = 0
+    num_matches = 0
     for query in QUERIES:
         compared = make_unlinked_graph(encode_rows()).find_nearest(query, 10)
         exact = np.argsort(-(VECTORS @ query))[:10]
@@ -67,8 +67,8 @@ def test_a_walk_finds_the_results_of_a_full_comparison(graph: HnswGraph, monkeyp
         monkeypatch.undo()
         assert not walked.is_exhaustive
         assert (np.diff(walked.cosines) <= 0).all()
-        found += len(set(walked.labels[:10].tolist()) & set(compared.labels.tolist()))
-    assert found >= 0.98 * 10 * len(QUERIES)
+        num_matches += len(set(walked.labels[:10].tolist()) & set(compared.labels.tolist()))
+    assert num_matches >= 0.98 * 10 * len(QUERIES)
 
 
 def test_a_graph_built_by_hnswlib_is_walked_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +120,10 @@ def test_the_links_of_hnswlib_are_taken_over(threads: int, monkeypatch: pytest.M
 
 def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGraph) -> None:
     half = build_graph(encode_rows(700))
-    whole = build_graph(encode_rows(), half)
+    extended = build_graph(encode_rows(), half)
     for name, array in graph.arrays.items():
-        assert (whole.arrays[name] == array).all(), name
-    assert whole.entry == graph.entry
+        assert (extended.arrays[name] == array).all(), name
+    assert extended.entry == graph.entry
     builder = HnswBuilder(encode_rows(), m=8, ef_construction=60)
     builder.link_nodes(700)
     part = builder.build_graph()
@@ -142,10 +142,10 @@ def test_only_allowed_documents_are_found(
     rows = np.flatnonzero(allowed.get_chunk_mask(LABELS))
     for query in QUERIES[:10]:
         exact = LABELS[rows[np.argsort(-(VECTORS[rows] @ query))[:5]]]
-        for one in (allowed, ChunkList(LABELS[rows])):
-            found = graph.find_nearest(query, 30, one)
-            assert allowed.get_chunk_mask(found.labels).all()
-            assert len(set(exact.tolist()) & set(found.labels.tolist())) >= 4
+        for allowed_chunks in (allowed, ChunkList(LABELS[rows])):
+            nearest = graph.find_nearest(query, 30, allowed_chunks)
+            assert allowed.get_chunk_mask(nearest.labels).all()
+            assert len(set(exact.tolist()) & set(nearest.labels.tolist())) >= 4
     nothing = AllowedDocuments(*[np.empty(0, np.uint64)] * 3, 0)
     assert graph.find_nearest(QUERIES[0], 30, nothing) == (
         pytest.approx([]),
@@ -187,10 +187,10 @@ def test_a_damaged_node_is_reported_at_its_first_visit(graph: HnswGraph) -> None
                 broken.verify()
             for query in QUERIES[:3]:
                 try:
-                    met = broken.find_nearest(query, 20)
+                    nearest = broken.find_nearest(query, 20)
                 except IndexUnavailableError:
                     continue
-                assert met.labels.tolist() == graph.find_nearest(query, 20).labels.tolist()
+                assert nearest.labels.tolist() == graph.find_nearest(query, 20).labels.tolist()
 
 
 def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
@@ -200,11 +200,11 @@ def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
     with pytest.raises(IndexUnavailableError, match="contradict each other"):
         HnswGraph(graph.arrays, COUNT)
     arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "starts", "links", "checks")]
-    found = CodeGraph(*arrays, graph.entry)
+    code_graph = CodeGraph(*arrays, graph.entry)
     with pytest.raises(ValueError, match="does not match a graph"):
-        found.search(np.zeros(200, np.float32), 5)
+        code_graph.search(np.zeros(200, np.float32), 5)
     with pytest.raises(ValueError, match="does not match a graph"):
-        found.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
+        code_graph.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
     without = {name: array for name, array in graph.arrays.items() if name != "starts"}
     with pytest.raises(IndexUnavailableError, match="another version, without 'starts'; REFRESH rebuilds it"):
         HnswGraph(without, graph.entry)
@@ -214,10 +214,10 @@ def test_rows_that_do_not_fit_are_refused() -> None:
     links, bounds = np.zeros((COUNT, 16), np.uint32), np.arange(COUNT + 1, dtype=np.uint32)
     upper = np.zeros((COUNT, 8), np.uint32)
     for place, wrong in ((4, bounds[::-1].copy()), (5, np.zeros((3, 8), np.uint32)), (3, links[:, :4].copy())):
-        given: list[Any] = [*encode_rows(), links, bounds, upper]
-        given[place] = wrong
+        arguments: list[Any] = [*encode_rows(), links, bounds, upper]
+        arguments[place] = wrong
         with pytest.raises(ValueError, match=r"match|descend|the bounds need"):
-            CodeGraphBuilder(*given)
+            CodeGraphBuilder(*arguments)
 
 
 def test_packed_links_are_those_that_were_built() -> None:
@@ -225,14 +225,14 @@ def test_packed_links_are_those_that_were_built() -> None:
     heights = random.choice(3, 200, p=[0.7, 0.2, 0.1])
     bounds = np.concatenate(([0], np.cumsum(heights))).astype(np.uint32)
 
-    def rows(count: int, width: int) -> np.ndarray:
-        made = np.full((count, width), NONE, np.uint32)
-        for row in made:
-            some = random.choice(2**32 - 2, random.integers(0, width + 1), replace=False)
-            row[: len(some)] = np.sort(some)
-        return made
+    def make_link_rows(count: int, width: int) -> np.ndarray:
+        link_rows = np.full((count, width), NONE, np.uint32)
+        for row in link_rows:
+            links = random.choice(2**32 - 2, random.integers(0, width + 1), replace=False)
+            row[: len(links)] = np.sort(links)
+        return link_rows
 
-    links, upper = rows(200, 12), rows(int(bounds[-1]), 6)
+    links, upper = make_link_rows(200, 12), make_link_rows(int(bounds[-1]), 6)
     links[7] = links[7][::-1]  # in whatever order they were found
     starts, data = pack_links(links, bounds, upper)
     assert starts.dtype == np.uint32

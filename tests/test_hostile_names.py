@@ -43,8 +43,8 @@ class Server(BaseHTTPRequestHandler):
     """A model server whose every part is hostile; the model's name says how."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        model = asked["model"]
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        model = request["model"]
         refused = {"refuses": 400, "is-busy": 503}.get(model)
         self.send_response(refused or 200, "\x1b[2J\x9b31m")
         kind = "text/\x1b[31m" if model == "odd-type" else "application/json"
@@ -73,7 +73,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store whose every name is hostile, beside files whose every name is."""
+    """Return a folder with a store and files, all of whose names are hostile."""
     folder = tmp_path_factory.mktemp("hostile")
     with kvstore.open(folder / f"store{HOSTILE}", embedder="hashing", settings={"language": "rules"}) as store:
         heading = HOSTILE.replace("\x85", "")
@@ -96,7 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def commands(folder: Path) -> list[list[str]]:
+def list_commands(folder: Path) -> list[list[str]]:
     store = str(folder / f"store{HOSTILE}")
     missing = str(folder / f"missing{HOSTILE}")
     script = str(folder / f"script{HOSTILE}.sql")
@@ -106,9 +106,9 @@ def commands(folder: Path) -> list[list[str]]:
         return ["shell", store, "--mode", mode, *(word for text in statements for word in ("-c", text))]
 
     tables = ("documents", "chunks", "entities", "mentions", "trees", "edges", "triples", "aliases", "nodes")
-    found = [shell(*(f"SELECT * FROM {table}" for table in tables), mode=mode) for mode in MODES]
-    found += [shell(f"SELECT '{HOSTILE}' AS \"a{HOSTILE}\", x'1b5b324a'", mode=mode) for mode in MODES]
-    found += [
+    command_lines = [shell(*(f"SELECT * FROM {table}" for table in tables), mode=mode) for mode in MODES]
+    command_lines += [shell(f"SELECT '{HOSTILE}' AS \"a{HOSTILE}\", x'1b5b324a'", mode=mode) for mode in MODES]
+    command_lines += [
         shell(*(f"{verb} 'Jensen {HOSTILE}'" for verb in ("LOOKUP", "EXPAND", "DESCRIBE ENTITY"))),
         shell(f"EXPAND 'Jensen {HOSTILE}' UP IN TREE 'tree{HOSTILE}'", mode="tsv"),
         shell(f"LOOKUP 'Maria{HOSTILE}x'"),
@@ -160,59 +160,61 @@ def commands(folder: Path) -> list[list[str]]:
         ["compact", missing],
         [HOSTILE],
     ]  # fmt: skip
-    return found
+    return command_lines
 
 
-def environment(folder: Path, address: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+def build_environment(folder: Path, address: str) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     homes = {f"XDG_{name}_HOME": str(folder / "home") for name in ("STATE", "CONFIG", "CACHE")}
-    return {**kept, **homes, "TERM": "xterm", "no_proxy": "127.0.0.1", "KVSTORE_LLM_URL": address}
+    return {**inherited, **homes, "TERM": "xterm", "no_proxy": "127.0.0.1", "KVSTORE_LLM_URL": address}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("traceback", ["", "1"])
 def test_no_command_lets_a_hostile_name_reach_the_terminal(folder: Path, address: str, traceback: str) -> None:
-    wanted = commands(folder)
-    assert len(wanted) >= 60
+    command_lines = list_commands(folder)
+    assert len(command_lines) >= 60
     file = folder / "commands.json"
-    file.write_text(json.dumps(wanted))
+    file.write_text(json.dumps(command_lines))
     child = pexpect.spawn(
         sys.executable,
         ["-c", RUN, str(file)],
         dimensions=(40, 100),
-        env={**environment(folder, address), "KVSTORE_TRACEBACK": traceback},
+        env={**build_environment(folder, address), "KVSTORE_TRACEBACK": traceback},
         timeout=120,
     )
     child.expect(pexpect.EOF)
     child.wait()
     assert child.exitstatus == 0
     shown = child.before.split(b"=====\r\n")[1:]
-    assert len(shown) == len(wanted)
-    for command, output in zip(wanted, shown, strict=True):
+    assert len(shown) == len(command_lines)
+    for command, output in zip(command_lines, shown, strict=True):
         assert not CONTROL.search(output), (command, output)
         assert not C1.search(output.decode()), (command, output)
         assert b"\xe2\x80\xae" not in output, (command, output)
     # They were shown, that is.
     assert sum(b"owned" in output for output in shown) > 50
     assert not any("�[1m" in output.decode() for output in shown), "nor do we command it"
-    told = shown[wanted.index(["ingest", str(folder / f"store{HOSTILE}"), str(folder / "files")])].decode()
-    assert "bad" in told
-    assert "failed" in told
+    ingest_output = shown[
+        command_lines.index(["ingest", str(folder / f"store{HOSTILE}"), str(folder / "files")])
+    ].decode()
+    assert "bad" in ingest_output
+    assert "failed" in ingest_output
 
 
 def test_a_pipe_gets_the_stored_bytes_and_masked_messages(folder: Path, address: str) -> None:
     store = str(folder / f"store{HOSTILE}")
     code = "from kvstore_shell.cli import main; main()"
     query = f"SELECT key FROM documents WHERE key = 'leave{HOSTILE}'; LOOKUP 'none{HOSTILE}'"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "shell", store, "--mode", "tsv", "-c", query],
         capture_output=True,
-        env=environment(folder, address),
+        env=build_environment(folder, address),
         check=False,
     )
-    assert done.stdout.decode().split("\n")[1] == f"leave{HOSTILE}"
-    assert b"none" in done.stderr
-    assert not CONTROL.search(done.stderr)
+    assert process.stdout.decode().split("\n")[1] == f"leave{HOSTILE}"
+    assert b"none" in process.stderr
+    assert not CONTROL.search(process.stderr)
 
 
 @pytest.mark.slow
@@ -221,30 +223,30 @@ def test_the_prompt_the_toolbar_and_the_menu_show_no_control_character(folder: P
         sys.executable,
         ["-c", "from kvstore_shell.cli import main; main()", "shell", str(folder / f"store{HOSTILE}")],
         dimensions=(40, 100),
-        env={**environment(folder, address), "PAGER": "cat"},
+        env={**build_environment(folder, address), "PAGER": "cat"},
         timeout=30,
         encoding="utf-8",
     )
     log: list[str] = []
 
-    def see(text: str) -> None:
+    def expect_text(text: str) -> None:
         while child.expect_exact(["\x1b[6n", text]) == 0:
             log.append(str(child.before))
             child.send("\x1b[1;1R")
         log.append(str(child.before))
 
-    see("kvstore>")
-    see("documents")  # in the toolbar, beside the store's name
+    expect_text("kvstore>")
+    expect_text("documents")  # in the toolbar, beside the store's name
     child.send(".prompt '\\d> '\r")
-    see("store")
+    expect_text("store")
     child.send("DESCRIBE DOCUMENT '\t")
-    see("document")
+    expect_text("document")
     child.send("\x03")
     child.send("EXPAND 'Jensen' IN TREE '\t")
-    see("tree")
+    expect_text("tree")
     child.send("\x03")
     child.send("SELECT key, title FROM documents;\r")
-    see("Leave")
+    expect_text("Leave")
     child.send(".quit\r")
     child.expect(pexpect.EOF)
     shown = "".join([*log, str(child.before)])

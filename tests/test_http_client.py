@@ -33,7 +33,7 @@ CHUNK = b'data: {"choices": [{"delta": {"content": "Twenty."}, "finish_reason": 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers both protocols, and keeps the connection."""
+    """A server of both protocols that keeps the connection open."""
 
     protocol_version = "HTTP/1.1"
     server: Server
@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         if self.path.endswith("/embeddings"):
             rows = [{"index": at, "embedding": [1.0, 2.0]} for at, _ in enumerate(json.loads(body)["input"])]
-            self.head("application/json", gzip.compress(json.dumps({"data": rows}).encode()), "gzip")
+            self.send_response_with_body("application/json", gzip.compress(json.dumps({"data": rows}).encode()), "gzip")
         else:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(CHUNK), CHUNK))
 
-    def head(self, kind: str, body: bytes, encoding: str = "identity", status: int = 200) -> None:
+    def send_response_with_body(self, kind: str, body: bytes, encoding: str = "identity", status: int = 200) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Encoding", encoding)
@@ -112,8 +112,8 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def model(server: Server, **patience: Any) -> LanguageModel:
-    limits = {"connect": 5.0, "first": 5.0, "between": 5.0, "total": 5.0, "attempts": 1} | patience
+def make_model(server: Server, **timeouts: Any) -> LanguageModel:
+    limits = {"connect": 5.0, "first": 5.0, "between": 5.0, "total": 5.0, "attempts": 1} | timeouts
     return LanguageModel("tiny", timeouts=Timeouts(**limits), base_url=server.url)
 
 
@@ -134,9 +134,9 @@ def test_without_the_extra_the_error_names_it(
 
 
 def test_a_connection_serves_one_request_after_the_other(server: Server) -> None:
-    asked = model(server)
+    language_model = make_model(server)
     for _ in range(3):
-        assert asked.write(ASKED).text == "Twenty."
+        assert language_model.write(ASKED).text == "Twenty."
         assert embed_texts(server.url).shape == (1, 2)
     assert len(server.paths) == 6
     assert len(server.connections) == 1
@@ -148,12 +148,12 @@ def test_threads_ask_at_the_same_time(server: Server) -> None:
 
     def answer(handler: Handler) -> None:
         all_there.wait(10)  # none is answered before all have arrived
-        handler.head("text/event-stream", CHUNK)
+        handler.send_response_with_body("text/event-stream", CHUNK)
 
     server.answer = answer
-    asked = model(server)
+    language_model = make_model(server)
     with ThreadPoolExecutor(4) as threads:
-        assert [written.text for written in threads.map(asked.write, [ASKED] * 4)] == ["Twenty."] * 4
+        assert [written.text for written in threads.map(language_model.write, [ASKED] * 4)] == ["Twenty."] * 4
 
 
 def test_a_proxy_of_the_environment_is_used(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_a_proxy_of_the_environment_is_used(server: Server, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("proxy", "told"),
+    ("proxy", "message"),
     [
         (f"ftp://user:{KEY}@host", "ALL_PROXY or NO_PROXY is invalid"),
         (f"http://user:{KEY}@host:port", "ALL_PROXY or NO_PROXY is invalid"),
@@ -175,11 +175,11 @@ def test_a_proxy_of_the_environment_is_used(server: Server, monkeypatch: pytest.
     ],
 )
 def test_an_unusable_proxy_is_reported_without_its_password(
-    monkeypatch: pytest.MonkeyPatch, proxy: str, told: str
+    monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("ALL_PROXY", proxy)
-    with pytest.raises(errors.EmbedderError, match=told) as raised:
+    with pytest.raises(errors.EmbedderError, match=message) as raised:
         embed_texts("http://models.invalid/v1")
     assert KEY not in str(raised.value)
     assert raised.value.__context__ is None
@@ -191,18 +191,18 @@ def test_a_certificate_is_trusted_if_the_environment_names_it(monkeypatch: pytes
             embed_texts(server.url)
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "authority.pem"))
         assert embed_texts(server.url).shape == (1, 2)
-        assert model(server).write(ASKED).text == "Twenty."
+        assert make_model(server).write(ASKED).text == "Twenty."
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATES / "missing.pem"))
         with pytest.raises(errors.EmbedderError, match="certificates that SSL_CERT_FILE, SSL_CERT_DIR name cannot be"):
             embed_texts(server.url)
 
 
-def send_drops(handler: Handler, first: bytes, drop: bytes) -> None:
+def send_drops(handler: Handler, head: bytes, chunk: bytes) -> None:
     """Send one byte after another, each before its timeout, as long as the client listens."""
-    handler.wfile.write(first)
+    handler.wfile.write(head)
     until = time.monotonic() + 30
     while time.monotonic() < until:
-        handler.wfile.write(drop)
+        handler.wfile.write(chunk)
         time.sleep(0.01)
 
 
@@ -210,7 +210,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("first", "drop", "patience"),
+    ("first", "chunk", "timeouts"),
     [
         (b"HTTP/1.1 200 OK\r\n", b"X-A: 1\r\n", {"connect": 0.2, "first": 0.2}),
         (STREAM, b": wait\n\n", {"first": 0.3}),
@@ -218,24 +218,24 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
         (STREAM + CHUNK.partition(b"data: [DONE]")[0].replace(b'"stop"', b"null"), b": wait\n\n", {"between": 0.3}),
     ],
 )
-def test_drops_in_time_do_not_make_an_answer(
-    server: Server, limit_cpu_time: Callable[[float], None], first: bytes, drop: bytes, patience: dict[str, float]
+def test_an_answer_of_slow_drops_times_out(
+    server: Server, limit_cpu_time: Callable[[float], None], first: bytes, chunk: bytes, timeouts: dict[str, float]
 ) -> None:
     limit_cpu_time(10)
-    server.answer = lambda handler: send_drops(handler, first, drop)
+    server.answer = lambda handler: send_drops(handler, first, chunk)
     with pytest.raises(errors.ModelUnavailableError, match="timed out"):
-        model(server, **patience).write(ASKED)
+        make_model(server, **timeouts).write(ASKED)
 
 
-def drip_to_the_end(server: Server, head: bytes, drop: bytes) -> list[bool]:
-    """Let a server send drops for 30 seconds; returns a list that has an entry once all of them were sent."""
+def start_dripping(server: Server, head: bytes, chunk: bytes) -> list[bool]:
+    """Let a server send drops for 30 seconds, and return a list that gets an entry after the last drop."""
     ended: list[bool] = []
 
-    def answer(handler: Handler) -> None:
-        send_drops(handler, head, drop)
+    def send_answer(handler: Handler) -> None:
+        send_drops(handler, head, chunk)
         ended.append(True)
 
-    server.answer = answer
+    server.answer = send_answer
     return ended
 
 
@@ -244,7 +244,7 @@ def drip_to_the_end(server: Server, head: bytes, drop: bytes) -> list[bool]:
 def test_an_attempt_to_embed_ends_by_the_number_of_texts_however_the_answer_drips(
     server: Server, texts: int, seconds: float
 ) -> None:
-    ended = drip_to_the_end(server, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b" ")
+    ended = start_dripping(server, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b" ")
     embedder = open_embedder("openai:small", base_url=server.url, attempts=1, timeout=1.5)
     started = time.monotonic()
     with pytest.raises(errors.EmbedderError, match="no answer after 1 attempt .*timed out"):
@@ -254,9 +254,9 @@ def test_an_attempt_to_embed_ends_by_the_number_of_texts_however_the_answer_drip
 
 
 def test_an_error_that_drips_is_read_no_longer_than_a_part_may_take(server: Server) -> None:
-    ended = drip_to_the_end(server, b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\n\r\n", b"busy ")
+    ended = start_dripping(server, b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\n\r\n", b"busy ")
     with pytest.raises(errors.ModelUnavailableError, match="status 503: busy"):
-        model(server, between=1.5, total=60.0).write(ASKED)
+        make_model(server, between=1.5, total=60.0).write(ASKED)
     assert not ended
 
 
@@ -270,11 +270,11 @@ def test_an_endless_answer_is_cut_off(server: Server, monkeypatch: pytest.Monkey
 
 
 def test_logs_do_not_contain_a_key_that_the_server_repeats(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    def answer(handler: Handler) -> None:
+    def send_key(handler: Handler) -> None:
         handler.responses = {401: (KEY, KEY)}  # type: ignore[dict-item]
-        handler.head(f"text/{KEY}", KEY.encode(), status=401)
+        handler.send_response_with_body(f"text/{KEY}", KEY.encode(), status=401)
 
-    server.answer = answer
+    server.answer = send_key
     caplog.set_level(logging.DEBUG)
     with pytest.raises(errors.EmbedderError, match="status 401") as raised:
         embed_texts(server.url, api_key=KEY)
@@ -285,16 +285,16 @@ def test_logs_do_not_contain_a_key_that_the_server_repeats(server: Server, caplo
 
 def test_an_abandoned_answer_can_be_closed_by_the_thread_of_all_requests(server: Server) -> None:
     """The garbage collector runs in any thread; in this one it cannot wait for the end of a request."""
-    pieces = model(server).stream_pieces(ASKED)
+    pieces = make_model(server).stream_pieces(ASKED)
     next(pieces)
     loop = http_client._get_connections()._loop
     closed = threading.Event()
     loop.call_soon_threadsafe(lambda: (pieces.close(), closed.set()))
     assert closed.wait(5)
-    assert model(server).write(ASKED).text == "Twenty."
+    assert make_model(server).write(ASKED).text == "Twenty."
 
 
-def test_a_forked_child_asks_with_a_line_of_its_own(server: Server) -> None:
+def test_a_forked_child_opens_its_own_connection(server: Server) -> None:
     code = (
         "import os, sys\n"
         "from kvstore.models.embedder import open_embedder\n"
@@ -306,12 +306,12 @@ def test_a_forked_child_asks_with_a_line_of_its_own(server: Server) -> None:
         "    os._exit(7)\n"
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
     )
-    told = subprocess.run(
+    process = subprocess.run(
         # Since Python 3.12, os.fork warns of threads.
         [sys.executable, "-W", "error::ResourceWarning", "-W", "ignore::DeprecationWarning", "-c", code, server.url],
         capture_output=True,
         text=True,
     )
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
     assert len(server.paths) == 3
     assert len(server.connections) == 2

@@ -12,9 +12,9 @@ NUMBERS = st.lists(st.integers(0, 40) | st.integers(0, (1 << 64) - 1), max_size=
 
 
 @given(NUMBERS, NUMBERS)
-def test_numbers_are_joined_and_left_out_as_in_sets(some: list[int], others: list[int]) -> None:
-    one, other = np.array(some, np.uint64), np.array(others, np.uint64)
-    assert merge_distinct(one).tolist() == sorted(set(some))
-    assert merge_distinct(one, other).tolist() == sorted({*some, *others})
-    assert subtract_ids(one, other).tolist() == sorted(set(some) - set(others))
-    assert merge_distinct(one, other).dtype == subtract_ids(one, other).dtype == np.uint64
+def test_numbers_are_merged_and_subtracted_as_in_sets(left_numbers: list[int], right_numbers: list[int]) -> None:
+    left, right = np.array(left_numbers, np.uint64), np.array(right_numbers, np.uint64)
+    assert merge_distinct(left).tolist() == sorted(set(left_numbers))
+    assert merge_distinct(left, right).tolist() == sorted({*left_numbers, *right_numbers})
+    assert subtract_ids(left, right).tolist() == sorted(set(left_numbers) - set(right_numbers))
+    assert merge_distinct(left, right).dtype == subtract_ids(left, right).dtype == np.uint64

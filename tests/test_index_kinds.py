@@ -62,8 +62,8 @@ class ToyIndex(FileIndex[Lengths, dict[str, int]]):
             stored = {r.id: len(state.documents.read_text(r.id)) for r in state.documents.scan()}
             change = state.counters.change
         tools.progress(1, 1)
-        kept = {document: length for document, length in stored.items() if length >= record.get_int_option("least")}
-        columns = {"ids": np.array([*kept], np.uint64), "lengths": np.array([*kept.values()], np.uint32)}
+        lengths = {document: length for document, length in stored.items() if length >= record.get_int_option("least")}
+        columns = {"ids": np.array([*lengths], np.uint64), "lengths": np.array([*lengths.values()], np.uint32)}
         return IndexContent({"change": change}, columns)
 
     def read(self, content: IndexContent) -> Lengths:
@@ -71,15 +71,15 @@ class ToyIndex(FileIndex[Lengths, dict[str, int]]):
 
     def bind(self, read: Lengths, record: IndexRecord, state: State) -> dict[str, int]:
         present = {stored.id: stored.key for stored in state.documents.scan()}
-        known = zip(read.ids.tolist(), read.lengths.tolist(), strict=True)
-        return {present[document]: length for document, length in known if document in present}
+        rows = zip(read.ids.tolist(), read.lengths.tolist(), strict=True)
+        return {present[document]: length for document, length in rows if document in present}
 
     def describe(self, read: Lengths) -> str:
         return f"{len(read.ids)} documents"
 
 
 class EagerToyIndex(ToyIndex):
-    """The same, there from the start and made again after every commit."""
+    """The same index, created with the store and rebuilt after every commit."""
 
     name = "toy_eager"
     automatic = True
@@ -92,15 +92,15 @@ TOY, EAGER = ToyIndex(), EagerToyIndex()
 
 
 @pytest.fixture
-def registered() -> Iterator[None]:
+def registered_index() -> Iterator[None]:
     take_back = register(System("toy", "of this test", indexes=(TOY,)))
     yield
     take_back()
 
 
 @pytest.fixture
-def toyed(registered: None, make_store: Callable[..., kvstore.Store]) -> Iterator[kvstore.Store]:
-    """Two documents, and an index of both."""
+def toy_store(registered_index: None, make_store: Callable[..., kvstore.Store]) -> Iterator[kvstore.Store]:
+    """Yield a store of two documents, and an index of both."""
     store = make_store()
     store.put("a", "four")
     store.put("b", "sixsix")
@@ -115,45 +115,45 @@ def show_index(store: kvstore.Store) -> tuple[str, int, str] | None:
     return rows.get("toy_lengths")
 
 
-def lengths(store: kvstore.Store) -> dict[str, int] | None:
+def get_lengths(store: kvstore.Store) -> dict[str, int] | None:
     with store.state() as state:
         return bind_index(state, TOY)
 
 
-def test_it_is_made_shown_refreshed_and_dropped(toyed: kvstore.Store) -> None:
-    assert show_index(toyed) == ("ready", 0, "2 documents")
-    size = (toyed.path / "toy_lengths.index").stat().st_size
-    assert toyed.statistics()["index_toy_lengths_bytes"] == size
-    toyed.put("c", "x")
-    toyed.delete("a")
-    assert show_index(toyed) == ("ready", 2, "2 documents")
-    assert lengths(toyed) == {"b": 6}
-    told: list[kvstore.IndexProgress] = []
-    assert toyed.refresh("toy_lengths", progress=told.append) == ["toy_lengths"]
-    assert told == [kvstore.IndexProgress("toy_lengths", 1, 1)]
-    assert toyed.execute("REFRESH").fetchall() == []
-    assert show_index(toyed) == ("ready", 0, "1 documents")  # "c" is shorter than two bytes
-    toyed.execute("DROP INDEX toy_lengths")
-    assert show_index(toyed) is None
-    assert lengths(toyed) is None
-    assert not (toyed.path / "toy_lengths.index").exists()
-    assert "index_toy_lengths_bytes" not in toyed.statistics()
-    assert toyed.refresh() == []
-    assert sorted(os.listdir(toyed.path)) == ["data.mdb", "lock.mdb", "writer.lock"]
+def test_it_is_made_shown_refreshed_and_dropped(toy_store: kvstore.Store) -> None:
+    assert show_index(toy_store) == ("ready", 0, "2 documents")
+    size = (toy_store.path / "toy_lengths.index").stat().st_size
+    assert toy_store.statistics()["index_toy_lengths_bytes"] == size
+    toy_store.put("c", "x")
+    toy_store.delete("a")
+    assert show_index(toy_store) == ("ready", 2, "2 documents")
+    assert get_lengths(toy_store) == {"b": 6}
+    progress: list[kvstore.IndexProgress] = []
+    assert toy_store.refresh("toy_lengths", progress=progress.append) == ["toy_lengths"]
+    assert progress == [kvstore.IndexProgress("toy_lengths", 1, 1)]
+    assert toy_store.execute("REFRESH").fetchall() == []
+    assert show_index(toy_store) == ("ready", 0, "1 documents")  # "c" is shorter than two bytes
+    toy_store.execute("DROP INDEX toy_lengths")
+    assert show_index(toy_store) is None
+    assert get_lengths(toy_store) is None
+    assert not (toy_store.path / "toy_lengths.index").exists()
+    assert "index_toy_lengths_bytes" not in toy_store.statistics()
+    assert toy_store.refresh() == []
+    assert sorted(os.listdir(toy_store.path)) == ["data.mdb", "lock.mdb", "writer.lock"]
 
 
-def test_the_shell_completes_it(toyed: kvstore.Store) -> None:
-    catalog = LiveCatalog(SimpleNamespace(store=toyed))  # type: ignore[arg-type]
+def test_the_shell_completes_it(toy_store: kvstore.Store) -> None:
+    catalog = LiveCatalog(SimpleNamespace(store=toy_store))  # type: ignore[arg-type]
 
-    def offered(before: str) -> list[str]:
+    def list_completions(before: str) -> list[str]:
         return [completion.text for completion in complete(before, catalog)]
 
-    assert offered("CREATE INDEX toy") == offered("REFRESH INDEX toy") == ["toy_lengths"]
-    assert offered("CREATE INDEX toy_lengths WITH (") == ["least", "share"]
+    assert list_completions("CREATE INDEX toy") == list_completions("REFRESH INDEX toy") == ["toy_lengths"]
+    assert list_completions("CREATE INDEX toy_lengths WITH (") == ["least", "share"]
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "message"),
     [
         ("CREATE INDEX toy_length", "did you mean toy_lengths?"),
         ("CREATE INDEX toy_lengths WITH (leest = 1)", "did you mean least?"),
@@ -163,10 +163,10 @@ def test_the_shell_completes_it(toyed: kvstore.Store) -> None:
         ("CREATE INDEX toy_lengths", "index toy_lengths already exists"),
     ],
 )
-def test_its_name_and_options_are_checked(toyed: kvstore.Store, statement: str, said: str) -> None:
+def test_its_name_and_options_are_checked(toy_store: kvstore.Store, statement: str, message: str) -> None:
     with pytest.raises(errors.InputError) as raised:
-        toyed.execute(statement)
-    assert said in str(raised.value)
+        toy_store.execute(statement)
+    assert message in str(raised.value)
 
 
 #: What a kind must be told to have a file in a small store.
@@ -182,10 +182,10 @@ kvstore.open(sys.argv[1]).refresh(sys.argv[4])
 """
 
 
-def name_kind(kind: str) -> str:
-    """The kind that statements name to make one and refresh it."""
-    known = INDEXES[kind]
-    return (known.companion_of if isinstance(known, FileIndex) else "") or kind
+def get_stated_kind(kind: str) -> str:
+    """Return the kind that statements name to create and refresh an index."""
+    index = INDEXES[kind]
+    return (index.companion_of if isinstance(index, FileIndex) else "") or kind
 
 
 def get_state(store: kvstore.Store, kind: str) -> str | None:
@@ -193,21 +193,21 @@ def get_state(store: kvstore.Store, kind: str) -> str | None:
 
 
 @pytest.fixture(params=[*(name for name, kind in INDEXES.items() if isinstance(kind, FileIndex)), TOY.name])
-def kind(request: pytest.FixtureRequest, registered: None) -> str:
-    """Every kind that is a file."""
+def kind(request: pytest.FixtureRequest, registered_index: None) -> str:
+    """Return each kind that is a file."""
     name: str = request.param
     return name
 
 
 @pytest.fixture
-def indexed(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvstore.Store]:
+def indexed_store(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvstore.Store]:
     store = make_store()
     store.put("a", "Port Averill is a town.")
     store.put_edge("Port Averill", "Towns")
-    store.create_index(name_kind(kind), NEEDED.get(kind))
+    store.create_index(get_stated_kind(kind), NEEDED.get(kind))
     assert get_state(store, kind) == "ready"
     yield store
-    assert kind in store.refresh(name_kind(kind))
+    assert kind in store.refresh(get_stated_kind(kind))
     assert get_state(store, kind) == "ready"
     assert not [name for name in os.listdir(store.path) if name.endswith(".new")]
     assert store.check() == []
@@ -216,19 +216,19 @@ def indexed(kind: str, make_store: Callable[..., kvstore.Store]) -> Iterator[kvs
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("moment", ["write", "publish"])
-def test_a_build_that_is_killed_leaves_nothing_harmful(indexed: kvstore.Store, kind: str, moment: str) -> None:
-    indexed.put("c", "Long enough.")
+def test_a_build_that_is_killed_leaves_nothing_harmful(indexed_store: kvstore.Store, kind: str, moment: str) -> None:
+    indexed_store.put("c", "Long enough.")
     code = CHILD.format(module=Path(__file__).stem)
-    command = [sys.executable, "-c", code, indexed.path, __file__, moment, name_kind(kind)]
+    command = [sys.executable, "-c", code, indexed_store.path, __file__, moment, get_stated_kind(kind)]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 9, ran.stderr
-    assert (indexed.path / f"{kind}.index.new").exists()
-    assert get_state(indexed, kind) == "ready"
+    assert (indexed_store.path / f"{kind}.index.new").exists()
+    assert get_state(indexed_store, kind) == "ready"
 
 
 @pytest.mark.parametrize("damage", ["flipped", "cut", "deleted", "of another version"])
-def test_an_unusable_file_counts_as_missing(indexed: kvstore.Store, kind: str, damage: str) -> None:
-    path = indexed.path / f"{kind}.index"
+def test_an_unusable_file_counts_as_missing(indexed_store: kvstore.Store, kind: str, damage: str) -> None:
+    path = indexed_store.path / f"{kind}.index"
     content = bytearray(path.read_bytes())
     if damage == "deleted":
         path.unlink()
@@ -240,33 +240,33 @@ def test_an_unusable_file_counts_as_missing(indexed: kvstore.Store, kind: str, d
     else:
         content[-64] ^= 1  # where the last array begins, or in it
         path.write_bytes(content if damage == "flipped" else content[:-70])
-    with indexed.state() as state:
-        known = INDEXES[kind]
-        assert isinstance(known, FileIndex)
-        assert bind_index(state, known) is None
-    assert get_state(indexed, kind) == ("absent" if damage == "deleted" else "damaged")
-    assert "REFRESH" in next(index.detail for index in indexed.indexes() if index.kind == kind)
+    with indexed_store.state() as state:
+        index = INDEXES[kind]
+        assert isinstance(index, FileIndex)
+        assert bind_index(state, index) is None
+    assert get_state(indexed_store, kind) == ("absent" if damage == "deleted" else "damaged")
+    assert "REFRESH" in next(index.detail for index in indexed_store.indexes() if index.kind == kind)
     with index_file.open_draft(path):
-        assert get_state(indexed, kind) == "building"
+        assert get_state(indexed_store, kind) == "building"
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
-            indexed.refresh(name_kind(kind))
+            indexed_store.refresh(get_stated_kind(kind))
 
 
-def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed: kvstore.Store, kind: str) -> None:
+def test_a_rebuild_keeps_the_options_and_uses_no_file_of_before(indexed_store: kvstore.Store, kind: str) -> None:
     from kvstore.changes.repair import rebuild_store
 
-    rebuild_store(indexed._session.environment, indexed.settings, indexed.embed)
-    with indexed.state() as state:
+    rebuild_store(indexed_store._session.environment, indexed_store.settings, indexed_store.embed)
+    with indexed_store.state() as state:
         record = Indexes(state.lmdb).get(INDEXES[kind])
         assert record is not None
         assert record.options == NEEDED.get(kind, {})
-    assert get_state(indexed, kind) == "damaged"
+    assert get_state(indexed_store, kind) == "damaged"
 
 
-def test_check_knows_its_record(toyed: kvstore.Store) -> None:
-    environment = toyed._session.environment
+def test_check_knows_its_record(toy_store: kvstore.Store) -> None:
+    environment = toy_store._session.environment
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5, "most": 7})))
-    assert toyed.check() == ["index toy_lengths has unknown options: most"]
+    assert toy_store.check() == ["index toy_lengths has unknown options: most"]
     environment.write_with_growth(lambda view: IndexWriter(view).put(IndexRecord(TOY, {"least": 5})))
 
 
@@ -290,7 +290,7 @@ def test_an_automatic_kind_exists_from_the_start_and_grows_in_the_background(
 
 
 def test_a_process_that_does_not_know_the_kind_leaves_it_alone(
-    registered: None, make_store: Callable[..., kvstore.Store]
+    registered_index: None, make_store: Callable[..., kvstore.Store]
 ) -> None:
     store = make_store()
     store.create_index("toy_lengths", {"least": 2})

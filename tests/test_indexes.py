@@ -37,28 +37,28 @@ TINY = {"exact_below": 1, "ef_search": 10}
 DIMENSION = 256  # of the hashing embedder
 
 
-def unit(seed: int) -> np.ndarray:
+def make_unit_vector(seed: int) -> np.ndarray:
     vector = np.random.default_rng(seed).standard_normal(DIMENSION).astype(np.float32)
     return vector / np.linalg.norm(vector)
 
 
-def status(store: kvstore.Store, kind: str = "vectors") -> tuple[str, int]:
-    found = next(one for one in store.indexes() if one.kind == kind)
-    return found.state, found.stale
+def get_status(store: kvstore.Store, kind: str = "vectors") -> tuple[str, int]:
+    index = next(index_status for index_status in store.indexes() if index_status.kind == kind)
+    return index.state, index.stale
 
 
 def search_documents(reading: Any, query: np.ndarray, top: int = 5, **options: Any) -> dict[str, float]:
-    """Documents by strategy ``vector``, with their scores; every document here is one chunk."""
+    """Return documents by strategy ``vector``, with their scores; every document here is one chunk."""
     evidence = reading.retrieve("x", using="vector", top=top, vector=query, options=options)
     return {hit.document: round(hit.score, 5) for hit in evidence.hits}
 
 
-def put(target: Any, key: str, seed: int) -> None:
-    target.put(key, f"text {seed}", vectors=unit(seed))
+def put_vector(target: Any, key: str, seed: int) -> None:
+    target.put(key, f"text {seed}", vectors=make_unit_vector(seed))
 
 
-def segments(store: kvstore.Store) -> list[Path]:
-    """The files of the parts of the index, the oldest first."""
+def list_segments(store: kvstore.Store) -> list[Path]:
+    """Return the files of the parts of the index, the oldest first."""
     head = index_file.read_head(store.path / "vectors.index", "vectors", lambda token: True)
     return [store.path / name for name in head["parts"]]
 
@@ -68,18 +68,18 @@ def reopen(store: kvstore.Store) -> kvstore.Store:
     return kvstore.open(store.path)
 
 
-def put_forty(store: kvstore.Store) -> None:
+def fill_store(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(40):
-            put(transaction, f"d{number}", number)
+            put_vector(transaction, f"d{number}", number)
     store.create_index("vectors", TINY)
 
 
 @pytest.fixture
-def filled(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    """Forty documents, all in the graph."""
-    store = copy_store(put_forty)
-    assert status(store) == ("ready", 0)
+def filled_store(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Return a store of forty documents, all in the graph."""
+    store = copy_store(fill_store)
+    assert get_status(store) == ("ready", 0)
     return store
 
 
@@ -98,24 +98,24 @@ step = st.one_of(
 @given(st.lists(step, max_size=25), st.integers(0, 30), st.booleans())
 @example([("put", 0, 8), ("refresh",), ("put", 1, 0), ("put", 1, 1), ("put", 2, 0), ("put", 3, 0)], 0, True)
 def test_after_any_history_a_search_agrees_with_the_state(
-    history: list[tuple[Any, ...]], asked: int, walked: bool
+    history: list[tuple[Any, ...]], query_seed: int, walked: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if walked:
             patch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
-        _compare_after(history, asked)
+        _compare_searches(history, query_seed)
 
 
-def _compare_after(history: list[tuple[Any, ...]], asked: int) -> None:
+def _compare_searches(history: list[tuple[Any, ...]], query_seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = kvstore.open(Path(folder) / "s", embedder="hashing", settings={"language": "rules"})
         store.create_index("vectors", TINY)
-        held: dict[str, int] = {}
-        kept: list[tuple[kvstore.Snapshot, dict[str, int]]] = []
+        seeds: dict[str, int] = {}
+        snapshots: list[tuple[kvstore.Snapshot, dict[str, int]]] = []
 
-        def compare(reading: Any, documents: dict[str, int], top: int) -> None:
-            query = unit(asked)
-            scores = {key: float(unit(seed) @ query) for key, seed in documents.items()}
+        def compare_search(reading: Any, documents: dict[str, int], top: int) -> None:
+            query = make_unit_vector(query_seed)
+            scores = {key: float(make_unit_vector(seed) @ query) for key, seed in documents.items()}
             hits = reading.retrieve("x", using="vector", top=top, vector=query).hits
             assert [hit.score for hit in hits] == pytest.approx([scores[hit.document] for hit in hits], abs=1e-5)
             best = sorted(scores.values(), reverse=True)[:top]
@@ -125,73 +125,75 @@ def _compare_after(history: list[tuple[Any, ...]], asked: int) -> None:
             for action, *values in history:
                 if action == "put":
                     key, seed = f"d{values[0]}", values[1]
-                    put(store, key, seed)
-                    held[key] = seed
+                    put_vector(store, key, seed)
+                    seeds[key] = seed
                 elif action == "delete":
                     store.delete(f"d{values[0]}")
-                    held.pop(f"d{values[0]}", None)
+                    seeds.pop(f"d{values[0]}", None)
                 elif action == "refresh":
                     store.refresh("vectors")
                 elif action == "snapshot":
-                    kept.append((store.snapshot(), dict(held)))
+                    snapshots.append((store.snapshot(), dict(seeds)))
                 elif action == "reopen":
-                    for snapshot, _ in kept:
+                    for snapshot, _ in snapshots:
                         snapshot.close()
-                    kept.clear()
+                    snapshots.clear()
                     store.close()
                     store = kvstore.open(Path(folder) / "s")
                 else:
                     transaction = store.transaction()
                     try:
-                        put(transaction, f"d{values[0]}", values[1])
-                        compare(transaction, {**held, f"d{values[0]}": values[1]}, 3)
+                        put_vector(transaction, f"d{values[0]}", values[1])
+                        compare_search(transaction, {**seeds, f"d{values[0]}": values[1]}, 3)
                     finally:
                         transaction.rollback()
                 for top in (3, 8):
-                    compare(store, held, top)
-                    for snapshot, documents in kept:
-                        compare(snapshot, documents, top)
+                    compare_search(store, seeds, top)
+                    for snapshot, documents in snapshots:
+                        compare_search(snapshot, documents, top)
             assert store.check() == []
         finally:
-            for snapshot, _ in kept:
+            for snapshot, _ in snapshots:
                 snapshot.close()
             store.close()
 
 
-def test_a_search_reports_its_method(filled: kvstore.Store) -> None:
-    def step(**options: int) -> str:
-        found = filled.retrieve("x", using="vector", top=4, vector=unit(1), options=options)
-        return next(step.detail for step in found.steps if step.name == "vector search")
+def test_a_search_reports_its_method(filled_store: kvstore.Store) -> None:
+    def get_method(**options: int) -> str:
+        evidence = filled_store.retrieve("x", using="vector", top=4, vector=make_unit_vector(1), options=options)
+        return next(get_method.detail for get_method in evidence.steps if get_method.name == "vector search")
 
-    assert "HNSW" in step()
-    assert step(exact=1) == "exact cosine over all chunks"
-    filled.drop_index("vectors")
-    assert step() == "exact cosine over all chunks"
+    assert "HNSW" in get_method()
+    assert get_method(exact=1) == "exact cosine over all chunks"
+    filled_store.drop_index("vectors")
+    assert get_method() == "exact cosine over all chunks"
 
 
 def test_below_the_threshold_there_is_no_file(store: kvstore.Store) -> None:
-    put(store, "a", 1)
-    assert status(store) == ("exact", 0)
+    put_vector(store, "a", 1)
+    assert get_status(store) == ("exact", 0)
     assert store.refresh() == []
     store.create_index("vectors", {"exact_below": 2})
     assert not (store.path / "vectors.index").exists()
-    put(store, "b", 2)
+    put_vector(store, "b", 2)
     assert store.refresh() == ["vectors"]
-    assert status(store) == ("ready", 0)
+    assert get_status(store) == ("ready", 0)
     assert store.refresh() == []
 
 
 @pytest.mark.parametrize("walked", [True, False])
 def test_conditions_restrict_the_results_of_an_index(
-    filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if walked:
         monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
     for top in (1, 3, 30):
-        evidence = filled.retrieve("x", using="vector", top=top, vector=unit(7), where="key LIKE 'd1%'")
+        evidence = filled_store.retrieve(
+            "x", using="vector", top=top, vector=make_unit_vector(7), where="key LIKE 'd1%'"
+        )
         assert {hit.document for hit in evidence.hits} <= {f"d{n}" for n in (1, *range(10, 20))}
         assert len(evidence.hits) == min(top, 11)
-    assert filled.retrieve("x", using="vector", vector=unit(7), where="key = 'none'").hits == []
+    assert filled_store.retrieve("x", using="vector", vector=make_unit_vector(7), where="key = 'none'").hits == []
 
 
 def test_an_extension_writes_new_vectors_and_merges_small_segments(store: kvstore.Store) -> None:
@@ -200,12 +202,12 @@ def test_an_extension_writes_new_vectors_and_merges_small_segments(store: kvstor
     vectors = random.standard_normal((96, DIMENSION)).astype(np.float32)
     sizes, written = [], 0
     for number in range(0, 96, 6):
-        before = segments(store) if sizes else []
+        before = list_segments(store) if sizes else []
         with store.transaction() as transaction:
-            for one in range(number, number + 6):
-                transaction.put(f"d{one}", f"text {one}", vectors=vectors[one])
+            for document_number in range(number, number + 6):
+                transaction.put(f"d{document_number}", f"text {document_number}", vectors=vectors[document_number])
         assert store.refresh() == ["vectors"]
-        after = segments(store)
+        after = list_segments(store)
         new = after.pop()
         assert after == before[: len(after)]  # what stays is not written again
         assert sorted(store.path.glob("vectors-*.index")) == sorted([*after, new])
@@ -214,9 +216,11 @@ def test_an_extension_writes_new_vectors_and_merges_small_segments(store: kvstor
     assert max(sizes) == 4
     assert sizes[-1] == 1
     assert written < 4 * new.stat().st_size
-    query = unit(1)
+    query = make_unit_vector(1)
     cosines = vectors @ query / np.linalg.norm(vectors, axis=1)
-    assert list(search_documents(store, query, top=9)) == [f"d{one}" for one in np.argsort(-cosines)[:9]]
+    assert list(search_documents(store, query, top=9)) == [
+        f"d{document_number}" for document_number in np.argsort(-cosines)[:9]
+    ]
     assert store.check() == []
 
 
@@ -228,21 +232,21 @@ def test_a_cancelled_merge_leaves_the_segments_and_adds_new_vectors(
     for first, last in ((0, 40), (40, 55)):
         with store.transaction() as transaction:
             for number in range(first, last):
-                put(transaction, f"d{number}", number)
+                put_vector(transaction, f"d{number}", number)
         store.refresh()
-    first, second = segments(store)
+    first, second = list_segments(store)
     with store.transaction() as transaction:
         for number in range(55, 65):
-            put(transaction, f"d{number}", number)
+            put_vector(transaction, f"d{number}", number)
     looks = iter([False, False, True])
     assert IndexBuilder(store._session.environment, store.settings, store.embed).refresh(
         VECTOR_INDEX, is_cancelled=lambda: next(looks)
     )
-    assert segments(store)[:2] == [first, second]
-    assert len(segments(store)) == 3
-    assert status(store) == ("ready", 0)
+    assert list_segments(store)[:2] == [first, second]
+    assert len(list_segments(store)) == 3
+    assert get_status(store) == ("ready", 0)
     for number in (3, 50, 64):
-        assert list(search_documents(store, unit(number), top=1)) == [f"d{number}"]
+        assert list(search_documents(store, make_unit_vector(number), top=1)) == [f"d{number}"]
 
 
 def test_hnswlib_builds_the_segments(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,220 +254,228 @@ def test_hnswlib_builds_the_segments(store: kvstore.Store, monkeypatch: pytest.M
     for first, last in ((0, 40), (40, 60)):
         with store.transaction() as transaction:
             for number in range(first, last):
-                put(transaction, f"d{number}", number)
+                put_vector(transaction, f"d{number}", number)
         store.refresh()
     # A search needs no hnswlib.
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
     for number in (3, 50):
-        assert list(search_documents(store, unit(number), top=1)) == [f"d{number}"]
+        assert list(search_documents(store, make_unit_vector(number), top=1)) == [f"d{number}"]
     assert store.check() == []
-    put(store, "new", 99)
+    put_vector(store, "new", 99)
     message = r"engine = hnswlib needs hnswlib; pip install 'kvstore-db\[hnswlib\]'"
     with pytest.raises(errors.MissingExtraError, match=message):
         store.refresh()
-    assert list(search_documents(store, unit(99), top=1)) == ["new"]
+    assert list(search_documents(store, make_unit_vector(99), top=1)) == ["new"]
     store.drop_index("vectors")
     with pytest.raises(errors.MissingExtraError, match=message):
         store.execute("CREATE INDEX vectors WITH (engine = hnswlib)")
     store.create_index("vectors", TINY)
-    assert status(store) == ("ready", 0)
-    assert list(search_documents(store, unit(99), top=1)) == ["new"]
+    assert get_status(store) == ("ready", 0)
+    assert list(search_documents(store, make_unit_vector(99), top=1)) == ["new"]
 
 
-def test_results_beyond_the_graph_are_found(filled: kvstore.Store) -> None:
-    assert len(search_documents(filled, unit(3), top=100)) == 40
+def test_results_beyond_the_graph_are_found(filled_store: kvstore.Store) -> None:
+    assert len(search_documents(filled_store, make_unit_vector(3), top=100)) == 40
 
 
-def test_a_mostly_dead_graph_is_rebuilt(filled: kvstore.Store) -> None:
-    size = filled.statistics()["index_vectors_bytes"]
+def test_a_mostly_dead_graph_is_rebuilt(filled_store: kvstore.Store) -> None:
+    size = filled_store.statistics()["index_vectors_bytes"]
     for number in range(30):
-        filled.delete(f"d{number}")
-    assert set(search_documents(filled, unit(3), top=40)) == {f"d{number}" for number in range(30, 40)}
-    put(filled, "new", 99)
-    assert filled.refresh() == ["vectors"]
-    assert filled.statistics()["index_vectors_bytes"] < size
-    assert "new" in search_documents(filled, unit(99), top=1)
+        filled_store.delete(f"d{number}")
+    assert set(search_documents(filled_store, make_unit_vector(3), top=40)) == {
+        f"d{number}" for number in range(30, 40)
+    }
+    put_vector(filled_store, "new", 99)
+    assert filled_store.refresh() == ["vectors"]
+    assert filled_store.statistics()["index_vectors_bytes"] < size
+    assert "new" in search_documents(filled_store, make_unit_vector(99), top=1)
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "foreign", "deleted", "not ours"])
 def test_an_unusable_file_counts_as_missing(
-    filled: kvstore.Store, make_store: Callable[..., kvstore.Store], damage: str
+    filled_store: kvstore.Store, make_store: Callable[..., kvstore.Store], damage: str
 ) -> None:
-    path = filled.path / "vectors.index"
-    expected = search_documents(filled, unit(5))
+    path = filled_store.path / "vectors.index"
+    expected = search_documents(filled_store, make_unit_vector(5))
     content = bytearray(path.read_bytes())
     if damage == "deleted":
         path.unlink()
     elif damage == "foreign":
         other = make_store("other")
-        put(other, "x", 1)
+        put_vector(other, "x", 1)
         other.create_index("vectors", TINY)
         shutil.copy(other.path / "vectors.index", path)
     else:
         content[len(content) // 2] ^= 1
         changed = {"cut": content[:-4000], "cut to nothing": b"", "flipped": content, "not ours": b"x" * 5000}[damage]
         path.write_bytes(changed)
-    assert search_documents(filled, unit(5)) == expected
-    assert status(filled)[0] == ("absent" if damage == "deleted" else "damaged")
-    assert filled.refresh() == ["vectors"]
-    assert status(filled) == ("ready", 0)
-    assert search_documents(filled, unit(5)) == expected
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
+    assert get_status(filled_store)[0] == ("absent" if damage == "deleted" else "damaged")
+    assert filled_store.refresh() == ["vectors"]
+    assert get_status(filled_store) == ("ready", 0)
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
 
 
 @pytest.mark.parametrize("damage", ["cut", "cut to nothing", "foreign", "deleted", "not ours"])
-def test_a_file_without_one_of_its_parts_counts_as_missing(filled: kvstore.Store, damage: str) -> None:
-    expected = search_documents(filled, unit(5))
-    part = segments(filled)[0]
+def test_a_file_without_one_of_its_parts_counts_as_missing(filled_store: kvstore.Store, damage: str) -> None:
+    expected = search_documents(filled_store, make_unit_vector(5))
+    part = list_segments(filled_store)[0]
     content = part.read_bytes()
     if damage == "deleted":
         part.unlink()
     else:
         foreign = content.replace(bytes.fromhex(part.stem.split("-")[1]), bytes(16))
         part.write_bytes({"cut": content[:-4000], "cut to nothing": b"", "foreign": foreign}.get(damage, b"x" * 5000))
-    filled = reopen(filled)
-    assert search_documents(filled, unit(5)) == expected
-    assert status(filled)[0] == "damaged"
-    assert filled.refresh() == ["vectors"]
-    assert status(filled) == ("ready", 0)
-    assert search_documents(filled, unit(5)) == expected
-    assert part not in segments(filled)
-    filled.close()
+    filled_store = reopen(filled_store)
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
+    assert get_status(filled_store)[0] == "damaged"
+    assert filled_store.refresh() == ["vectors"]
+    assert get_status(filled_store) == ("ready", 0)
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
+    assert part not in list_segments(filled_store)
+    filled_store.close()
 
 
 @pytest.mark.parametrize("walked", [True, False])
 def test_wherever_a_segment_is_damaged_a_search_is_right_or_does_without(
-    filled: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, walked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if walked:
         monkeypatch.setattr("kvstore.structures.vectors.hnsw.CODES_PER_CANDIDATE", 0)
-    (part,), told = segments(filled), 0
+    (part,), num_reported = list_segments(filled_store), 0
     sound = part.read_bytes()
-    expected = [search_documents(filled, unit(number), top=3) for number in range(0, 40, 8)]
+    expected = [search_documents(filled_store, make_unit_vector(number), top=3) for number in range(0, 40, 8)]
     for place in range(16, len(sound), len(sound) // 60):
         part.write_bytes(sound[:place] + bytes([sound[place] ^ 64]) + sound[place + 1 :])
-        filled = reopen(filled)
-        assert [search_documents(filled, unit(number), top=3) for number in range(0, 40, 8)] == expected
-        told += status(filled)[0] == "damaged"
-    assert told > 30
+        filled_store = reopen(filled_store)
+        assert [
+            search_documents(filled_store, make_unit_vector(number), top=3) for number in range(0, 40, 8)
+        ] == expected
+        num_reported += get_status(filled_store)[0] == "damaged"
+    assert num_reported > 30
     part.write_bytes(sound[: len(sound) // 2] + bytes([sound[len(sound) // 2] ^ 64]) + sound[len(sound) // 2 + 1 :])
-    assert filled.refresh() == ["vectors"]
-    assert status(filled) == ("ready", 0)
-    filled.close()
+    assert filled_store.refresh() == ["vectors"]
+    assert get_status(filled_store) == ("ready", 0)
+    filled_store.close()
 
 
 def test_questions_verify_a_block_of_vectors_once_and_check_verifies_it_again(
-    filled: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verified: list[int] = []
 
-    def crc32(content: Any) -> int:
+    def record_checksum(content: Any) -> int:
         verified.append(len(content))
         return zlib.crc32(content)
 
-    def gathered(blocks: Any, size: int, encoding: bytes, rows: int, quantised: bool, noted: Any, *wanted: Any) -> int:
-        before = noted.copy()
-        unsound = gather_rows(blocks, size, encoding, rows, quantised, noted, *wanted)
-        verified.extend([size] * int((noted != before).sum()))
+    def record_rows(
+        blocks: Any, size: int, encoding: bytes, rows: int, quantised: bool, verified_blocks: Any, *arguments: Any
+    ) -> int:
+        before = verified_blocks.copy()
+        unsound = gather_rows(blocks, size, encoding, rows, quantised, verified_blocks, *arguments)
+        verified.extend([size] * int((verified_blocks != before).sum()))
         return unsound
 
-    monkeypatch.setattr("kvstore.structures.vectors.vectors.zlib", SimpleNamespace(crc32=crc32))
-    monkeypatch.setattr("kvstore.structures.vectors.vectors.gather_rows", gathered)
-    search_documents(filled, unit(5), top=40)
+    monkeypatch.setattr("kvstore.structures.vectors.vectors.zlib", SimpleNamespace(crc32=record_checksum))
+    monkeypatch.setattr("kvstore.structures.vectors.vectors.gather_rows", record_rows)
+    search_documents(filled_store, make_unit_vector(5), top=40)
     assert verified
     verified.clear()
-    search_documents(filled, unit(9), top=40)
+    search_documents(filled_store, make_unit_vector(9), top=40)
     assert not verified
-    put(filled, "d5", 99)
+    put_vector(filled_store, "d5", 99)
     verified.clear()
-    search_documents(filled, unit(99), top=40)
+    search_documents(filled_store, make_unit_vector(99), top=40)
     assert verified  # other content has another checksum
     verified.clear()
-    assert filled.check() == []
+    assert filled_store.check() == []
     assert verified
 
 
 def test_a_search_looks_up_the_chunks_that_it_finds_together(
-    filled: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[int] = []
+    counts: list[int] = []
     get_many = LmdbView.get_many
 
-    def counted(view: LmdbView, table: str, keys: Any) -> Any:
+    def record_lookup(view: LmdbView, table: str, keys: Any) -> Any:
         if table == tables.CHUNKS:
-            asked.append(len(keys))
+            counts.append(len(keys))
         return get_many(view, table, keys)
 
-    filled.delete_many([f"d{number}" for number in range(10)])
-    monkeypatch.setattr(LmdbView, "get_many", counted)
+    filled_store.delete_many([f"d{number}" for number in range(10)])
+    monkeypatch.setattr(LmdbView, "get_many", record_lookup)
     for options in ({}, {"exact": 1}):
-        search_documents(filled, unit(20), top=15, **options)  # what is in memory already is not read again
-        asked.clear()
-        assert len(search_documents(filled, unit(20), top=15, **options)) == 15
-        assert len(asked) <= 4, asked
+        search_documents(
+            filled_store, make_unit_vector(20), top=15, **options
+        )  # what is in memory already is not read again
+        counts.clear()
+        assert len(search_documents(filled_store, make_unit_vector(20), top=15, **options)) == 15
+        assert len(counts) <= 4, counts
 
 
 def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
         for number in range(20):
-            put(store, f"d{number}", number)
+            put_vector(store, f"d{number}", number)
         store.create_index("vectors", TINY)
         store.backup(tmp_path / "backup")
         for number in range(20, 30):
-            put(store, f"d{number}", number)
+            put_vector(store, f"d{number}", number)
         store.refresh()
     shutil.copy(tmp_path / "backup" / "data.mdb", tmp_path / "s" / "data.mdb")
     with kvstore.open(tmp_path / "s") as store:
         for number in range(20, 40):  # the same chunk ids, other vectors
-            put(store, f"e{number}", 100 + number)
-        assert status(store)[0] == "damaged"
-        assert list(search_documents(store, unit(125), top=1)) == ["e25"]
+            put_vector(store, f"e{number}", 100 + number)
+        assert get_status(store)[0] == "damaged"
+        assert list(search_documents(store, make_unit_vector(125), top=1)) == ["e25"]
         store.refresh()
-        assert list(search_documents(store, unit(125), top=1)) == ["e25"]
+        assert list(search_documents(store, make_unit_vector(125), top=1)) == ["e25"]
         assert store.check() == []
 
 
-def test_files_do_not_hinder_backup_compact_and_opening(filled: kvstore.Store, tmp_path: Path) -> None:
-    filled.backup(tmp_path / "backup")
+def test_files_do_not_hinder_backup_compact_and_opening(filled_store: kvstore.Store, tmp_path: Path) -> None:
+    filled_store.backup(tmp_path / "backup")
     assert sorted(os.listdir(tmp_path / "backup")) == ["data.mdb"]
     with kvstore.open(tmp_path / "backup") as copy:
-        assert status(copy)[0] == "absent"
-        assert search_documents(copy, unit(2)) == search_documents(filled, unit(2))
-    filled.delete("d0")
-    filled.compact()
-    assert status(filled)[0] == "ready"
-    assert list(search_documents(filled, unit(2), top=1)) == ["d2"]
-    filled.close()
+        assert get_status(copy)[0] == "absent"
+        assert search_documents(copy, make_unit_vector(2)) == search_documents(filled_store, make_unit_vector(2))
+    filled_store.delete("d0")
+    filled_store.compact()
+    assert get_status(filled_store)[0] == "ready"
+    assert list(search_documents(filled_store, make_unit_vector(2), top=1)) == ["d2"]
+    filled_store.close()
     for name in ("data.mdb", "lock.mdb"):
-        (filled.path / name).unlink()
-    with kvstore.open(filled.path, embedder="hashing") as again:  # what an index left behind makes no difference
-        put(again, "a", 1)
+        (filled_store.path / name).unlink()
+    with kvstore.open(filled_store.path, embedder="hashing") as again:  # what an index left behind makes no difference
+        put_vector(again, "a", 1)
         again.create_index("vectors", TINY)
-        assert list(search_documents(again, unit(1))) == ["a"]
+        assert list(search_documents(again, make_unit_vector(1))) == ["a"]
 
 
-def test_readonly_stores_search_and_change_nothing(filled: kvstore.Store) -> None:
-    expected = search_documents(filled, unit(4))
-    path = filled.path
-    filled.close()
+def test_readonly_stores_search_and_change_nothing(filled_store: kvstore.Store) -> None:
+    expected = search_documents(filled_store, make_unit_vector(4))
+    path = filled_store.path
+    filled_store.close()
     with kvstore.open(path, readonly=True) as reader:
-        assert search_documents(reader, unit(4)) == expected
-        assert status(reader) == ("ready", 0)
+        assert search_documents(reader, make_unit_vector(4)) == expected
+        assert get_status(reader) == ("ready", 0)
         for change in (reader.refresh, lambda: reader.create_index("synonyms"), lambda: reader.drop_index("vectors")):
             with pytest.raises(errors.ReadOnlyError):
                 change()
 
 
-def test_dropping_removes_the_file(filled: kvstore.Store) -> None:
-    filled.drop_index("vectors")
-    assert not list(filled.path.glob("vectors*.index"))
-    assert status(filled) == ("exact", 0)
+def test_dropping_removes_the_file(filled_store: kvstore.Store) -> None:
+    filled_store.drop_index("vectors")
+    assert not list(filled_store.path.glob("vectors*.index"))
+    assert get_status(filled_store) == ("exact", 0)
     with pytest.raises(errors.InputError, match="CREATE INDEX"):
-        filled.refresh("vectors")
-    filled.create_index("vectors", TINY)
+        filled_store.refresh("vectors")
+    filled_store.create_index("vectors", TINY)
     with pytest.raises(errors.InputError, match="already"):
-        filled.create_index("vectors")
-    assert status(filled) == ("ready", 0)
+        filled_store.create_index("vectors")
+    assert get_status(filled_store) == ("ready", 0)
 
 
 CHILD = """
@@ -477,15 +489,15 @@ def unit(seed):
 """
 
 
-def child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run_child(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", CHILD + code, *map(str, arguments)], capture_output=True, text=True, timeout=120
     )
 
 
-def test_another_process_makes_the_file_that_this_one_reads(filled: kvstore.Store) -> None:
-    old = filled.snapshot()
-    ran = child(
+def test_another_process_makes_the_file_that_this_one_reads(filled_store: kvstore.Store) -> None:
+    old = filled_store.snapshot()
+    ran = run_child(
         """
 with kvstore.open(sys.argv[1]) as store:
     store.delete("d3")
@@ -493,22 +505,22 @@ with kvstore.open(sys.argv[1]) as store:
         store.put(f"d{seed}", "new", vectors=unit(seed))
     print(store.refresh())
 """,
-        filled.path,
+        filled_store.path,
     )
     assert ran.stdout.strip() == "['vectors']", ran.stderr
-    assert status(filled) == ("ready", 0)
-    assert next(iter(search_documents(filled, unit(55), top=4))) == "d55"
-    assert "d3" not in search_documents(filled, unit(3), top=40)
-    assert next(iter(search_documents(old, unit(3), top=4))) == "d3"
-    assert not {f"d{seed}" for seed in range(50, 60)} & search_documents(old, unit(55), top=40).keys()
+    assert get_status(filled_store) == ("ready", 0)
+    assert next(iter(search_documents(filled_store, make_unit_vector(55), top=4))) == "d55"
+    assert "d3" not in search_documents(filled_store, make_unit_vector(3), top=40)
+    assert next(iter(search_documents(old, make_unit_vector(3), top=4))) == "d3"
+    assert not {f"d{seed}" for seed in range(50, 60)} & search_documents(old, make_unit_vector(55), top=40).keys()
     old.close()
 
 
 @pytest.mark.parametrize("moment", ["write", "_write_part", "publish"])
-def test_a_build_that_is_killed_leaves_nothing_harmful(filled: kvstore.Store, moment: str) -> None:
-    expected = search_documents(filled, unit(8))
-    put(filled, "later", 77)
-    ran = child(
+def test_a_build_that_is_killed_leaves_nothing_harmful(filled_store: kvstore.Store, moment: str) -> None:
+    expected = search_documents(filled_store, make_unit_vector(8))
+    put_vector(filled_store, "later", 77)
+    ran = run_child(
         """
 import os
 def die(*_):
@@ -517,28 +529,28 @@ setattr(index_file.Draft, sys.argv[2], die)
 store = kvstore.open(sys.argv[1])
 store.refresh()
 """,
-        filled.path,
+        filled_store.path,
         moment,
     )
     assert ran.returncode == 9, ran.stderr
-    assert (filled.path / "vectors.index.new").exists()
-    assert status(filled)[0] == "ready"
-    assert search_documents(filled, unit(8)) == expected
-    assert list(search_documents(filled, unit(77), top=1)) == ["later"]
-    assert filled.refresh() == ["vectors"]
-    assert not (filled.path / "vectors.index.new").exists()
-    assert sorted(filled.path.glob("vectors-*.index")) == sorted(segments(filled))
-    assert status(filled) == ("ready", 0)
+    assert (filled_store.path / "vectors.index.new").exists()
+    assert get_status(filled_store)[0] == "ready"
+    assert search_documents(filled_store, make_unit_vector(8)) == expected
+    assert list(search_documents(filled_store, make_unit_vector(77), top=1)) == ["later"]
+    assert filled_store.refresh() == ["vectors"]
+    assert not (filled_store.path / "vectors.index.new").exists()
+    assert sorted(filled_store.path.glob("vectors-*.index")) == sorted(list_segments(filled_store))
+    assert get_status(filled_store) == ("ready", 0)
 
 
-def test_only_one_builds_at_a_time(filled: kvstore.Store) -> None:
-    put(filled, "later", 77)
-    with index_file.open_draft(filled.path / "vectors.index"):
-        assert status(filled)[0] == "building"
+def test_only_one_builds_at_a_time(filled_store: kvstore.Store) -> None:
+    put_vector(filled_store, "later", 77)
+    with index_file.open_draft(filled_store.path / "vectors.index"):
+        assert get_status(filled_store)[0] == "building"
         with pytest.raises(errors.IndexUnavailableError, match="wait for it"):
-            filled.refresh("vectors")
-        assert list(search_documents(filled, unit(77), top=1)) == ["later"]
-    assert filled.refresh("vectors") == ["vectors"]
+            filled_store.refresh("vectors")
+        assert list(search_documents(filled_store, make_unit_vector(77), top=1)) == ["later"]
+    assert filled_store.refresh("vectors") == ["vectors"]
 
 
 def test_ingest_extends_the_file_in_the_background(
@@ -550,17 +562,17 @@ def test_ingest_extends_the_file_in_the_background(
     built = threading.Event()
     publish = index_file.Draft.publish
 
-    def published(draft: index_file.Draft) -> None:
+    def publish_and_signal(draft: index_file.Draft) -> None:
         publish(draft)
         built.set()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_file.Draft, "publish", published)
+        patch.setattr(index_file.Draft, "publish", publish_and_signal)
         for number in range(12):
-            put(store, f"d{number}", number)
+            put_vector(store, f"d{number}", number)
         assert built.wait(60)
-    assert status(store)[0] in ("ready", "building")
-    assert list(search_documents(store, unit(11), top=1)) == ["d11"]
+    assert get_status(store)[0] in ("ready", "building")
+    assert list(search_documents(store, make_unit_vector(11), top=1)) == ["d11"]
     store.close()  # waits for the thread
     assert not any(thread.name == "kvstore index" for thread in threading.enumerate())
 
@@ -571,27 +583,27 @@ def test_new_chunks_are_counted_only_if_there_may_be_enough(
     monkeypatch.setattr(vector_index, "_EXTEND_AFTER", 40)
     store.create_index("vectors", TINY)
     with pytest.MonkeyPatch.context() as patch:
-        counted: list[int] = []
+        counts: list[int] = []
         extension = IndexBuilder.find_next_and_due_chunk
 
-        def counting(builder: IndexBuilder, *of: Any) -> tuple[int, int]:
-            counted.append(extension(builder, *of)[0])
+        def count_chunks(builder: IndexBuilder, *of: Any) -> tuple[int, int]:
+            counts.append(extension(builder, *of)[0])
             return extension(builder, *of)
 
-        patch.setattr(IndexBuilder, "find_next_and_due_chunk", counting)
+        patch.setattr(IndexBuilder, "find_next_and_due_chunk", count_chunks)
         for number in range(16):  # a chunk each, numbered in steps of five
-            put(store, f"d{number}", number)
+            put_vector(store, f"d{number}", number)
             for thread in threading.enumerate():
                 if thread.name == "kvstore index":
                     thread.join()
-    assert 0 < len(counted) < 8, counted
+    assert 0 < len(counts) < 8, counts
 
 
 def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kvstore.structures.indexes.vector_index._LINK_BATCH", 4)
     with store.transaction() as transaction:
         for number in range(30):
-            put(transaction, f"d{number}", number)
+            put_vector(transaction, f"d{number}", number)
     store.create_index("vectors", {**TINY, "exact_below": 1000})
     store.drop_index("vectors")
     looks = iter([False, False, False, True])
@@ -599,28 +611,28 @@ def test_a_cancelled_build_keeps_its_progress(store: kvstore.Store, monkeypatch:
     store._session.environment.write_with_growth(lambda view: IndexWriter(view).put(record))
     builder = IndexBuilder(store._session.environment, store.settings, store.embed)
 
-    def lacking() -> int:
+    def count_missing() -> int:
         next_chunk, enough_at = builder.find_next_and_due_chunk(VECTOR_INDEX, record)
         return next_chunk + vector_index._EXTEND_AFTER - enough_at
 
     assert builder.refresh(VECTOR_INDEX, is_cancelled=lambda: next(looks))
-    assert lacking() == 18
-    assert status(store)[0] == "ready"
-    assert list(search_documents(store, unit(29), top=1)) == ["d29"]
+    assert count_missing() == 18
+    assert get_status(store)[0] == "ready"
+    assert list(search_documents(store, make_unit_vector(29), top=1)) == ["d29"]
     assert builder.refresh(VECTOR_INDEX)
-    assert lacking() == 0
+    assert count_missing() == 0
 
 
-def test_an_interrupted_refresh_leaves_the_file_as_it_was(filled: kvstore.Store) -> None:
-    put(filled, "later", 77)
+def test_an_interrupted_refresh_leaves_the_file_as_it_was(filled_store: kvstore.Store) -> None:
+    put_vector(filled_store, "later", 77)
 
     def interrupt(progress: kvstore.IndexProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        filled.refresh(progress=interrupt)
-    assert status(filled) == ("ready", 1)
-    assert not (filled.path / "vectors.index.new").exists()
+        filled_store.refresh(progress=interrupt)
+    assert get_status(filled_store) == ("ready", 1)
+    assert not (filled_store.path / "vectors.index.new").exists()
 
 
 def test_index_statements_are_refused_in_transactions(store: kvstore.Store) -> None:
@@ -631,19 +643,19 @@ def test_index_statements_are_refused_in_transactions(store: kvstore.Store) -> N
     store.execute("ROLLBACK")
 
 
-def test_a_rebuild_leaves_no_file_in_use(filled: kvstore.Store) -> None:
+def test_a_rebuild_leaves_no_file_in_use(filled_store: kvstore.Store) -> None:
     from kvstore.changes.repair import rebuild_store
 
-    rebuild_store(filled._session.environment, filled.settings, filled.embed)
-    assert status(filled)[0] == "damaged"
-    assert list(search_documents(filled, unit(9), top=1)) == ["d9"]
-    assert filled.refresh() == ["vectors"]
-    assert status(filled) == ("ready", 0)
-    assert list(search_documents(filled, unit(9), top=1)) == ["d9"]
+    rebuild_store(filled_store._session.environment, filled_store.settings, filled_store.embed)
+    assert get_status(filled_store)[0] == "damaged"
+    assert list(search_documents(filled_store, make_unit_vector(9), top=1)) == ["d9"]
+    assert filled_store.refresh() == ["vectors"]
+    assert get_status(filled_store) == ("ready", 0)
+    assert list(search_documents(filled_store, make_unit_vector(9), top=1)) == ["d9"]
 
 
-def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the head of an index file, whose checksum is right then."""
+def forge_head(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the head of an index file, and correct its checksum."""
     content = path.read_bytes()
     _, length, _ = struct.unpack_from("<8sII", content)
     head = msgpack.unpackb(content[16 : 16 + length])
@@ -685,51 +697,51 @@ FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
 @pytest.mark.matrix
 @pytest.mark.parametrize("forgery", FORGED)
 @pytest.mark.parametrize("part", [False, True])
-def test_a_forged_head_is_refused(filled: kvstore.Store, forgery: str, part: bool) -> None:
-    expected = search_documents(filled, unit(5))
-    path = segments(filled)[0] if part else filled.path / "vectors.index"
+def test_a_forged_head_is_refused(filled_store: kvstore.Store, forgery: str, part: bool) -> None:
+    expected = search_documents(filled_store, make_unit_vector(5))
+    path = list_segments(filled_store)[0] if part else filled_store.path / "vectors.index"
     head: dict[str, Any] = {}
-    forge(path, head.update)
+    forge_head(path, head.update)
     if not head["arrays"]:
         head["arrays"] = [["x", "<i4", [1], 0, 0]]
     FORGED[forgery](head)
-    forge(path, lambda read: read.update(head, **dict.fromkeys(read.keys() - head.keys())))
-    filled = reopen(filled)
-    assert search_documents(filled, unit(5)) == expected
-    assert status(filled)[0] == "damaged" or (part and "epoch" in forgery) or (part and "parts" in forgery)
-    filled.refresh()
-    assert search_documents(filled, unit(5)) == expected
-    filled.close()
+    forge_head(path, lambda read: read.update(head, **dict.fromkeys(read.keys() - head.keys())))
+    filled_store = reopen(filled_store)
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
+    assert get_status(filled_store)[0] == "damaged" or (part and "epoch" in forgery) or (part and "parts" in forgery)
+    filled_store.refresh()
+    assert search_documents(filled_store, make_unit_vector(5)) == expected
+    filled_store.close()
 
 
-def test_leftovers_of_a_killed_build_are_removed_with_the_index_or_on_open(filled: kvstore.Store) -> None:
-    unfinished = filled.path / "vectors.index.new"
+def test_leftovers_of_a_killed_build_are_removed_with_the_index_or_on_open(filled_store: kvstore.Store) -> None:
+    unfinished = filled_store.path / "vectors.index.new"
     unfinished.write_bytes(b"half")
-    filled.drop_index("vectors")
+    filled_store.drop_index("vectors")
     assert not unfinished.exists()
     unfinished.write_bytes(b"half")
-    filled = reopen(filled)
+    filled_store = reopen(filled_store)
     assert not unfinished.exists()
-    filled.close()
+    filled_store.close()
 
 
-def test_files_being_built_stay(filled: kvstore.Store) -> None:
-    with index_file.open_draft(filled.path / "vectors.index"):
-        filled = reopen(filled)
-        assert (filled.path / "vectors.index.new").exists()
-    filled.close()
+def test_files_being_built_stay(filled_store: kvstore.Store) -> None:
+    with index_file.open_draft(filled_store.path / "vectors.index"):
+        filled_store = reopen(filled_store)
+        assert (filled_store.path / "vectors.index.new").exists()
+    filled_store.close()
 
 
 def test_refresh_writes_nothing_into_the_folder_of_another_store(
-    filled: kvstore.Store, make_store: Callable[..., kvstore.Store]
+    filled_store: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
-    path = filled.path
+    path = filled_store.path
     path.rename(path.with_name("moved"))
     with kvstore.open(path, embedder="hashing", settings={"language": "rules"}) as other:
         other.put("x", "Some text.")
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    for change in (filled.refresh, lambda: filled.drop_index("vectors")):
+    for change in (filled_store.refresh, lambda: filled_store.drop_index("vectors")):
         with pytest.raises(errors.StoreNotFoundError, match="another store has replaced"):
             change()
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
-    filled.close()
+    filled_store.close()

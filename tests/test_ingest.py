@@ -157,7 +157,7 @@ def test_a_folder_that_could_not_be_read_whole_is_not_pruned(store: kvstore.Stor
     assert "Port Ellen" in document.text, "what is stored stays until it can be replaced"
 
 
-def test_a_key_used_twice_is_reported_and_the_first_kept(store: kvstore.Store, tmp_path: Path) -> None:
+def test_a_key_used_twice_is_reported_and_its_first_text_stored(store: kvstore.Store, tmp_path: Path) -> None:
     rows = [{"id": "x", "text": "First of them."}, {"id": "x", "text": "Second of them."}]
     (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     report = store.ingest(tmp_path / "rows.jsonl")
@@ -281,14 +281,14 @@ def test_a_file_with_several_paths_is_read_once(store: kvstore.Store, folder: Pa
 
 
 def test_progress_is_reported_up_to_the_end(store: kvstore.Store, folder: Path) -> None:
-    seen: list[kvstore.IngestProgress] = []
-    store.ingest(folder, progress=seen.append)
-    assert [now.done for now in seen] == [0, 1, 2, 3]
-    assert seen[-1].chunks == 3
-    assert seen[-1].total == 3
-    assert seen[-1].bytes == seen[-1].bytes_done == sum(path.stat().st_size for path in folder.rglob("*.*"))
-    assert [now.bytes_done for now in seen] == sorted(now.bytes_done for now in seen)
-    assert (seen[-1].documents, seen[-1].seconds_left) == (3, 0.0)
+    reports: list[kvstore.IngestProgress] = []
+    store.ingest(folder, progress=reports.append)
+    assert [report.done for report in reports] == [0, 1, 2, 3]
+    assert reports[-1].chunks == 3
+    assert reports[-1].total == 3
+    assert reports[-1].bytes == reports[-1].bytes_done == sum(path.stat().st_size for path in folder.rglob("*.*"))
+    assert [report.bytes_done for report in reports] == sorted(report.bytes_done for report in reports)
+    assert (reports[-1].documents, reports[-1].seconds_left) == (3, 0.0)
 
 
 def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,24 +296,24 @@ def test_the_time_left_follows_from_the_bytes_of_the_last_while(monkeypatch: pyt
 
     now = [100.0]
     monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
-    told = pace.Pace()
-    told.start(1000)
-    assert told.estimate_seconds_left() is None
+    throughput = pace.Pace()
+    throughput.start(1000)
+    assert throughput.estimate_seconds_left() is None
     now[0] += 30
-    told.end_file(100)
-    assert told.estimate_seconds_left() is None, "too little is known: models were loaded"
+    throughput.end_file(100)
+    assert throughput.estimate_seconds_left() is None, "too little is known: models were loaded"
     now[0] += 4
-    told.add_partial(700, 100)
-    assert (told.bytes_done, told.estimate_seconds_left()) == (200, 32.0)
-    told.end_file(100)
-    assert told.bytes_done == 200
+    throughput.add_partial(700, 100)
+    assert (throughput.bytes_done, throughput.estimate_seconds_left()) == (200, 32.0)
+    throughput.end_file(100)
+    assert throughput.bytes_done == 200
     for _ in range(100):  # a slow file: what came before counts no more
         now[0] += 1
-        told.add_partial(1, 700)
-    assert told.bytes_done == 300
-    assert told.estimate_seconds_left() == pytest.approx(700, rel=0.1)
-    told.end_file(800)
-    assert told.estimate_seconds_left() == 0
+        throughput.add_partial(1, 700)
+    assert throughput.bytes_done == 300
+    assert throughput.estimate_seconds_left() == pytest.approx(700, rel=0.1)
+    throughput.end_file(800)
+    assert throughput.estimate_seconds_left() == 0
 
 
 def test_texts_larger_than_their_file_leave_the_remaining_time_unknown(
@@ -382,16 +382,16 @@ def test_batches_grow_with_the_store_as_far_as_memory_allows(
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(90))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
-    def commits(store: kvstore.Store) -> list[int]:
-        said = [0]
-        store.ingest(tmp_path / "rows.jsonl", workers=0, progress=lambda now: said.append(now.documents))
-        return [after - before for before, after in pairwise(sorted(set(said)))]
+    def list_commit_sizes(store: kvstore.Store) -> list[int]:
+        counts = [0]
+        store.ingest(tmp_path / "rows.jsonl", workers=0, progress=lambda now: counts.append(now.documents))
+        return [after - before for before, after in pairwise(sorted(set(counts)))]
 
-    assert commits(make_store("large")) == [4, 4, 4, 4, 4, 5, 6, 7, 9, 10, 10, 10, 10, 3]
+    assert list_commit_sizes(make_store("large")) == [4, 4, 4, 4, 4, 5, 6, 7, 9, 10, 10, 10, 10, 3]
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_BYTES", 30_000)
-    found = commits(make_store("small memory"))
-    assert max(found) == 5
-    assert sum(found) == 90
+    sizes = list_commit_sizes(make_store("small memory"))
+    assert max(sizes) == 5
+    assert sum(sizes) == 90
 
 
 @pytest.mark.slow
@@ -404,19 +404,19 @@ def test_embedded_documents_that_arrive_quickly_are_committed_together(
     rows = (json.dumps({"id": str(number), "text": f"Number {number} of Port Ellen."}) for number in range(24))
     (tmp_path / "rows.jsonl").write_text("\n".join(rows))
 
-    def commits(store: kvstore.Store, workers: int) -> list[int]:
-        said = [0]
-        store.ingest(tmp_path / "rows.jsonl", workers=workers, progress=lambda now: said.append(now.documents))
-        return [after - before for before, after in pairwise(sorted(set(said)))]
+    def list_commit_sizes(store: kvstore.Store, workers: int) -> list[int]:
+        counts = [0]
+        store.ingest(tmp_path / "rows.jsonl", workers=workers, progress=lambda now: counts.append(now.documents))
+        return [after - before for before, after in pairwise(sorted(set(counts)))]
 
-    assert commits(make_store("by a worker"), 1) == [10, 10, 4]
-    assert commits(make_store("here, where it is yet to be embedded"), 0) == [4] * 6
+    assert list_commit_sizes(make_store("by a worker"), 1) == [10, 10, 4]
+    assert list_commit_sizes(make_store("here, where it is yet to be embedded"), 0) == [4] * 6
     monkeypatch.setattr("kvstore.ingest.throughput.Pace.estimate_seconds_left", lambda pace: 0.0)
-    assert commits(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
+    assert list_commit_sizes(make_store("so that nothing waits when the workers end"), 1) == [4] * 6
     monkeypatch.undo()
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 4)
     monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
-    assert commits(make_store("slowly"), 1) == [4] * 6
+    assert list_commit_sizes(make_store("slowly"), 1) == [4] * 6
 
 
 def test_options_reach_the_reader_and_unknown_formats_are_refused(store: kvstore.Store, tmp_path: Path) -> None:
@@ -448,15 +448,15 @@ def test_nothing_is_ingested_into_a_readonly_store(folder: Path, tmp_path: Path)
         store.ingest(folder)
 
 
-def _letters(number: int) -> str:
-    """A name that no other number has."""
+def _make_name(number: int) -> str:
+    """Return a name that is unique to a number."""
     return "Q" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05}")
 
 
 def test_a_commit_may_bring_more_names_than_pages_of_heads_are_held_at_first(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(90):
-            streets = ". ".join(f"{_letters(100 * number + index)} Street" for index in range(100))
+            streets = ". ".join(f"{_make_name(100 * number + index)} Street" for index in range(100))
             transaction.put(f"d{number}", streets + ".")
     assert store.statistics()["entities"] > 16 * 509
 
@@ -471,8 +471,8 @@ def test_left_out_parts_of_pages_are_reported(store: kvstore.Store, tmp_path: Pa
     (tmp_path / "piers.html").write_text(PAGE)
     (tmp_path / "plain.txt").write_text("Nothing is left out of a text.")
     rows = store.execute(f"EXPLAIN INGEST '{tmp_path}'").fetchall()
-    told = [detail for step, detail, *_ in rows if step == "leave out"]
-    assert told == [
+    details = [detail for step, detail, *_ in rows if step == "leave out"]
+    assert details == [
         "footer, footer of the page, 14 characters on 1 pages: Copyright 2024",
         "nav.top, navigation, 9 characters on 1 pages: Home Boats",
     ]
@@ -480,9 +480,9 @@ def test_left_out_parts_of_pages_are_reported(store: kvstore.Store, tmp_path: Pa
     assert dict(zip(row.columns, row.fetchall()[0], strict=True))["left_out"] == 23
     assert store.execute("SELECT key, left_out FROM documents").fetchall() == [("piers.html", 23), ("plain.txt", 0)]
     assert store.ingest(tmp_path / "piers.html", options={"navigation": "keep"}).left_out == {}
-    kept = store.get("piers.html")
-    assert kept is not None
-    assert kept.text.startswith("Home Boats\n\n# Piers")
+    document = store.get("piers.html")
+    assert document is not None
+    assert document.text.startswith("Home Boats\n\n# Piers")
     assert store.execute("SELECT left_out FROM documents WHERE key = 'piers.html'").fetchall() == [(0,)]
     assert store.ingest(tmp_path / "piers.html").left_out == {"piers.html": 23}
 
@@ -492,17 +492,17 @@ def test_left_out_parts_are_stored_with_the_document(
 ) -> None:
     (tmp_path / "piers.html").write_text(PAGE)
     store.ingest(tmp_path / "piers.html")
-    before = dump_of(store)
+    before = dump_documents(store)
     store.update("piers.html", meta={"seen": 1})
     assert store.execute("SELECT left_out FROM documents").fetchall() == [(23,)]
     store.update("piers.html", text="By hand.")
     assert store.execute("SELECT left_out FROM documents").fetchall() == [(0,)]
     store.ingest(tmp_path / "piers.html")
-    assert dump_of(store) == before
+    assert dump_documents(store) == before
     store.export(tmp_path / "all.jsonl")
     other = make_store("other")
     other.import_(tmp_path / "all.jsonl")
-    assert dump_of(other) == before
+    assert dump_documents(other) == before
     document = store.get("piers.html")
     assert document is not None
     other.put(document.key, document.text, title=document.title, source=document.source, format=document.format)
@@ -526,9 +526,9 @@ def test_files_that_older_readers_read_are_read_again(
     assert store.ingest(path).unchanged == 1
 
 
-def dump_of(store: kvstore.Store) -> object:
-    with store.state() as view:
-        return dump(view)
+def dump_documents(store: kvstore.Store) -> object:
+    with store.state() as state:
+        return dump(state)
 
 
 def test_files_without_a_known_suffix_are_read_by_their_first_bytes(store: kvstore.Store, tmp_path: Path) -> None:

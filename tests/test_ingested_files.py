@@ -27,35 +27,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are read, as they are."""
+def read_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that receives the name of each file when it is read."""
     from kvstore.ingest import file_documents
 
     names: list[str] = []
     original = file_documents.read_opened
 
-    def noting(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
+    def record_name(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
         names.append(Path(name).name)
         return original(opened, name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(file_documents, "read_opened", noting)
+    monkeypatch.setattr(file_documents, "read_opened", record_name)
     return names
 
 
-def ingest(store: kvstore.Store, folder: Path, read: list[str], **options: object) -> tuple[set[str], int, int, int]:
+def ingest_folder(
+    store: kvstore.Store, folder: Path, read_names: list[str], **options: object
+) -> tuple[set[str], int, int, int]:
     """Return the files that an ingest reads, and the numbers of added, changed and unchanged documents."""
-    read.clear()
+    read_names.clear()
     report = store.ingest(folder, **options)  # type: ignore[arg-type]
-    assert len(read) == len(set(read)) == len(list(folder.iterdir())) - report.known
-    return set(read), report.added, report.changed, report.unchanged
+    assert len(read_names) == len(set(read_names)) == len(list(folder.iterdir())) - report.known
+    return set(read_names), report.added, report.changed, report.unchanged
 
 
 def test_files_are_read_again_when_anything_about_them_changed(
-    store: kvstore.Store, folder: Path, read: list[str]
+    store: kvstore.Store, folder: Path, read_names: list[str]
 ) -> None:
     everything = {"one.txt", "two.txt", "three.txt", "rows.csv"}
-    assert ingest(store, folder, read) == (everything, 5, 0, 0)
-    assert ingest(store, folder, read) == (set(), 0, 0, 5)
+    assert ingest_folder(store, folder, read_names) == (everything, 5, 0, 0)
+    assert ingest_folder(store, folder, read_names) == (set(), 0, 0, 5)
     table = "SELECT source, bytes, documents FROM files WHERE path LIKE '%rows.csv'"
     assert store.execute(table).fetchall() == [(str(folder / "rows.csv"), 50, 2)]
     assert store.statistics()["ingested_files"] == 4
@@ -63,26 +65,26 @@ def test_files_are_read_again_when_anything_about_them_changed(
     before = (folder / "one.txt").stat()
     (folder / "one.txt").write_text("Port Ellen had pier one.")
     os.utime(folder / "one.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert ingest(store, folder, read) == ({"one.txt"}, 0, 1, 4)
+    assert ingest_folder(store, folder, read_names) == ({"one.txt"}, 0, 1, 4)
     # A document that was deleted or changed by hand comes back as the file has it.
     store.delete("two.txt")
     store.update("b", title="By hand")
-    assert ingest(store, folder, read) == ({"two.txt", "rows.csv"}, 1, 1, 3)
+    assert ingest_folder(store, folder, read_names) == ({"two.txt", "rows.csv"}, 1, 1, 3)
     store.put("three.txt", "By hand.")
-    assert ingest(store, folder, read) == ({"three.txt"}, 0, 1, 4)
-    assert ingest(store, folder, read, options={"encoding": "latin-1"})[0] == everything
-    assert ingest(store, folder, read)[0] == everything
-    assert ingest(store, folder, read)[0] == set()
+    assert ingest_folder(store, folder, read_names) == ({"three.txt"}, 0, 1, 4)
+    assert ingest_folder(store, folder, read_names, options={"encoding": "latin-1"})[0] == everything
+    assert ingest_folder(store, folder, read_names)[0] == everything
+    assert ingest_folder(store, folder, read_names)[0] == set()
 
 
-def test_a_file_with_a_failure_is_read_again(store: kvstore.Store, folder: Path, read: list[str]) -> None:
+def test_a_file_with_a_failure_is_read_again(store: kvstore.Store, folder: Path, read_names: list[str]) -> None:
     (folder / "rows.csv").write_text("id,text\na,Captain Reid came.\nb,too,many\n")
     store.ingest(folder)
-    assert ingest(store, folder, read)[0] == {"rows.csv"}
+    assert ingest_folder(store, folder, read_names)[0] == {"rows.csv"}
 
 
 def test_the_first_of_two_files_keeps_a_key_and_the_other_is_reported(
-    store: kvstore.Store, folder: Path, read: list[str]
+    store: kvstore.Store, folder: Path, read_names: list[str]
 ) -> None:
     store.ingest(folder)
     (folder / "again.csv").write_text("id,text\na,Captain Grey came.\n")
@@ -92,11 +94,11 @@ def test_the_first_of_two_files_keeps_a_key_and_the_other_is_reported(
     document = store.get("a")
     assert document is not None
     assert document.text == "Captain Grey came."
-    assert "rows.csv" in ingest(store, folder, read)[0]
+    assert "rows.csv" in ingest_folder(store, folder, read_names)[0]
 
 
 def test_prune_knows_the_documents_of_files_that_are_not_read(
-    store: kvstore.Store, folder: Path, read: list[str]
+    store: kvstore.Store, folder: Path, read_names: list[str]
 ) -> None:
     store.ingest(folder)
     (folder / "two.txt").unlink()
@@ -105,7 +107,7 @@ def test_prune_knows_the_documents_of_files_that_are_not_read(
 
 
 def test_a_document_changed_by_another_writer_is_not_recorded(
-    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    store: kvstore.Store, folder: Path, read_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # When the next file begins, the record of this one waits for the next commit, and its documents are stored.
     def interfere(now: kvstore.IngestProgress) -> None:
@@ -119,31 +121,31 @@ def test_a_document_changed_by_another_writer_is_not_recorded(
         (str(folder / "three.txt"),),
         (str(folder / "two.txt"),),
     ]
-    assert "rows.csv" in ingest(store, folder, read)[0]
+    assert "rows.csv" in ingest_folder(store, folder, read_names)[0]
 
 
 def test_a_file_changed_a_moment_ago_is_not_recorded(
-    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    store: kvstore.Store, folder: Path, read_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 3600)
     store.ingest(folder)
-    assert len(ingest(store, folder, read)[0]) == 4
+    assert len(ingest_folder(store, folder, read_names)[0]) == 4
 
 
 def test_the_dump_does_not_know_of_files(make_store: Callable[..., kvstore.Store], folder: Path) -> None:
-    one, other = make_store("one"), make_store("other")
-    one.ingest(folder)
-    for key in one.keys():  # noqa: SIM118
-        document = one.get(key)
+    ingested, put_store = make_store("one"), make_store("other")
+    ingested.ingest(folder)
+    for key in ingested.keys():  # noqa: SIM118
+        document = ingested.get(key)
         assert document is not None
-        other.put(key, document.text, title=document.title, source=document.source, meta=document.meta)
-    with one.state() as view, other.state() as plain:
-        assert list(map(str, dump(view))) == list(map(str, dump(plain)))
-    assert other.execute("SELECT * FROM files").fetchall() == []
+        put_store.put(key, document.text, title=document.title, source=document.source, meta=document.meta)
+    with ingested.state() as ingested_state, put_store.state() as put_state:
+        assert list(map(str, dump(ingested_state))) == list(map(str, dump(put_state)))
+    assert put_store.execute("SELECT * FROM files").fetchall() == []
 
 
 def test_an_interrupted_folder_continues_from_its_last_file(
-    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    store: kvstore.Store, folder: Path, read_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 2)
 
@@ -153,9 +155,9 @@ def test_an_interrupted_folder_continues_from_its_last_file(
 
     with pytest.raises(KeyboardInterrupt):
         store.ingest(folder, progress=interrupt)
-    seen: list[int] = []
-    report = store.ingest(folder, progress=lambda now: seen.append(now.known))
-    assert report.known == seen[0] >= 1
+    known_counts: list[int] = []
+    report = store.ingest(folder, progress=lambda now: known_counts.append(now.known))
+    assert report.known == known_counts[0] >= 1
     assert report.added + report.unchanged == 5
 
 
@@ -163,13 +165,13 @@ def test_an_interrupted_folder_continues_from_its_last_file(
 def test_a_file_that_changes_while_it_is_read_is_read_again(
     store: kvstore.Store, folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    """It is stored as it was met, and not taken as known: the next ingest brings it as it is then."""
+    """The text that was read is stored, but the file is not recorded as known: the next ingest reads it again."""
     from kvstore.ingest import file_documents
 
     original = file_documents.read_opened
     page = folder / "two.txt"
 
-    def disturbed(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
+    def read_and_change(opened: Callable[[], BinaryIO], name: str, *rest: object) -> Iterator[Item]:
         yield from original(opened, name, *rest)  # type: ignore[arg-type]
         if name == str(page):
             if change == "removed":
@@ -178,7 +180,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
                 page.write_text("Captain Reid came." if change == "rewritten" else "Port")
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_documents, "read_opened", disturbed)
+        patch.setattr(file_documents, "read_opened", read_and_change)
         store.ingest(folder)
     assert store.get("two.txt").text == "Port Ellen has pier two."  # type: ignore[union-attr]
     report = store.ingest(folder, prune=True)
@@ -190,7 +192,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
 
 
 def test_a_clock_that_is_set_back_makes_nothing_stale(
-    store: kvstore.Store, folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    store: kvstore.Store, folder: Path, read_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.file_visit.SETTLED_SECONDS", 2.0)
     now = time.time_ns()

@@ -15,7 +15,7 @@ from other_process import read_line, send_line, start_python
 from kvstore.errors import LockTimeoutError, ReadOnlyError
 from kvstore.storage.environment import Environment
 
-#: A process that has the store open until it is told to close it, and writes a key that it is told, in two steps.
+#: A process that opens the store until it reads "close", and writes each other key that it reads, in two steps.
 WRITER = """
 environment = Environment.open(path)
 print("open", flush=True)
@@ -31,12 +31,12 @@ environment.close()
 """
 
 
-def put(environment: Environment, key: bytes) -> None:
+def put_record(environment: Environment, key: bytes) -> None:
     with environment.write() as transaction:
         transaction.put("a", key, b"value")
 
 
-def keys(environment: Environment) -> list[bytes]:
+def list_keys(environment: Environment) -> list[bytes]:
     with environment.snapshot() as snapshot:
         return [bytes(key) for key, _ in snapshot.scan("a")]
 
@@ -45,7 +45,7 @@ def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_
     """Their reads are in the table that is gone, so a writer with a new one would take their pages for free."""
     path = tmp_path / "store"
     with Environment.open(path) as environment:
-        put(environment, b"first")
+        put_record(environment, b"first")
     with start_python(WRITER, path) as writer:
         assert read_line(writer) == "open"
         (path / "lock.mdb").unlink()
@@ -61,7 +61,7 @@ def test_opening_a_store_with_a_deleted_reader_table_waits_for_open_handles(tmp_
         closing = threading.Timer(0.2, send_line, [writer, "close"])
         closing.start()
         with Environment.open(path) as environment:
-            assert keys(environment) == [b"first", b"second"]
+            assert list_keys(environment) == [b"first", b"second"]
             assert environment.verify() == []
         closing.join()
 
@@ -78,18 +78,18 @@ def test_a_store_opened_to_read_that_is_to_be_written_needs_its_table_of_readers
             assert read_line(writer) == "done"
             (path / "lock.mdb").unlink()
             with pytest.raises(LockTimeoutError, match=r"lock\.mdb: deleted"):
-                put(environment, b"second")
-            assert keys(environment) == [b"first"]
+                put_record(environment, b"second")
+            assert list_keys(environment) == [b"first"]
             send_line(writer, "close")
             writer.wait()
-            put(environment, b"second")
-            assert keys(environment) == [b"first", b"second"]
+            put_record(environment, b"second")
+            assert list_keys(environment) == [b"first", b"second"]
 
 
 def test_many_may_open_a_restored_copy_at_once(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with Environment.open(path) as environment:
-        put(environment, b"first")
+        put_record(environment, b"first")
     code = """
 for turn in range(20):
     with Environment.open(path, readonly=turn % 2 == 0) as environment:
@@ -122,7 +122,7 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
             written = threading.Event()
 
             def second() -> None:
-                put(environment, b"second")
+                put_record(environment, b"second")
                 written.set()
 
             thread = threading.Thread(target=second)
@@ -132,7 +132,7 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
             assert read_line(writer) == "done"
             thread.join(30)
             assert written.is_set()
-            assert keys(environment) == [b"first", b"second"]
+            assert list_keys(environment) == [b"first", b"second"]
             # From now on both lock the file that has the name.
             send_line(writer, "third")
             assert read_line(writer) == "in third"
@@ -145,19 +145,22 @@ def test_two_writers_take_turns_though_the_lock_between_them_was_deleted(tmp_pat
 
 def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with start_python(WRITER, path) as first, start_python(WRITER, path) as second:
-        assert read_line(first) == read_line(second) == "open"
-        send_line(first, "first")
-        assert read_line(first) == "in first"
-        send_line(second, "second")  # waits
+    with start_python(WRITER, path) as first_writer, start_python(WRITER, path) as second_writer:
+        assert read_line(first_writer) == read_line(second_writer) == "open"
+        send_line(first_writer, "first")
+        assert read_line(first_writer) == "in first"
+        send_line(second_writer, "second")  # waits
         (path / "writer.lock").unlink()
-        send_line(first)
-        assert read_line(first) == "done"
-        assert read_line(second) == "in second"
-        with pytest.raises(LockTimeoutError, match=f"process {second.pid}"), Environment.open(path) as environment:
+        send_line(first_writer)
+        assert read_line(first_writer) == "done"
+        assert read_line(second_writer) == "in second"
+        with (
+            pytest.raises(LockTimeoutError, match=f"process {second_writer.pid}"),
+            Environment.open(path) as environment,
+        ):
             environment.write(0.1)
-        send_line(second)
-        assert read_line(second) == "done"
+        send_line(second_writer)
+        assert read_line(second_writer) == "done"
 
 
 @pytest.fixture
@@ -165,7 +168,7 @@ def readonly_directory(tmp_path: Path) -> Iterator[Path]:
     """A store that was copied to a file system that is mounted read-only, without its locks."""
     folder, store = tmp_path / "disk", tmp_path / "store"
     with Environment.open(store) as environment:
-        put(environment, b"first")
+        put_record(environment, b"first")
     folder.mkdir()
     try:
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True, capture_output=True)
@@ -188,11 +191,14 @@ with environment.snapshot() as snapshot:
     sys.stdin.readline()
 environment.close()
 """
-    with start_python(reader, readonly_directory) as one, start_python(reader, readonly_directory) as other:
-        assert read_line(one) == read_line(other) == "value"
+    with (
+        start_python(reader, readonly_directory) as first_reader,
+        start_python(reader, readonly_directory) as second_reader,
+    ):
+        assert read_line(first_reader) == read_line(second_reader) == "value"
         with pytest.raises(ReadOnlyError, match="open the store read-only"):
             Environment.open(readonly_directory)
         with Environment.open(readonly_directory, readonly=True) as environment:
-            assert keys(environment) == [b"first"]
+            assert list_keys(environment) == [b"first"]
             environment.copy_to(readonly_directory.parent.parent / "copy")
     assert os.listdir(readonly_directory) == ["data.mdb"]

@@ -51,37 +51,44 @@ ROUNDS = int(os.environ.get("KERNEL_ROUNDS", "300"))
 REFUSED = (ValueError, TypeError, OverflowError, AttributeError, KeyError, IndexError, MemoryError)
 
 
-def u32(*numbers: int) -> Any:
+def make_u32(*numbers: int) -> Any:
     return np.array(numbers, np.uint32)
 
 
-def u64(*numbers: int) -> Any:
+def make_u64(*numbers: int) -> Any:
     return np.array(numbers, np.uint64)
 
 
-def i64(*numbers: int) -> Any:
+def make_i64(*numbers: int) -> Any:
     return np.array(numbers, np.int64)
 
 
-def f64(*numbers: float) -> Any:
+def make_f64(*numbers: float) -> Any:
     return np.array(numbers, np.float64)
 
 
-def seal(payload: bytes) -> bytes:
+def append_checksum(payload: bytes) -> bytes:
     return payload + zlib.crc32(payload).to_bytes(4, "little")
 
 
 # -- PageRank
 
 
-def push(**changed: Any) -> ForwardPush:
-    given = {"seeds": u64(1), "masses": f64(1), "sizes": f64(1), "restart": 0.5, "epsilon": 0.1, **changed}
-    return ForwardPush(*given.values())
+def make_push(**changed: Any) -> ForwardPush:
+    arguments = {
+        "seeds": make_u64(1),
+        "masses": make_f64(1),
+        "sizes": make_f64(1),
+        "restart": 0.5,
+        "epsilon": 0.1,
+        **changed,
+    }
+    return ForwardPush(*arguments.values())
 
 
 def test_the_error_for_a_stale_kernel_says_how_to_build_it() -> None:
-    done = subprocess.run([sys.executable, "-c", STALE_KERNEL], capture_output=True, text=True)
-    message = done.stderr.splitlines()[-1]
+    process = subprocess.run([sys.executable, "-c", STALE_KERNEL], capture_output=True, text=True)
+    message = process.stderr.splitlines()[-1]
     assert message.startswith("ImportError: the kernel capital_runs was built from other sources")
     assert "python setup.py build_ext --inplace" in message
 
@@ -94,84 +101,84 @@ def test_the_error_for_a_stale_kernel_says_how_to_build_it() -> None:
         {"restart": float("nan")},
         {"epsilon": 0.0},
         {"restart": 1e-12, "epsilon": 1e-12},
-        {"masses": f64()},
-        {"masses": f64(0.5)},
-        {"masses": f64(-1)},
-        {"masses": f64(float("inf"))},
-        {"sizes": f64()},
-        {"sizes": f64(0)},
-        {"sizes": f64(float("nan"))},
+        {"masses": make_f64()},
+        {"masses": make_f64(0.5)},
+        {"masses": make_f64(-1)},
+        {"masses": make_f64(float("inf"))},
+        {"sizes": make_f64()},
+        {"sizes": make_f64(0)},
+        {"sizes": make_f64(float("nan"))},
     ],
 )
 def test_a_pagerank_that_would_not_end_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        push(**changed)
+        make_push(**changed)
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        (u64(1), i64(0), u64(2), f64(1), f64(1)),
-        (u64(1), i64(0, 2), u64(2), f64(1), f64(1)),
-        (u64(1), i64(-1, 1), u64(2), f64(1), f64(1)),
-        (u64(1), i64(1, 0), u64(2), f64(1), f64(1)),
-        (u64(1, 2), i64(0, 1 << 60, 1), u64(2), f64(1), f64(1)),
-        (u64(1), i64(0, 1), u64(2), f64(), f64(1)),
-        (u64(1), i64(0, 1), u64(2), f64(1), f64()),
-        (u64(1), i64(0, 1), u64(2), f64(-1), f64(1)),
-        (u64(1), i64(0, 1), u64(2), f64(float("nan")), f64(1)),
-        (u64(1), i64(0, 1), u64(2), f64(1), f64(0)),
-        (u64(1), i64(), u64(), f64(), f64()),
+        (make_u64(1), make_i64(0), make_u64(2), make_f64(1), make_f64(1)),
+        (make_u64(1), make_i64(0, 2), make_u64(2), make_f64(1), make_f64(1)),
+        (make_u64(1), make_i64(-1, 1), make_u64(2), make_f64(1), make_f64(1)),
+        (make_u64(1), make_i64(1, 0), make_u64(2), make_f64(1), make_f64(1)),
+        (make_u64(1, 2), make_i64(0, 1 << 60, 1), make_u64(2), make_f64(1), make_f64(1)),
+        (make_u64(1), make_i64(0, 1), make_u64(2), make_f64(), make_f64(1)),
+        (make_u64(1), make_i64(0, 1), make_u64(2), make_f64(1), make_f64()),
+        (make_u64(1), make_i64(0, 1), make_u64(2), make_f64(-1), make_f64(1)),
+        (make_u64(1), make_i64(0, 1), make_u64(2), make_f64(float("nan")), make_f64(1)),
+        (make_u64(1), make_i64(0, 1), make_u64(2), make_f64(1), make_f64(0)),
+        (make_u64(1), make_i64(), make_u64(), make_f64(), make_f64()),
     ],
 )
 def test_rows_that_lead_outside_their_arrays_are_refused(rows: tuple[Any, ...]) -> None:
-    kernel = push()
+    kernel = make_push()
     assert kernel.run().tolist() == [1]
     with pytest.raises(ValueError):
         kernel.add_rows(*rows)
-    kernel.add_rows(u64(1), i64(0, 0), u64(), f64(), f64())
+    kernel.add_rows(make_u64(1), make_i64(0, 0), make_u64(), make_f64(), make_f64())
     assert kernel.run().tolist() == []
     assert kernel.rows == 1
 
 
 def test_the_path_to_a_node_that_was_visited_later_is_found() -> None:
-    kernel = push(epsilon=0.9)
+    kernel = make_push(epsilon=0.9)
     kernel.run()
-    kernel.add_rows(u64(1), i64(0, 1), u64(2), f64(1), f64(1))
+    kernel.add_rows(make_u64(1), make_i64(0, 1), make_u64(2), make_f64(1), make_f64(1))
     assert kernel.get_predecessors(2).tolist() == [1]
-    kernel.add_rows(u64(2), i64(0, 500), u64(*range(100, 600)), np.ones(500), np.ones(500))
+    kernel.add_rows(make_u64(2), make_i64(0, 500), make_u64(*range(100, 600)), np.ones(500), np.ones(500))
     assert kernel.get_predecessors(599).tolist() == [2]
 
 
 def test_a_pagerank_cannot_be_restarted() -> None:
-    kernel = push()
-    kernel.__init__(u64(5), f64(1), f64(1), 0.5, 0.1)  # type: ignore[misc]
+    kernel = make_push()
+    kernel.__init__(make_u64(5), make_f64(1), make_f64(1), 0.5, 0.1)  # type: ignore[misc]
     assert kernel.run().tolist() == [1]
 
 
 # -- The filter
 
 
-class Lists:
-    """Long lists, as the kernel asks for them."""
+class AddressLists:
+    """The long address lists that the kernel reads and changes."""
 
     def __init__(self) -> None:
-        self.held: dict[int, set[int]] = {}
+        self.lists: dict[int, set[int]] = {}
 
     def change_many(self, changes: dict[int, tuple[Any, Any]]) -> dict[int, tuple[int, int]]:
         return {entity: self._change(entity, set(gone), set(added)) for entity, (gone, added) in changes.items()}
 
     def _change(self, entity: int, gone: set[int], added: set[int]) -> tuple[int, int]:
-        held = self.held.get(entity, set())
-        self.held[entity] = held - gone | added
-        return len(held & gone), len(added - held)
+        addresses = self.lists.get(entity, set())
+        self.lists[entity] = addresses - gone | added
+        return len(addresses & gone), len(added - addresses)
 
     def take(self, entity: int) -> bytes:
-        return np.array(sorted(self.held.pop(entity)), np.uint64).tobytes()
+        return np.array(sorted(self.lists.pop(entity)), np.uint64).tobytes()
 
 
 class Damage(Exception):
-    """The exception that page tables raise here."""
+    """The exception that page tables raise in these tests."""
 
 
 Stored = dict[bytes, dict[int, bytes]]
@@ -186,13 +193,15 @@ class Filter:
         if stored is None:
             self.stored[kernel.DIRECTORY_ENCODING][0] = kernel.DIRECTORY_ENCODING + bytes(kernel.PAGE_BYTES - 4)
         self.hasher = kernel.NameHash(7)
-        self.tables = [self._table(encoding, writable) for encoding in ENCODINGS]
+        self.tables = [self._make_table(encoding, writable) for encoding in ENCODINGS]
         self.blocks = kernel.BlockStore(self.tables[3], lambda after: [])
         head = head or ((0,) * 7, (0, 0))
         self.directory = kernel.Directory(*self.tables[:3], self.blocks, self.hasher, head[0])
-        self.index = kernel.EntityIndex(self.hasher, self.directory, self.blocks, Lists(), self.addresses, head[1])
+        self.index = kernel.EntityIndex(
+            self.hasher, self.directory, self.blocks, AddressLists(), self.to_addresses, head[1]
+        )
 
-    def _table(self, encoding: bytes, writable: bool) -> kernel.PageTable:
+    def _make_table(self, encoding: bytes, writable: bool) -> kernel.PageTable:
         pages = self.stored[encoding]
 
         def load(number: int) -> bytes:
@@ -205,10 +214,10 @@ class Filter:
         return kernel.PageTable("t", encoding, load, lambda after: [], Damage, Damage, count, live, writable)
 
     @staticmethod
-    def addresses(given: Any) -> Any:
-        return np.frombuffer(given, np.uint64) if isinstance(given, bytes) else given
+    def to_addresses(addresses: Any) -> Any:
+        return np.frombuffer(addresses, np.uint64) if isinstance(addresses, bytes) else addresses
 
-    def flushed(self) -> tuple[Stored, Any]:
+    def flush(self) -> tuple[Stored, Any]:
         for encoding, table in zip(ENCODINGS, self.tables, strict=True):
             for number, page in table.take_changed():
                 self.stored[encoding][number] = bytes(page)
@@ -219,11 +228,11 @@ NAMES = [f"name {number}" for number in range(700)] + ["x" * 511, "a b c", "naï
 
 
 def make_filled_filter() -> tuple[Stored, Any]:
-    whole = Filter()
-    whole.index.insert_many(NAMES, np.arange(1, len(NAMES) + 1, dtype=np.uint32))
+    filter_ = Filter()
+    filter_.index.insert_many(NAMES, np.arange(1, len(NAMES) + 1, dtype=np.uint32))
     for number, name in enumerate(NAMES[:200]):
-        whole.index.change_addresses([name], [u64(*range(number % 60))], True)
-    return whole.flushed()
+        filter_.index.change_addresses([name], [make_u64(*range(number % 60))], True)
+    return filter_.flush()
 
 
 @pytest.fixture(scope="module")
@@ -234,21 +243,21 @@ def pages() -> tuple[Stored, Any]:
 def test_a_filter_over_plain_pages_answers(pages: tuple[Stored, Any]) -> None:
     for writable in (False, True):
         again = Filter(*pages, writable=writable)
-        found = np.zeros(len(NAMES), np.uint32)
-        kernel.find_many(again.index, NAMES, found)
-        assert found.tolist() == list(range(1, len(NAMES) + 1))
+        entities = np.zeros(len(NAMES), np.uint32)
+        kernel.find_many(again.index, NAMES, entities)
+        assert entities.tolist() == list(range(1, len(NAMES) + 1))
 
 
 def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
     index = Filter(*pages).index
     for wrong in (
-        lambda: kernel.select_longest(i64(0, 5), i64(3)),
-        lambda: kernel.select_longest(i64(0), i64(3, 5)),
+        lambda: kernel.select_longest(make_i64(0, 5), make_i64(3)),
+        lambda: kernel.select_longest(make_i64(0), make_i64(3, 5)),
         lambda: kernel.find_many(index, NAMES, np.zeros(3, np.uint32)),
         lambda: kernel.find_many(index, NAMES[:3], np.zeros(3, np.uint32), np.zeros(2, np.uint64)),
-        lambda: index.insert_many(["new"], u32()),
-        lambda: index.insert_many(["x" * 5000], u32(1)),
-        lambda: index.insert_many([""], u32(1)),
+        lambda: index.insert_many(["new"], make_u32()),
+        lambda: index.insert_many(["x" * 5000], make_u32(1)),
+        lambda: index.insert_many([""], make_u32(1)),
         lambda: index.change_addresses(["name 1"], [np.zeros(13, np.uint8)], True),
         lambda: kernel.PageTable("t", b"", None, None, Damage, Damage, 0, 0, True),  # type: ignore[arg-type]
         lambda: kernel.PageTable("t", b"KVB1", None, None, Damage, Damage, 1 << 31, 0, True),  # type: ignore[arg-type]
@@ -257,23 +266,23 @@ def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
         lambda: change_blocks({1: ([], [5, 4])}, [None], 9, 0, {}),
         lambda: change_blocks({1: ([], [5])}, [], 9, 0, {}),
         lambda: pack_numbers([3, 2]),
-        lambda: read_elements(seal(b"\x92\x01\x02"), [1, 0]),
+        lambda: read_elements(append_checksum(b"\x92\x01\x02"), [1, 0]),
     ):
         with pytest.raises(ValueError):
             wrong()
 
 
 def test_parts_that_are_not_there_are_refused() -> None:
-    whole = Filter()
+    filter_ = Filter()
     for wrong in (
-        lambda: kernel.find_many(None, [], u32()),  # type: ignore[arg-type]
+        lambda: kernel.find_many(None, [], make_u32()),  # type: ignore[arg-type]
         lambda: kernel.recognize(None, b"", 1),  # type: ignore[arg-type]
-        lambda: kernel.EntityIndex(whole.hasher, None, whole.blocks, None, None, (0, 0)),  # type: ignore[arg-type]
+        lambda: kernel.EntityIndex(filter_.hasher, None, filter_.blocks, None, None, (0, 0)),  # type: ignore[arg-type]
         lambda: kernel.BlockStore(None, None),  # type: ignore[arg-type]
         lambda: kernel.PageCheck(None, [], []),  # type: ignore[arg-type]
         lambda: kernel.select_longest(None, None),  # type: ignore[arg-type]
         lambda: compute_row_products(None, None, None),  # type: ignore[arg-type]
-        lambda: push(seeds=None),
+        lambda: make_push(seeds=None),
         lambda: LayeredGraph(None, None, None, None, None, None, None, None, None),  # type: ignore[arg-type]
         lambda: LayeredGraphBuilder(None, None, None),  # type: ignore[arg-type]
     ):
@@ -282,21 +291,21 @@ def test_parts_that_are_not_there_are_refused() -> None:
 
 
 def test_pages_of_another_kind_are_refused() -> None:
-    whole = Filter()
-    directory, forks, buckets, blocks = whole.tables
+    filter_ = Filter()
+    directory, forks, buckets, blocks = filter_.tables
     with pytest.raises(ValueError, match="block-list pages"):
         kernel.BlockStore(buckets, lambda after: [])
     with pytest.raises(ValueError, match="a directory needs pages"):
-        kernel.Directory(directory, forks, blocks, whole.blocks, whole.hasher, (0,) * 7)
+        kernel.Directory(directory, forks, blocks, filter_.blocks, filter_.hasher, (0,) * 7)
 
 
 def test_a_filter_of_a_snapshot_cannot_be_changed(pages: tuple[Stored, Any]) -> None:
     snapshot = Filter(*pages, writable=False)
     for change in (
         lambda: snapshot.tables[2].mark_changed(1),
-        lambda: snapshot.index.insert_many(["new"], u32(9000)),
+        lambda: snapshot.index.insert_many(["new"], make_u32(9000)),
         lambda: snapshot.index.delete("name 1"),
-        lambda: snapshot.index.change_addresses(["name 1"], [u64(4)], True),
+        lambda: snapshot.index.change_addresses(["name 1"], [make_u64(4)], True),
         lambda: snapshot.index.add_hits("name 1", 1, True),
     ):
         with pytest.raises(ValueError, match="cannot be changed"):
@@ -305,7 +314,10 @@ def test_a_filter_of_a_snapshot_cannot_be_changed(pages: tuple[Stored, Any]) -> 
 
 
 def test_a_page_of_another_length_is_damage(pages: tuple[Stored, Any]) -> None:
-    stored = {encoding: {number: page[:40] for number, page in kept.items()} for encoding, kept in pages[0].items()}
+    stored = {
+        encoding: {number: page[:40] for number, page in pages_by_number.items()}
+        for encoding, pages_by_number in pages[0].items()
+    }
     for writable in (False, True):
         with pytest.raises(Damage, match="has 40 bytes"):
             Filter(stored, pages[1], writable=writable).index.find("name 1")
@@ -330,36 +342,36 @@ def test_records_that_overlap_are_not_changed(pages: tuple[Stored, Any]) -> None
 # -- Anything at all
 
 
-class Chance:
-    """Arguments at random, most of them nearly right."""
+class RandomArguments:
+    """Random arguments, most of them nearly valid."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
 
-    def number(self) -> Any:
+    def draw_number(self) -> Any:
         return self.draw.choice(
             [0, 1, 2, 3, 7, 31, 32, 33, 255, 256, 4079, -1, 1 << 31, (1 << 63) - 1, 1 << 64, None, 1.5]
         )
 
-    def size(self) -> int:
+    def draw_size(self) -> int:
         return self.draw.choice([0, 1, 2, 3, 5, 13, 32, 64])
 
-    def array(self, dtype: str, *shape: int) -> Any:
-        """An array of a shape, or (one time in ten) of another, or something else."""
+    def draw_array(self, dtype: str, *shape: int) -> Any:
+        """Return an array of a shape, or (one time in ten) of another, or another object."""
         if self.draw.random() < 0.1:
             return self.draw.choice([None, 5, "text", np.zeros(3, "u1"), np.zeros((2, 2), dtype)[:, 1]])
-        lengths = [self.size() if self.draw.random() < 0.1 else length for length in shape]
+        lengths = [self.draw_size() if self.draw.random() < 0.1 else length for length in shape]
         if self.draw.random() < 0.5:
             return np.zeros(lengths, dtype)
         bits = np.frombuffer(self.draw.randbytes(int(np.prod(lengths)) * np.dtype(dtype).itemsize), dtype)
         return np.array(bits).reshape(lengths)
 
-    def small(self, dtype: str, length: int, most: int) -> Any:
+    def draw_small_array(self, dtype: str, length: int, most: int) -> Any:
         array = np.array([self.draw.randrange(most) for _ in range(length)], dtype)
-        return self.array(dtype, length) if self.draw.random() < 0.2 else array
+        return self.draw_array(dtype, length) if self.draw.random() < 0.2 else array
 
-    def bytes_of(self, valid: bytes) -> Any:
-        """Valid bytes with some changed, cut or added."""
+    def mutate_bytes(self, valid: bytes) -> Any:
+        """Return valid bytes with some changed, cut or added."""
         data = bytearray(valid)
         for _ in range(self.draw.choice([0, 1, 1, 3])):
             place = self.draw.randrange(len(data) + 1)
@@ -372,7 +384,7 @@ class Chance:
                     data[place:place] = self.draw.randbytes(self.draw.choice([1, 2, 9]))
         return self.draw.choice([bytes(data), memoryview(bytes(data)), bytearray(data)])
 
-    def text(self) -> Any:
+    def draw_text(self) -> Any:
         marks = [
             "",
             "a",
@@ -395,22 +407,22 @@ class Chance:
         return self.draw.choice([text, text, text, None, 5, text + "\ud800"])
 
 
-def any_parse(chance: Chance) -> None:
-    tokens, hidden, pieces, moves = chance.size(), chance.draw.choice([1, 2, 4]), chance.draw.choice([1, 2]), 6
+def call_parse(chance: RandomArguments) -> None:
+    tokens, hidden, pieces, moves = chance.draw_size(), chance.draw.choice([1, 2, 4]), chance.draw.choice([1, 2]), 6
     row = hidden * pieces
-    kinds = np.array([0, 1, 2, 3, 4, 3], np.uint8) if chance.draw.random() < 0.8 else chance.array("u1", moves)
-    lengths = i32_parts(chance, tokens)
-    heads, labels = chance.array("i4", tokens), chance.array("i4", tokens)
+    kinds = np.array([0, 1, 2, 3, 4, 3], np.uint8) if chance.draw.random() < 0.8 else chance.draw_array("u1", moves)
+    lengths = make_i32_lengths(chance, tokens)
+    heads, labels = chance.draw_array("i4", tokens), chance.draw_array("i4", tokens)
     if chance.draw.random() < 0.2:
         labels = heads
     if chance.draw.random() < 0.1:
         lengths = heads
     with np.errstate(all="ignore"):
         parse(
-            chance.array("f4", tokens + 1, 13 * row),
-            chance.array("f4", row),
-            chance.array("f4", hidden, 32),
-            chance.array("f4", 32),
+            chance.draw_array("f4", tokens + 1, 13 * row),
+            chance.draw_array("f4", row),
+            chance.draw_array("f4", hidden, 32),
+            chance.draw_array("f4", 32),
             kinds,
             lengths,
             heads,
@@ -418,31 +430,33 @@ def any_parse(chance: Chance) -> None:
         )
 
 
-def i32_parts(chance: Chance, total: int) -> Any:
+def make_i32_lengths(chance: RandomArguments, total: int) -> Any:
     parts = []
     while total > 0:
         parts.append(chance.draw.randint(0, total))
         total -= parts[-1]
-    return chance.array("i4", len(parts)) if chance.draw.random() < 0.1 else np.array(parts, np.int32)
+    return chance.draw_array("i4", len(parts)) if chance.draw.random() < 0.1 else np.array(parts, np.int32)
 
 
-def any_numbers(chance: Chance) -> None:
-    numbers = sorted(chance.draw.sample(range(2000), chance.size()))
+def call_packed_numbers(chance: RandomArguments) -> None:
+    numbers = sorted(chance.draw.sample(range(2000), chance.draw_size()))
     payload = pack_numbers(numbers)
-    unpack_numbers(chance.number(), chance.bytes_of(payload))
+    unpack_numbers(chance.draw_number(), chance.mutate_bytes(payload))
     changes: Any = {
         owner: (sorted(chance.draw.sample(range(3000), 9)), chance.draw.sample(range(3000), 3) if owner > 2 else [])
         for owner in range(chance.draw.randrange(4))
     }
     blocks = [
-        chance.draw.choice([None, (owner.to_bytes(4, "big") + bytes(8), seal(bytes(chance.bytes_of(payload))))])
+        chance.draw.choice(
+            [None, (owner.to_bytes(4, "big") + bytes(8), append_checksum(bytes(chance.mutate_bytes(payload))))]
+        )
         for owner in changes
     ]
     locate_last_blocks(changes)
-    change_blocks(changes, blocks, chance.number(), chance.number(), chance.draw.choice([{}, {}, {}, None]))
+    change_blocks(changes, blocks, chance.draw_number(), chance.draw_number(), chance.draw.choice([{}, {}, {}, None]))
 
 
-def any_postings(chance: Chance) -> None:
+def call_postings(chance: RandomArguments) -> None:
     changes = PostingChanges(chance.draw.choice([1, 3, 256]))
     for chunk in range(3):
         changes.add(chunk, {"a": chunk + 1, "b": 1}, chance.draw.choice([5, 70000]))
@@ -450,17 +464,17 @@ def any_postings(chance: Chance) -> None:
     changes.change_blocks(["a"], [b"a\0"], [None], written)
     key, value = next(iter(written.items()))
     assert value is not None
-    payload = chance.bytes_of(value[:-4])
+    payload = chance.mutate_bytes(value[:-4])
     count_postings(payload)
     changes.remove(chance.draw.choice([0, 1, 2, 9]), ["a", "b"])
-    block = chance.draw.choice([(key, memoryview(seal(bytes(payload)))), (key[:5], memoryview(value)), None])
+    block = chance.draw.choice([(key, memoryview(append_checksum(bytes(payload)))), (key[:5], memoryview(value)), None])
     try:
         changes.change_blocks(chance.draw.choice([["a"], ["a", "b"], ["z"]]), [b"a\0"], [block], {})
     finally:
-        unpack_postings(chance.number(), payload)
+        unpack_postings(chance.draw_number(), payload)
 
 
-def any_word_scores(chance: Chance) -> None:
+def call_word_scores(chance: RandomArguments) -> None:
     changes = PostingChanges(64)
     for chunk in range(90):
         changes.add(5 * chunk, {"a": 1 + chunk % 4}, 7 + chunk % 30)
@@ -471,13 +485,13 @@ def any_word_scores(chance: Chance) -> None:
         key, value = blocks[0]
         blocks[0] = (
             chance.draw.choice([key, key[:5]]),
-            chance.draw.choice([seal, bytes])(chance.bytes_of(value[:-4])),
+            chance.draw.choice([append_checksum, bytes])(chance.mutate_bytes(value[:-4])),
         )
         blocks = chance.draw.choice([blocks, blocks[::-1], [None], None, [[*blocks[0]]], [(key,)]])
     numbers = [1.2, 0.0, 0.75, -1.0, float("nan"), float("inf")]
     chunks = np.array(sorted(chance.draw.sample(range(500), 40)), np.uint64)
-    chunks = chance.draw.choice([chunks, chunks[::-1].copy(), chance.array("u8", 9)])
-    groups = chance.draw.choice([None, np.ones(20, np.uint8), chance.array("u1", 90)])
+    chunks = chance.draw.choice([chunks, chunks[::-1].copy(), chance.draw_array("u8", 9)])
+    groups = chance.draw.choice([None, np.ones(20, np.uint8), chance.draw_array("u1", 90)])
     scores = WordScores(*(chance.draw.choice(numbers) for _ in range(3)), chance.draw.choice([1, 5, 500, 0]), groups)
     calls: list[Callable[[], Any]] = [
         lambda: scores.restrict_to(chunks),
@@ -494,52 +508,60 @@ def any_word_scores(chance: Chance) -> None:
             call()
 
 
-def any_row(chance: Chance) -> None:
+def call_rows(chance: RandomArguments) -> None:
     packed = b"\x95\x01\xc0\xa3abc\x92\x01\x02\xcd\x01\x00"
     packed = chance.draw.choice([packed, b"\xdc\x00\x03\x01\xdb\x00\x00\x00\x02ab\xdd\x00\x00\x00\x01\xc4\x01x"])
-    value = seal(bytes(chance.bytes_of(packed)))
+    value = append_checksum(bytes(chance.mutate_bytes(packed)))
     changed = {chance.draw.randrange(6): chance.draw.choice([None, b"\x07", b"", "text"])}
     for call in (
-        lambda: read_elements(value, [chance.number(), chance.number()]),
+        lambda: read_elements(value, [chance.draw_number(), chance.draw_number()]),
         lambda: replace_elements(value, changed),
-        lambda: read_numbers([memoryview(value)], np.zeros((1, chance.size() % 17), np.int64)),
+        lambda: read_numbers([memoryview(value)], np.zeros((1, chance.draw_size() % 17), np.int64)),
         lambda: select_outermost_mentions([memoryview(value), None]),
-        lambda: select_outermost_mentions([memoryview(seal(bytes(chance.bytes_of(b"\x93\x01\xcd\x01\x00\x05"))))]),
+        lambda: select_outermost_mentions(
+            [memoryview(append_checksum(bytes(chance.mutate_bytes(b"\x93\x01\xcd\x01\x00\x05"))))]
+        ),
     ):
         with contextlib.suppress(REFUSED):
             call()
 
 
-def any_products(chance: Chance) -> None:
-    n, k, m = chance.size(), chance.size(), chance.size()
+def call_products(chance: RandomArguments) -> None:
+    n, k, m = chance.draw_size(), chance.draw_size(), chance.draw_size()
     with np.errstate(all="ignore"):
         with contextlib.suppress(REFUSED):
-            compute_row_products(chance.array("f4", n, k), chance.array("f4", m, k), chance.array("f4", n, m))
-        compute_row_dots(chance.array("f4", n, k), chance.array("f4", k), chance.array("f4", n))
+            compute_row_products(
+                chance.draw_array("f4", n, k), chance.draw_array("f4", m, k), chance.draw_array("f4", n, m)
+            )
+        compute_row_dots(chance.draw_array("f4", n, k), chance.draw_array("f4", k), chance.draw_array("f4", n))
         with contextlib.suppress(REFUSED):
             compute_selected_row_dots(
-                chance.array("f4", n, k), chance.array("i8", m), chance.array("f4", k), chance.array("f4", m)
+                chance.draw_array("f4", n, k),
+                chance.draw_array("i8", m),
+                chance.draw_array("f4", k),
+                chance.draw_array("f4", m),
             )
 
 
-def any_vector_rows(chance: Chance) -> None:
+def call_vector_rows(chance: RandomArguments) -> None:
     rows, dimension, count = chance.draw.randrange(5), chance.draw.randrange(9), chance.draw.randrange(4)
     quantised = chance.draw.random() < 0.5
     size = 16 + rows * (8 + (4 + dimension if quantised else 4 * dimension)) + chance.draw.choice([0, 0, 3, -1])
     body = struct.pack("<HHI", rows, 0, dimension) + bytes(max(0, size - 16))
     block = (b"vec1" + zlib.crc32(body).to_bytes(4, "little") + body)[: max(0, size)]
     blocks = [
-        chance.draw.choice([memoryview(block), memoryview(bytes(chance.bytes_of(block))), None]) for _ in range(2)
+        chance.draw.choice([memoryview(block), memoryview(bytes(chance.mutate_bytes(block))), None]) for _ in range(2)
     ]
-    for noted in (np.zeros(2, np.uint64), chance.array("u8", chance.draw.randrange(4))):
+    for noted in (np.zeros(2, np.uint64), chance.draw_array("u8", chance.draw.randrange(4))):
         with contextlib.suppress(REFUSED), np.errstate(all="ignore"):
             gather_rows(
-                blocks, size, b"vec1", rows, quantised, noted, np.sort(chance.small("i8", count, 3)),
-                chance.small("i8", count, 5), chance.small("i8", count, 4), np.zeros((count, dimension), np.float32),
+                blocks, size, b"vec1", rows, quantised, noted, np.sort(chance.draw_small_array("i8", count, 3)),
+                chance.draw_small_array("i8", count, 5), chance.draw_small_array("i8", count, 4),
+                np.zeros((count, dimension), np.float32),
             )  # fmt: skip
 
 
-def any_places(chance: Chance) -> None:
+def call_places(chance: RandomArguments) -> None:
     class Longer(list):
         def __len__(self) -> int:
             return 50
@@ -559,71 +581,75 @@ def any_places(chance: Chance) -> None:
             places.describe([chance.draw.choice([0, 1, 7, 49, -1, 1 << 63, "x"]) for _ in range(3)], load)
 
 
-def any_push(chance: Chance) -> None:
+def call_push(chance: RandomArguments) -> None:
     count = chance.draw.choice([1, 2, 3])
     kernel = ForwardPush(
-        chance.small("u8", count, 9), np.full(count, 1 / count), np.ones(count),
+        chance.draw_small_array("u8", count, 9), np.full(count, 1 / count), np.ones(count),
         chance.draw.choice([0.2, 0.9, 0.5, 0, -1, 2, float("nan")]), chance.draw.choice([1e-3, 0.1, 0, 1e300, 1e-3]),
     )  # fmt: skip
     for _ in range(8):
-        wanted = kernel.run()
-        if not len(wanted):
+        nodes = kernel.run()
+        if not len(nodes):
             break
-        ends = sorted(chance.draw.randrange(12) for _ in wanted)
+        ends = sorted(chance.draw.randrange(12) for _ in nodes)
         bounds = np.array([0, *ends], np.int64)
         rows = ends[-1]
         try:
             kernel.add_rows(
-                wanted,
-                bounds if chance.draw.random() < 0.7 else chance.small("i8", len(bounds), 40),
-                chance.small("u8", rows, 30),
-                chance.array("f8", rows) if chance.draw.random() < 0.3 else np.ones(rows),
-                np.full(rows, 2.0) if chance.draw.random() < 0.8 else chance.array("f8", rows),
+                nodes,
+                bounds if chance.draw.random() < 0.7 else chance.draw_small_array("i8", len(bounds), 40),
+                chance.draw_small_array("u8", rows, 30),
+                chance.draw_array("f8", rows) if chance.draw.random() < 0.3 else np.ones(rows),
+                np.full(rows, 2.0) if chance.draw.random() < 0.8 else chance.draw_array("f8", rows),
             )
         except REFUSED:
-            kernel.add_rows(wanted, np.zeros(len(wanted) + 1, np.int64), u64(), f64(), f64())
+            kernel.add_rows(nodes, np.zeros(len(nodes) + 1, np.int64), make_u64(), make_f64(), make_f64())
         kernel.get_predecessors(chance.draw.randrange(40))
     kernel.get_masses()
-    kernel.get_predecessors(chance.number())
+    kernel.get_predecessors(chance.draw_number())
 
 
-def any_layers(chance: Chance) -> None:
-    """A graph over layers, built, some of its arrays changed, and searched."""
+def call_layers(chance: RandomArguments) -> None:
+    """Build a graph over layers, change some of its arrays, and search it."""
     sizes = [chance.draw.choice([0, 1, 2, 30, 300]) for _ in range(chance.draw.randint(1, 3))]
-    first = np.cumsum([0, *sizes]).astype(np.uint32)
-    nodes, dimension = int(first[-1]), chance.draw.choice([0, 1, 5, 32, 33])
+    starts = np.cumsum([0, *sizes]).astype(np.uint32)
+    nodes, dimension = int(starts[-1]), chance.draw.choice([0, 1, 5, 32, 33])
     with np.errstate(all="ignore"):
         vectors = np.random.default_rng(nodes).integers(-3, 4, (nodes, dimension)).astype(np.float32)
     if chance.draw.random() < 0.1:
-        first, vectors = chance.array("u4", len(first)), chance.array("f4", nodes, dimension)
-    order = np.arange(nodes, dtype=np.uint32) if chance.draw.random() < 0.9 else chance.small("u4", nodes, nodes + 2)
+        starts, vectors = chance.draw_array("u4", len(starts)), chance.draw_array("f4", nodes, dimension)
+    order = (
+        np.arange(nodes, dtype=np.uint32)
+        if chance.draw.random() < 0.9
+        else chance.draw_small_array("u4", nodes, nodes + 2)
+    )
     with contextlib.suppress(REFUSED):
-        compute_checksums(first, vectors)
-    builder = LayeredGraphBuilder(first, vectors, order, chance.draw.choice([2, 3, 16, chance.number()]), 20)
+        compute_checksums(starts, vectors)
+    builder = LayeredGraphBuilder(starts, vectors, order, chance.draw.choice([2, 3, 16, chance.draw_number()]), 20)
     while builder.link_nodes(chance.draw.choice([1, 7, 1000])):
         with contextlib.suppress(REFUSED):
             builder.build_arrays()
-    above = nodes - (int(first[1]) if len(first) > 1 else 0)
+    above = nodes - (int(starts[1]) if len(starts) > 1 else 0)
     bounds = np.sort(chance.draw.choices(range(nodes + 1), k=above + 1)).astype(np.uint32)
-    arrays = [first, vectors, *builder.build_arrays(), bounds, np.arange(nodes, dtype=np.uint32)]
+    arrays = [starts, vectors, *builder.build_arrays(), bounds, np.arange(nodes, dtype=np.uint32)]
     for _ in range(chance.draw.choice([0, 0, 1, 2])):
         number = chance.draw.randrange(9)
         shape = arrays[number].shape
-        arrays[number] = chance.array(arrays[number].dtype.str, *shape)
+        arrays[number] = chance.draw_array(arrays[number].dtype.str, *shape)
     graph = LayeredGraph(*arrays)
     for _ in range(3):
         with contextlib.suppress(REFUSED):
             graph.search(
-                chance.array("f4", dimension),
-                chance.small("i8", len(sizes), 9),
-                chance.draw.choice([1, 5, 400, chance.number()]),
+                chance.draw_array("f4", dimension),
+                chance.draw_small_array("i8", len(sizes), 9),
+                chance.draw.choice([1, 5, 400, chance.draw_number()]),
                 linked=chance.draw.random() < 0.8,
                 whole=chance.draw.choice([0, 0, 20, 10**6]),
             )
 
 
-def any_words(chance: Chance) -> None:
-    text = chance.text()
+def call_words(chance: RandomArguments) -> None:
+    text = chance.draw_text()
     for call in (
         lambda: count_tokens(text),
         lambda: find_words(text),
@@ -636,7 +662,7 @@ def any_words(chance: Chance) -> None:
             call()
 
 
-def any_runs(chance: Chance) -> None:
+def call_runs(chance: RandomArguments) -> None:
     words = ["Ada", "of", "the", "The", "and", "for", "A.", "B.C.", "St.", "King's", "1901", "May", "Table", "&", "/"]
     words += ["- ", "    ", ":", "`x`", "*y*", "a_b", "Don't", "SHALL", "NOT", "Acts", "ß", ",", "", None, 1]
     likely = chance.draw.choice([len(words), len(words) - 3, 9])
@@ -651,56 +677,58 @@ def any_runs(chance: Chance) -> None:
         lambda: _RULES.starts_with_page_heading(
             chance.draw.choice([None, [], ["NOTES"], [None, "A"], ["NOTES", "The"]])
         ),
-        lambda: RunRules({}, {}, chance.number(), str.isupper, str.upper, str.upper),
+        lambda: RunRules({}, {}, chance.draw_number(), str.isupper, str.upper, str.upper),
         lambda: is_code(chance.draw.choice([None, "", "a1"])),
     ):
         with contextlib.suppress(REFUSED):
             call()
 
 
-def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
-    """A filter over pages of which some have been changed at random."""
-    stored = {encoding: dict(kept) for encoding, kept in pages[0].items()}
+def call_filter(chance: RandomArguments, pages: tuple[Stored, Any]) -> None:
+    """Call the methods of a filter over pages, some of which are changed at random."""
+    stored = {encoding: dict(table_pages) for encoding, table_pages in pages[0].items()}
     state = list(pages[1][0])
     for _ in range(chance.draw.choice([0, 1, 1, 2, 20])):
-        kept = stored[chance.draw.choice([encoding for encoding in ENCODINGS if stored[encoding]])]
-        number = chance.draw.choice(list(kept))
-        page = bytearray(kept[number])
+        table_pages = stored[chance.draw.choice([encoding for encoding in ENCODINGS if stored[encoding]])]
+        number = chance.draw.choice(list(table_pages))
+        page = bytearray(table_pages[number])
         for _ in range(chance.draw.choice([1, 4, 30])):
             place = chance.draw.choice([chance.draw.randrange(12, 64), chance.draw.randrange(12, len(page))])
             page[place] = chance.draw.choice([0, 1, 2, 255, chance.draw.randrange(256)])
-        kept[number] = bytes(page)
+        table_pages[number] = bytes(page)
     if chance.draw.random() < 0.2:
-        state[chance.draw.randrange(7)] = chance.number()
-    whole = Filter(stored, (tuple(state), pages[1][1]), writable=chance.draw.random() < 0.7)
-    index = whole.index
+        state[chance.draw.randrange(7)] = chance.draw_number()
+    filter_ = Filter(stored, (tuple(state), pages[1][1]), writable=chance.draw.random() < 0.7)
+    index = filter_.index
     names = [*chance.draw.sample(NAMES, 20), "absent", "", "y" * 600, "\ud800"]
     text = " ".join(chance.draw.sample(NAMES, 5)).encode() + chance.draw.randbytes(9)
     calls: list[Callable[[], object]] = [
-        lambda: kernel.find_many(index, names, chance.array("u4", len(names)), chance.array("u8", len(names))),
-        lambda: kernel.list_addresses_below(index, names, chance.number()),
-        lambda: kernel.count_candidates(index, chance.array("u8", 300)),
-        lambda: kernel.recognize(index, chance.draw.choice([text, b"", None]), chance.number()),
-        lambda: kernel.find_occurrences(
-            text, chance.draw.choice([b"name 1", "naïve".encode(), b"", b" ", None]), chance.number()
+        lambda: kernel.find_many(
+            index, names, chance.draw_array("u4", len(names)), chance.draw_array("u8", len(names))
         ),
-        lambda: kernel.select_longest(chance.small("i8", 5, 9), chance.small("i8", 5, 20)),
-        lambda: index.find(chance.text()),
-        lambda: index.look_up(chance.draw.choice(names), chance.number(), chance.number()),
-        lambda: index.list_records(chance.number()),
+        lambda: kernel.list_addresses_below(index, names, chance.draw_number()),
+        lambda: kernel.count_candidates(index, chance.draw_array("u8", 300)),
+        lambda: kernel.recognize(index, chance.draw.choice([text, b"", None]), chance.draw_number()),
+        lambda: kernel.find_occurrences(
+            text, chance.draw.choice([b"name 1", "naïve".encode(), b"", b" ", None]), chance.draw_number()
+        ),
+        lambda: kernel.select_longest(chance.draw_small_array("i8", 5, 9), chance.draw_small_array("i8", 5, 20)),
+        lambda: index.find(chance.draw_text()),
+        lambda: index.look_up(chance.draw.choice(names), chance.draw_number(), chance.draw_number()),
+        lambda: index.list_records(chance.draw_number()),
         lambda: index.insert_many([f"new {number}" for number in range(300)], np.arange(9000, 9300, dtype=np.uint32)),
-        lambda: index.insert_many([chance.text()], chance.array("u4", 1)),
+        lambda: index.insert_many([chance.draw_text()], chance.draw_array("u4", 1)),
         lambda: [index.delete(name) for name in names],
-        lambda: [index.change_addresses([name], [chance.array("u8", 50)], True) for name in names],
-        lambda: index.change_addresses(names, [u64(*range(90)) for _ in names], chance.draw.random() < 0.5),
-        lambda: [index.add_hits(name, chance.number(), True) for name in names],
+        lambda: [index.change_addresses([name], [chance.draw_array("u8", 50)], True) for name in names],
+        lambda: index.change_addresses(names, [make_u64(*range(90)) for _ in names], chance.draw.random() < 0.5),
+        lambda: [index.add_hits(name, chance.draw_number(), True) for name in names],
         lambda: [
             name
-            for table in whole.tables
+            for table in filter_.tables
             for name in (table.count_loaded(), table.list_used([1]), table.take_changed())
         ],
-        lambda: whole.tables[chance.draw.randrange(4)].get_page(chance.number()),
-        lambda: kernel.PageCheck(index, [1, 2, 3], [1, 2, 3, chance.number()]),
+        lambda: filter_.tables[chance.draw.randrange(4)].get_page(chance.draw_number()),
+        lambda: kernel.PageCheck(index, [1, 2, 3], [1, 2, 3, chance.draw_number()]),
     ]
     for call in chance.draw.sample(calls, 9):
         try:
@@ -709,32 +737,32 @@ def any_filter(chance: Chance, pages: tuple[Stored, Any]) -> None:
             pass
 
 
-ANY = [
-    any_parse,
-    any_numbers,
-    any_postings,
-    any_word_scores,
-    any_row,
-    any_products,
-    any_vector_rows,
-    any_places,
-    any_push,
-    any_layers,
-    any_words,
-    any_runs,
+CALLERS = [
+    call_parse,
+    call_packed_numbers,
+    call_postings,
+    call_word_scores,
+    call_rows,
+    call_products,
+    call_vector_rows,
+    call_places,
+    call_push,
+    call_layers,
+    call_words,
+    call_runs,
 ]
 
 
-@pytest.mark.parametrize("anything", ANY)
-def test_any_arguments_are_accepted_or_refused(anything: Callable[[Chance], None]) -> None:
+@pytest.mark.parametrize("call_kernel", CALLERS)
+def test_any_arguments_are_accepted_or_refused(call_kernel: Callable[[RandomArguments], None]) -> None:
     for seed in range(ROUNDS):
         with contextlib.suppress(REFUSED):
-            anything(Chance(seed))
+            call_kernel(RandomArguments(seed))
 
 
 def test_any_pages_are_read_or_refused(pages: tuple[Stored, Any]) -> None:
     for seed in range(ROUNDS):
         try:
-            any_filter(Chance(seed), pages)
+            call_filter(RandomArguments(seed), pages)
         except (*REFUSED, Damage):
             pass

@@ -58,15 +58,15 @@ TEXTS = {
 }
 
 
-def asynchronous(tests: type) -> type:
-    """Tests of a suite that are coroutines, marked as such."""
+def mark_coroutines(tests: type) -> type:
+    """Mark the tests of a suite that are coroutines."""
     for name, test in inspect.getmembers(tests, inspect.iscoroutinefunction):
         if name.startswith("test_"):
             setattr(tests, name, pytest.mark.asyncio(test))
     return tests
 
 
-@asynchronous
+@mark_coroutines
 class TestVectorStore(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, tmp_path: Path) -> Iterator[KvstoreVectorStore]:
@@ -75,7 +75,7 @@ class TestVectorStore(VectorStoreIntegrationTests):
             assert store.store.check() == []
 
 
-@asynchronous
+@mark_coroutines
 class TestVectorStoreOverOwnEmbedder(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, store: kvstore.Store) -> KvstoreVectorStore:
@@ -83,28 +83,28 @@ class TestVectorStoreOverOwnEmbedder(VectorStoreIntegrationTests):
 
 
 @pytest.fixture(scope="module")
-def reused(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of a store that tests open one after another, and drop without closing it."""
+def reused_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a store that tests open one after another and drop without closing it."""
     return tmp_path_factory.mktemp("reused") / "store"
 
 
-@asynchronous
+@mark_coroutines
 class TestVectorStoreThatIsDropped(VectorStoreIntegrationTests):
     @pytest.fixture
-    def vectorstore(self, reused: Path) -> KvstoreVectorStore:
-        store = KvstoreVectorStore(reused, self.get_embeddings(), settings=RULES)
+    def vectorstore(self, reused_path: Path) -> KvstoreVectorStore:
+        store = KvstoreVectorStore(reused_path, self.get_embeddings(), settings=RULES)
         store.store.delete_where("1")
         return store
 
 
-@asynchronous
+@mark_coroutines
 class TestRetrieverThatIsDropped(RetrieversIntegrationTests):
     @pytest.fixture(autouse=True)
-    def a_store_with_texts(self, reused: Path) -> None:
+    def fill_reused_store(self, reused_path: Path) -> None:
         embedding = TestVectorStoreThatIsDropped().get_embeddings()
-        store = KvstoreVectorStore(reused, embedding, settings=RULES)
+        store = KvstoreVectorStore(reused_path, embedding, settings=RULES)
         store.add_documents([Document(text, id=key) for key, text in TEXTS.items()])
-        self._arguments = {"path": reused, "embedding": embedding}
+        self._arguments = {"path": reused_path, "embedding": embedding}
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -119,24 +119,24 @@ class TestRetrieverThatIsDropped(RetrieversIntegrationTests):
         return "Who built the horn house at Tolland Head?"
 
 
-@asynchronous
+@mark_coroutines
 class TestDocumentIndex(DocumentIndexerTestSuite):
     @pytest.fixture
     def index(self, store: kvstore.Store) -> KvstoreDocumentIndex:
         return KvstoreDocumentIndex(store=store)
 
 
-@asynchronous
+@mark_coroutines
 class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
     @pytest.fixture
     def index(self, store: kvstore.Store) -> KvstoreDocumentIndex:
         return KvstoreDocumentIndex(store=store)
 
 
-@asynchronous
+@mark_coroutines
 class TestEmbeddings(EmbeddingsIntegrationTests):
     @pytest.fixture(autouse=True)
-    def an_open_store(self, store: kvstore.Store) -> None:
+    def set_store(self, store: kvstore.Store) -> None:
         self._store = store
 
     @property
@@ -149,8 +149,8 @@ class TestEmbeddings(EmbeddingsIntegrationTests):
 
 
 @pytest.fixture(scope="module")
-def lights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """A store that every strategy can read."""
+def strategy_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+    """Yield a store that every strategy can read."""
     path = tmp_path_factory.mktemp("lights") / "store"
     with kvstore.open(path, embedder="hashing", settings=RULES) as store:
         KvstoreVectorStore(store=store).add_documents(
@@ -161,11 +161,11 @@ def lights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
         yield store
 
 
-@asynchronous
+@mark_coroutines
 class TestRetriever(RetrieversIntegrationTests):
     @pytest.fixture(autouse=True, params=sorted(STRATEGIES))
-    def strategy(self, request: pytest.FixtureRequest, lights: kvstore.Store) -> None:
-        self._strategy, self._store = request.param, lights
+    def strategy(self, request: pytest.FixtureRequest, strategy_store: kvstore.Store) -> None:
+        self._strategy, self._store = request.param, strategy_store
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -203,17 +203,17 @@ def test_index_stores_the_last_version(store: kvstore.Store, mode: Any, by_funct
     source: Any = (lambda document: document.metadata["source"]) if by_function else "source"
     manager = vectors.record_manager(source)
 
-    def run(documents: list[Document]) -> tuple[int, ...]:
-        done = index(
+    def index_documents(documents: list[Document]) -> tuple[int, ...]:
+        counts = index(
             documents, manager, vectors, cleanup=mode, source_id_key=source, batch_size=2, key_encoder="sha256"
         )
-        return done["num_added"], done["num_skipped"], done["num_deleted"]
+        return counts["num_added"], counts["num_skipped"], counts["num_deleted"]
 
-    assert run(FIRST) == (4, 0, 0)
+    assert index_documents(FIRST) == (4, 0, 0)
     changed = store.execute("SELECT key, changed FROM documents ORDER BY key").fetchall()
-    assert run(FIRST) == (0, 4, 0)
+    assert index_documents(FIRST) == (0, 4, 0)
     assert store.execute("SELECT key, changed FROM documents ORDER BY key").fetchall() == changed
-    assert run(LATER) == (2, 1, 3)
+    assert index_documents(LATER) == (2, 1, 3)
     assert list_content(store) == WANTED
     assert sorted(manager.list_keys()) == store.keys()
 
@@ -221,7 +221,7 @@ def test_index_stores_the_last_version(store: kvstore.Store, mode: Any, by_funct
 def test_aindex_does_the_same(store: kvstore.Store) -> None:
     vectors = KvstoreVectorStore(store=store)
 
-    async def run() -> None:
+    async def index_both() -> None:
         for documents in (FIRST, LATER):
             await aindex(
                 documents,
@@ -232,19 +232,19 @@ def test_aindex_does_the_same(store: kvstore.Store) -> None:
                 key_encoder="sha256",
             )
 
-    asyncio.run(run())
+    asyncio.run(index_both())
     assert list_content(store) == WANTED
 
 
 def test_index_into_a_document_index(store: kvstore.Store) -> None:
     documents = KvstoreDocumentIndex(store=store, namespace="docs")
     manager = KvstoreRecordManager("docs", store=store)
-    for given in (FIRST, LATER):
-        index(given, manager, documents, cleanup="full", source_id_key="source", key_encoder="sha256")
+    for version in (FIRST, LATER):
+        index(version, manager, documents, cleanup="full", source_id_key="source", key_encoder="sha256")
     assert list_content(store) == WANTED
 
 
-#: Indexes FIRST, and ends where it is told to.
+#: A process that indexes FIRST and ends at the call that its arguments name.
 KILLED = """
 import json, os, sys
 from langchain_core.documents import Document
@@ -279,8 +279,10 @@ def test_a_process_killed_between_the_write_and_the_record(
     store = make_store()
     path = store.path
     store.close()
-    given = json.dumps([[(each.page_content, each.metadata) for each in part] for part in (FIRST, LATER)])
-    script = [sys.executable, "-c", KILLED, str(path), place, mode, given]
+    versions = json.dumps(
+        [[(document.page_content, document.metadata) for document in part] for part in (FIRST, LATER)]
+    )
+    script = [sys.executable, "-c", KILLED, str(path), place, mode, versions]
     assert subprocess.run(script, capture_output=True).returncode == 9
     store = make_store()
     assert place == "delete_keys" or list_content(store) != WANTED
@@ -339,12 +341,12 @@ def test_marginal_relevance_reads_stored_vectors(store: kvstore.Store) -> None:
     vectors = KvstoreVectorStore(store=store)
     texts = ["The harbour opens at six.", "The harbour opens at six!", "Oil goes to the lamp room."]
     vectors.add_texts(texts, ids=["six", "same", "oil"])
-    found = vectors.max_marginal_relevance_search("When does the harbour open?", k=2, lambda_mult=0.1)
-    assert {document.id for document in found} > {"oil"} or found[1].id == "oil"
+    results = vectors.max_marginal_relevance_search("When does the harbour open?", k=2, lambda_mult=0.1)
+    assert {document.id for document in results} > {"oil"} or results[1].id == "oil"
     alike = vectors.max_marginal_relevance_search("When does the harbour open?", k=2, lambda_mult=1.0)
     assert {document.id for document in alike} == {"six", "same"}
-    one = vectors.as_retriever(search_type="mmr", search_kwargs={"k": 1, "filter": {"$key": "oil"}})
-    assert [document.id for document in one.invoke("When?")] == ["oil"]
+    retriever = vectors.as_retriever(search_type="mmr", search_kwargs={"k": 1, "filter": {"$key": "oil"}})
+    assert [document.id for document in retriever.invoke("When?")] == ["oil"]
     assert vectors.max_marginal_relevance_search("When?", k=0) == []
 
 
@@ -391,19 +393,19 @@ def test_documents_without_a_text_are_skipped_with_a_warning(store: kvstore.Stor
         vectors.add_documents([Document("Tea.")], ids=["a", "b"])
 
 
-def test_a_text_is_kept_as_it_was_given(store: kvstore.Store) -> None:
+def test_a_text_is_stored_unchanged(store: kvstore.Store) -> None:
     text = "  Two lines,\n\n" + "and a long one. " * 300 + "\n"
     vectors = KvstoreVectorStore(store=store)
     vectors.add_texts([text], [{"tags": ["a", "b"], "of": {"page": 3}, "title": "Lines", "source": "l.txt"}], ids=["l"])
-    (found,) = vectors.similarity_search("a long one")
-    assert (found.page_content, found.metadata["of"], found.metadata["tags"]) == (text, {"page": 3}, ["a", "b"])
+    (result,) = vectors.similarity_search("a long one")
+    assert (result.page_content, result.metadata["of"], result.metadata["tags"]) == (text, {"page": 3}, ["a", "b"])
     document = store.get("l")
     assert document is not None
     assert (document.chunks, document.title, document.source) == (1, "Lines", "l.txt")
 
 
-class Counting(Embeddings):
-    """Counts what it is asked to embed."""
+class CountingEmbeddings(Embeddings):
+    """An embedder that counts passages and questions."""
 
     model_name = "counting-1"
 
@@ -420,13 +422,15 @@ class Counting(Embeddings):
 
 
 def test_an_embedding_is_kept_by_its_name(tmp_path: Path) -> None:
-    path, embedding = tmp_path / "store", Counting()
+    path, embedding = tmp_path / "store", CountingEmbeddings()
     with KvstoreVectorStore(path, embedding, settings=RULES) as vectors:
         vectors.add_texts(["Tea.", "Milk."], ids=["tea", "milk"])
         vectors.add_texts(["Tea.", "Milk."], ids=["tea", "milk"])
         assert embedding.passages == 2, "what is stored is not embedded again"
-        assert vectors.store.settings.embedder == "langchain:Counting:counting-1"
-        with pytest.raises(errors.InputError, match="the embedder of the store is 'langchain:Counting:counting-1'"):
+        assert vectors.store.settings.embedder == "langchain:CountingEmbeddings:counting-1"
+        with pytest.raises(
+            errors.InputError, match="the embedder of the store is 'langchain:CountingEmbeddings:counting-1'"
+        ):
             KvstoreVectorStore(store=vectors.store, embedding=DeterministicFakeEmbedding(size=6))
     with pytest.raises(errors.SettingsMismatchError):
         KvstoreVectorStore(path, DeterministicFakeEmbedding(size=6))
@@ -437,7 +441,7 @@ def test_an_embedding_is_kept_by_its_name(tmp_path: Path) -> None:
             KvstoreVectorStore(**wrong)  # type: ignore[arg-type]
 
 
-class Broken(Embeddings):
+class BrokenEmbeddings(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [[float("nan")] * 6 for _ in texts]
 
@@ -459,8 +463,8 @@ def test_an_open_store_in_place_of_a_path_names_the_right_call(store: kvstore.St
 
 
 def test_an_embedding_that_fails_is_named(tmp_path: Path) -> None:
-    with pytest.raises(errors.EmbedderError, match="langchain:Broken failed: no route to host"):
-        KvstoreVectorStore(tmp_path / "store", Broken())
+    with pytest.raises(errors.EmbedderError, match="langchain:BrokenEmbeddings failed: no route to host"):
+        KvstoreVectorStore(tmp_path / "store", BrokenEmbeddings())
     assert not (tmp_path / "store").exists()
 
 
@@ -475,13 +479,13 @@ def test_evidence_is_in_the_metadata(store: kvstore.Store) -> None:
     store.put("handbook", "# Leave\n\nMaria Jensen approves parental leave.\n\n# Pay\n\n" + "Wages are paid. " * 200,
               format="markdown", meta={"year": 2024}, source="handbook.md")  # fmt: skip
     retriever = KvstoreRetriever(store=store, strategy="hybrid", k=2)
-    first, *_ = retriever.invoke("Who approves parental leave?")
-    assert (first.id, first.metadata["source"], first.metadata["year"]) == ("handbook", "handbook.md", 2024)
-    evidence = first.metadata["evidence"]
+    result, *_ = retriever.invoke("Who approves parental leave?")
+    assert (result.id, result.metadata["source"], result.metadata["year"]) == ("handbook", "handbook.md", 2024)
+    evidence = result.metadata["evidence"]
     assert evidence["document"] == "handbook"
     document = store.get("handbook")
     assert document is not None
-    assert document.text.encode()[evidence["start"] : evidence["end"]].decode() == first.page_content
+    assert document.text.encode()[evidence["start"] : evidence["end"]].decode() == result.page_content
     assert evidence["path"]
     (segment, *_) = retriever.invoke("Who approves parental leave?", as_segments=True)
     assert segment.metadata["evidence"]["kind"] == "segment"
