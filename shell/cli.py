@@ -77,7 +77,7 @@ def backup(store: Path, destination: Path, compact: bool) -> int:
 @STORE
 @click.option("--no-backup", is_flag=True, help="Do not keep a backup of the old store.")
 def migrate(store: Path, no_backup: bool) -> int:
-    """Convert STORE to the format of this version.
+    """Convert STORE to the format of the installed version of kvstore.
 
     kvstore keeps a backup of the old store in the same folder as STORE."""
 

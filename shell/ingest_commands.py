@@ -243,7 +243,7 @@ def _format_counts(report: kvstore.IngestReport) -> str:
     metavar="SECONDS",
     default=0.5,
     show_default=True,
-    help="Wait until no file has changed for SECONDS, then ingest all changes in one commit.",
+    help="Wait until no file has changed for SECONDS, then ingest all changes together.",
 )
 @click.option(
     "--poll",

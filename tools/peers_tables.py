@@ -96,7 +96,7 @@ REASONS = {
     "filter_1_ms": "the other system has an index specialized in this search",
     "filter_10_ms": "the other system has an index specialized in this search",
     "vector_ms": "the other system has an index specialized in this search",
-    "bm25_ms": "the faster system is a search engine specialized in BM25",
+    "bm25_ms": "tantivy is a search engine specialized in BM25",
     "hybrid_ms": "kvstore also scores headings, list entries and words that occur close together",
     "replace_ms": "kvstore also updates all data derived from the document, including mentions in other documents",
     "replace_written_kb": "lancedb appends new data, and removes old data later",
