@@ -92,7 +92,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "kvstore derives names, relations and summaries with rules and a small parser, and builds answers from "
     "sentences of the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
-    "The only required model is the embedder, which runs in your process.": OFFLINE,
+    "The only required model is the embedder; the default embedder runs in your process.": OFFLINE,
     "A cuckoo filter with 12-bit fingerprints proposes candidates for a name, and kvstore compares each "
     "candidate with the stored name.": EXACT_LOOKUP,
     "A lookup never returns occurrences of another name, and a lookup of an unknown name returns nothing.": (
