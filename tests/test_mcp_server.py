@@ -87,10 +87,10 @@ def hash_store_files(store_path: Path) -> dict[str, str]:
     return {str(file.relative_to(store_path.parent)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def run_client(client: Any, talk: Callable[[Any], Awaitable[None]]) -> None:
+def run_client(client: Any, use_client: Callable[[Any], Awaitable[None]]) -> None:
     async def talk_to_server() -> None:
         async with client as connected:
-            await talk(connected)
+            await use_client(connected)
 
     asyncio.run(talk_to_server())
 

@@ -23,20 +23,21 @@ OVERVIEW = "What are the main topics of these documents?"
 MODES = ("cover", "collapsed", "traversal", "leaves")
 
 
-def long_text(subjects: list[str]) -> str:
+def make_long_text(subjects: list[str]) -> str:
     return "\n\n".join(
-        f"# On {one}\n\nThis part praises {one}. Later {one} were praised again. {CHATTER * 12}" for one in subjects
+        f"# On {subject}\n\nThis part praises {subject}. Later {subject} were praised again. {CHATTER * 12}"
+        for subject in subjects
     )
 
 
 def put_documents(store: kvstore.Store) -> None:
-    store.put("long", long_text(SUBJECTS), title="Long", format="markdown")
+    store.put("long", make_long_text(SUBJECTS), title="Long", format="markdown")
     store.put("short", "Whales sing in the sea. Sailors listen to whales at night.", title="Short")
     store.put("kinds", "Tug,Ship\nShip,Vessel", format="pairs")
 
 
 @pytest.fixture
-def filled(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+def filled_store(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
     return copy_store(put_documents, {"chunk_tokens": 40})
 
 
@@ -77,15 +78,15 @@ def test_a_question_for_something_in_particular_does_not(question: str) -> None:
     assert not is_overview_question(question)
 
 
-def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.Store) -> None:
-    evidence = filled.retrieve(OVERVIEW, using="raptor", within=160)
+def test_an_overview_covers_the_whole_and_cites_every_sentence(filled_store: kvstore.Store) -> None:
+    evidence = filled_store.retrieve(OVERVIEW, using="raptor", within=160)
     assert {hit.kind for hit in evidence.hits} == {"summary"}
     told = " ".join(hit.text for hit in evidence.hits)
     assert [one for one in [*SUBJECTS, "hales"] if one not in told] == []
     assert count_text_tokens(told) <= 160
     assert [(hit.document, hit.start) for hit in evidence.hits] == sorted((h.document, h.start) for h in evidence.hits)
     for hit in evidence.hits:
-        assert " ".join(read_spans(filled, hit)) == hit.text
+        assert " ".join(read_spans(filled_store, hit)) == hit.text
         assert (hit.document, hit.ordinal, hit.start, hit.end) == tuple(asdict(hit.spans[0]).values())
     steps = {step.name: step.detail for step in evidence.steps}
     assert steps["choose mode"].startswith("cover")
@@ -93,25 +94,25 @@ def test_an_overview_covers_the_whole_and_cites_every_sentence(filled: kvstore.S
 
 
 @pytest.mark.parametrize("top", [1, 2, 4, 8])
-def test_a_summary_has_the_requested_number_of_parts(filled: kvstore.Store, top: int) -> None:
-    hits = filled.retrieve("Summarize everything", using="raptor", top=top, where="key = 'long'").hits
+def test_a_summary_has_the_requested_number_of_parts(filled_store: kvstore.Store, top: int) -> None:
+    hits = filled_store.retrieve("Summarize everything", using="raptor", top=top, where="key = 'long'").hits
     assert min(top, len(SUBJECTS)) <= len(hits) <= top
     assert sum(count_text_tokens(hit.text) for hit in hits) <= 40 * top
     ends = [(hit.spans[0].start, hit.spans[-1].end) for hit in hits]
     assert all(one[1] <= other[0] for one, other in pairwise(ends))
 
 
-def test_a_question_for_a_detail_gets_the_results_of_hybrid(filled: kvstore.Store) -> None:
+def test_a_question_for_a_detail_gets_the_results_of_hybrid(filled_store: kvstore.Store) -> None:
     question = "Who listens to the whales?"
-    hits, plain = (filled.retrieve(question, using=using).hits for using in ("raptor", "hybrid"))
+    hits, plain = (filled_store.retrieve(question, using=using).hits for using in ("raptor", "hybrid"))
     assert hits == plain
-    assert filled.retrieve(question, using="raptor", options={"mode": "leaves"}).hits == plain
+    assert filled_store.retrieve(question, using="raptor", options={"mode": "leaves"}).hits == plain
 
 
-def test_words_of_a_question_count_in_a_cover(filled: kvstore.Store) -> None:
+def test_words_of_a_question_count_in_a_cover(filled_store: kvstore.Store) -> None:
     options = {"mode": "cover"}
     found = {
-        one: filled.retrieve(f"What of {one}?", using="raptor", within=14, options=options).hits[0].text
+        one: filled_store.retrieve(f"What of {one}?", using="raptor", within=14, options=options).hits[0].text
         for one in ("violins", "lanterns")
     }
     assert all(one in text for one, text in found.items())
@@ -119,27 +120,27 @@ def test_words_of_a_question_count_in_a_cover(filled: kvstore.Store) -> None:
 
 @pytest.mark.parametrize("limit", ["_MAX_FULL_TEXT_BYTES", "_MAX_ABSTRACTS", "_MAX_DOCUMENTS"])
 def test_documents_that_are_too_long_are_read_by_their_abstracts(
-    filled: kvstore.Store, limit: str, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summary, limit, 0)
     if limit == "_MAX_ABSTRACTS":
         monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
-    evidence = filled.retrieve(OVERVIEW, using="raptor", within=160)
+    evidence = filled_store.retrieve(OVERVIEW, using="raptor", within=160)
     told = {step.name: step.detail for step in evidence.steps}["read documents"]
     assert {"_MAX_FULL_TEXT_BYTES": "over chunks", "_MAX_ABSTRACTS": "over documents", "_MAX_DOCUMENTS": "every"}[
         limit
     ] in told
     assert {hit.document for hit in evidence.hits} == {"long", "short"}
-    assert all(" ".join(read_spans(filled, hit)) == hit.text for hit in evidence.hits)
+    assert all(" ".join(read_spans(filled_store, hit)) == hit.text for hit in evidence.hits)
 
 
 @pytest.mark.parametrize("mode", ["collapsed", "traversal"])
-def test_trees_are_read_by_cosine_without_repetition(filled: kvstore.Store, mode: str) -> None:
-    hits = filled.retrieve("herons and glaciers", using="raptor", top=12, options={"mode": mode}).hits
+def test_trees_are_read_by_cosine_without_repetition(filled_store: kvstore.Store, mode: str) -> None:
+    hits = filled_store.retrieve("herons and glaciers", using="raptor", top=12, options={"mode": mode}).hits
     assert {hit.kind for hit in hits} == {"chunk", "summary"}
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     for hit in hits:
-        assert " ".join(read_spans(filled, hit)) == hit.text
+        assert " ".join(read_spans(filled_store, hit)) == hit.text
     shown = [span for hit in hits for span in hit.spans]
     assert len(set(shown)) > len(hits) / 2
     for number, hit in enumerate(hits):
@@ -150,25 +151,25 @@ def test_trees_are_read_by_cosine_without_repetition(filled: kvstore.Store, mode
         assert not all(inside)
 
 
-def test_a_traversal_keeps_so_many_of_each_level(filled: kvstore.Store) -> None:
-    def detail(**options: Any) -> str:
-        evidence = filled.retrieve("herons", using="raptor", options={"mode": "traversal", **options})
+def test_a_traversal_keeps_so_many_of_each_level(filled_store: kvstore.Store) -> None:
+    def get_step_detail(**options: Any) -> str:
+        evidence = filled_store.retrieve("herons", using="raptor", options={"mode": "traversal", **options})
         return next(step.detail for step in evidence.steps if step.name == "go down")
 
-    assert detail(width=1).startswith("level by level 1 of 2, 1 of ")
-    assert detail(levels=1).count(" of ") == 2
-    assert detail().count(" of ") > 2
+    assert get_step_detail(width=1).startswith("level by level 1 of 2, 1 of ")
+    assert get_step_detail(levels=1).count(" of ") == 2
+    assert get_step_detail().count(" of ") > 2
 
 
-def test_an_invalid_mode_is_reported(filled: kvstore.Store) -> None:
+def test_an_invalid_mode_is_reported(filled_store: kvstore.Store) -> None:
     with pytest.raises(InputError, match="raptor: option mode must be one of auto, cover.*did you mean cover"):
-        filled.execute("RETRIEVE 'x' USING raptor WITH (mode = covers)")
+        filled_store.execute("RETRIEVE 'x' USING raptor WITH (mode = covers)")
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_is_a_function_of_the_documents(make_store: Callable[..., kvstore.Store], mode: str) -> None:
     rng = random.Random(mode)
-    texts = {f"d{number}": long_text(rng.sample(SUBJECTS, 3)) for number in range(5)}
+    texts = {f"d{number}": make_long_text(rng.sample(SUBJECTS, 3)) for number in range(5)}
     found = []
     for name in ("lived", "fresh"):
         store = make_store(name, settings={"chunk_tokens": 40})
@@ -198,36 +199,36 @@ def test_an_empty_store_has_nothing_to_sum_up(store: kvstore.Store, mode: str) -
 # Answers --------------------------------------------------------------------------------------------------------------
 
 
-def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled: kvstore.Store) -> None:
-    answer = filled.ask("Summarize all documents.", using="raptor")
+def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled_store: kvstore.Store) -> None:
+    answer = filled_store.ask("Summarize all documents.", using="raptor")
     assert (answer.abstained, answer.extractive, answer.confidence, answer.remarks) == (False, True, 1.0, [])
     assert [one for one in [*SUBJECTS, "hales"] if one not in answer.text] == []
     assert count_text_tokens(answer.text) < 400
     for citation in answer.citations:
-        document = filled.get(citation.document)
+        document = filled_store.get(citation.document)
         assert document is not None
         assert document.text.encode()[citation.start : citation.end].decode() == citation.text
         assert f"{citation.text} [{citation.number}]" in answer.text
         assert citation.kind == "summary"
-    longer = filled.ask("Summarize all documents.", using="raptor", within=800)
+    longer = filled_store.ask("Summarize all documents.", using="raptor", within=800)
     assert [span for hit in longer.evidence.hits for span in hit.spans] == [c.spans[0] for c in longer.citations]
-    explained = {row[0]: row[1] for row in filled.execute("EXPLAIN ASK 'Summarize all documents.' USING raptor")}
+    explained = {row[0]: row[1] for row in filled_store.execute("EXPLAIN ASK 'Summarize all documents.' USING raptor")}
     assert explained["weigh confidence"].startswith("1.00: the question asks for an overview")
 
 
-def test_a_question_for_an_overview_is_referred_to_cover(filled: kvstore.Store) -> None:
-    answer = filled.ask(OVERVIEW)
+def test_a_question_for_an_overview_is_referred_to_cover(filled_store: kvstore.Store) -> None:
+    answer = filled_store.ask(OVERVIEW)
     assert any("USING raptor" in remark for remark in answer.remarks)
     for statement in ("RETRIEVE", "ASK"):
-        assert "USING raptor" in (filled.execute(f"{statement} '{OVERVIEW}'").message or "")
-        assert "hint" in {row[0] for row in filled.execute(f"EXPLAIN {statement} '{OVERVIEW}'")}
-        assert not filled.execute(f"{statement} '{OVERVIEW}' USING raptor").message
-        assert "hint" not in {row[0] for row in filled.execute(f"EXPLAIN {statement} 'Do whales sing?'")}
-    assert filled.retrieve("Do whales sing?").hint is None
+        assert "USING raptor" in (filled_store.execute(f"{statement} '{OVERVIEW}'").message or "")
+        assert "hint" in {row[0] for row in filled_store.execute(f"EXPLAIN {statement} '{OVERVIEW}'")}
+        assert not filled_store.execute(f"{statement} '{OVERVIEW}' USING raptor").message
+        assert "hint" not in {row[0] for row in filled_store.execute(f"EXPLAIN {statement} 'Do whales sing?'")}
+    assert filled_store.retrieve("Do whales sing?").hint is None
 
 
-def test_a_model_is_given_the_summary(filled: kvstore.Store) -> None:
-    prompt = filled.prompt("Summarize all documents.", using="raptor")
+def test_a_model_is_given_the_summary(filled_store: kvstore.Store) -> None:
+    prompt = filled_store.prompt("Summarize all documents.", using="raptor")
     assert {hit.kind for hit in prompt.passages} == {"summary"}
     assert all(one in prompt.user for one in SUBJECTS)
 
@@ -236,45 +237,46 @@ def test_a_model_is_given_the_summary(filled: kvstore.Store) -> None:
 
 
 def put_topics(store: kvstore.Store) -> None:
-    for one in SUBJECTS[:3]:
+    for subject in SUBJECTS[:3]:
         for number in range(4):
-            text = f"Keeper number{number} writes of {one}. The {one} of {one} are {one} indeed, say {one}."
-            store.put(f"{one}{number}", text, title=one.capitalize())
+            praise = f"The {subject} of {subject} are {subject} indeed, say {subject}."
+            text = f"Keeper number{number} writes of {subject}. {praise}"
+            store.put(f"{subject}{number}", text, title=subject.capitalize())
     store.execute("CREATE INDEX topics WITH (size = 4)")
 
 
 @pytest.fixture
-def grouped(copy_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
-    """Twelve documents on three subjects, and topics of them."""
+def topic_store(copy_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch) -> kvstore.Store:
+    """Return a store with twelve documents on three subjects and their topics."""
     monkeypatch.setattr(topic_index, "_MAX_LEVELS", 2)
     return copy_store(put_topics, {"chunk_tokens": 40})
 
 
-def test_an_overview_of_a_store_is_ordered_by_topics(grouped: kvstore.Store) -> None:
-    evidence = grouped.retrieve(OVERVIEW, using="raptor", top=8, within=200)
+def test_an_overview_of_a_store_is_ordered_by_topics(topic_store: kvstore.Store) -> None:
+    evidence = topic_store.retrieve(OVERVIEW, using="raptor", top=8, within=200)
     assert {hit.kind for hit in evidence.hits} == {"summary"}
     subjects = [{span.document[:-1] for span in hit.spans} for hit in evidence.hits]
     assert all(len(of) == 1 for of in subjects)
     assert set().union(*subjects) == set(SUBJECTS[:3])
     assert any("documents on" in hit.path and hit.title for hit in evidence.hits)
     for hit in evidence.hits:
-        assert " ".join(read_spans(grouped, hit)) == hit.text
-    fewer = grouped.retrieve(OVERVIEW, using="raptor", top=2, within=200).hits
+        assert " ".join(read_spans(topic_store, hit)) == hit.text
+    fewer = topic_store.retrieve(OVERVIEW, using="raptor", top=2, within=200).hits
     assert 1 <= len(fewer) <= 2
-    alone = grouped.retrieve(OVERVIEW, using="raptor", where="key < 'h'").hits
+    alone = topic_store.retrieve(OVERVIEW, using="raptor", where="key < 'h'").hits
     assert {span.document for hit in alone for span in hit.spans} <= {f"glaciers{number}" for number in range(4)}
     assert all("chunk" in hit.path for hit in alone)
 
 
 @pytest.mark.parametrize("mode", ["collapsed", "traversal"])
-def test_trees_reach_up_to_topics(grouped: kvstore.Store, mode: str) -> None:
+def test_trees_reach_up_to_topics(topic_store: kvstore.Store, mode: str) -> None:
     options = {"mode": mode, "width": 12}
-    hits = grouped.retrieve("What of herons?", using="raptor", top=50, options=options).hits
+    hits = topic_store.retrieve("What of herons?", using="raptor", top=50, options=options).hits
     topics = [hit for hit in hits if hit.path.startswith("topic")]
     assert topics
     assert all(hit.kind == "summary" and hit.text for hit in topics)
-    assert all(" ".join(read_spans(grouped, hit)) == hit.text for hit in topics)
-    alone = grouped.retrieve("What of herons?", using="raptor", top=50, options=options, where="key < 'h'").hits
+    assert all(" ".join(read_spans(topic_store, hit)) == hit.text for hit in topics)
+    alone = topic_store.retrieve("What of herons?", using="raptor", top=50, options=options, where="key < 'h'").hits
     assert {hit.document[:-1] for hit in alone} == {"glaciers"}
     assert not [hit for hit in alone if hit.path.startswith("topic")]
 
@@ -288,13 +290,13 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
             store.put(f"{subject}{number}", f"{text} by {number} men. It was here that Ada Brandt worked on {subject}.")
     question, options = "What did Ada Brandt do?", {"mode": mode, "width": 20}
 
-    def found() -> list[Hit]:
+    def retrieve_hits() -> list[Hit]:
         return store.retrieve(question, using="raptor", top=60, options=options).hits
 
     store.execute("CREATE INDEX topics WITH (size = 4)")
-    assert not [hit for hit in found() if _is_related(hit)]
+    assert not [hit for hit in retrieve_hits() if _is_related(hit)]
     store.execute("DROP INDEX topics; CREATE INDEX topics WITH (size = 4, relatedness = 1)")
-    hits = found()
+    hits = retrieve_hits()
     leaf = next(hit for hit in hits if _is_related(hit))
     assert (leaf.kind, leaf.title) == ("summary", "Ada Brandt")
     assert {span.document[:-1] for span in leaf.spans} == set(subjects)
@@ -303,7 +305,7 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
     assert len(set(chunks)) == len(chunks), "a chunk below both trees is shown once"
     for subject in ("ships", "roses"):
         store.delete_where(f"key LIKE '{subject}%'")
-    assert {span.document[:-1] for hit in found() for span in hit.spans} == {"coins"}
+    assert {span.document[:-1] for hit in retrieve_hits() for span in hit.spans} == {"coins"}
 
 
 @pytest.mark.matrix
@@ -312,7 +314,7 @@ def test_both_trees_are_read_as_one(make_store: Callable[..., kvstore.Store], mo
 def test_stored_sums_of_vectors_agree_with_all_vectors(
     make_store: Callable[..., kvstore.Store], mode: str, options: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answers(stored_above: int) -> list[list[tuple[object, ...]]]:
+    def list_answers(stored_above: int) -> list[list[tuple[object, ...]]]:
         monkeypatch.setattr(ordered_chunks, "MAX_SUMMED_CHUNKS", stored_above)
         monkeypatch.setattr(topics, "MAX_SUMMED_CHUNKS", stored_above)
         store = make_store(f"above {stored_above}", settings={"chunk_tokens": 40})
@@ -320,7 +322,7 @@ def test_stored_sums_of_vectors_agree_with_all_vectors(
             for number in range(6):
                 store.put(f"{subject}{number}", f"Ada Brandt saw {number} {subject}. {subject} are {subject} to her.")
         store.execute(f"CREATE INDEX topics WITH ({options})")
-        found = []
+        answers = []
         for change in (None, "glaciers1", "harbour", None):
             if change == "harbour":
                 store.put(change, "Ada Brandt saw the harbour. It had herons.")
@@ -330,10 +332,10 @@ def test_stored_sums_of_vectors_agree_with_all_vectors(
                 wanted = {"mode": mode, "width": 9}
                 hits = store.retrieve(f"What are {question}?", using="raptor", top=60, options=wanted).hits
                 assert any(hit.path.startswith("topic") for hit in hits)
-                found.append([(hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in hits])
-        return found
+                answers.append([(hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in hits])
+        return answers
 
-    assert answers(1) == answers(1000)
+    assert list_answers(1) == list_answers(1000)
 
 
 def _is_related(hit: Hit) -> bool:
@@ -343,45 +345,45 @@ def _is_related(hit: Hit) -> bool:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("long", [False, True])
 def test_topics_omit_deleted_and_include_new_documents(
-    grouped: kvstore.Store, mode: str, long: bool, monkeypatch: pytest.MonkeyPatch
+    topic_store: kvstore.Store, mode: str, long: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if long:
         monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
     for number in range(4):
-        grouped.delete(f"herons{number}")
-    grouped.put("lanterns", "Lanterns light the harbour. The lanterns are lit at dusk.", title="Lanterns")
+        topic_store.delete(f"herons{number}")
+    topic_store.put("lanterns", "Lanterns light the harbour. The lanterns are lit at dusk.", title="Lanterns")
     options = {"mode": mode, "width": 50}
     for question in (OVERVIEW, "herons", "lanterns"):
-        hits = grouped.retrieve(question, using="raptor", top=50, within=5000, options=options).hits
+        hits = topic_store.retrieve(question, using="raptor", top=50, within=5000, options=options).hits
         told = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
         assert "heron" not in told
         assert "lanterns light the harbour" in told or (mode == "leaves" and question == "herons")
         assert "glaciers" in told or mode == "leaves"
-    answer = grouped.ask(OVERVIEW, using="raptor")
+    answer = topic_store.ask(OVERVIEW, using="raptor")
     assert "heron" not in answer.text.lower()
     assert "lanterns" in answer.text.lower()
 
 
 @pytest.mark.parametrize("which", ["finest", "coarsest", "largest"])
 def test_of_very_many_topics_coarser_ones_are_summed_up_or_the_largest(
-    grouped: kvstore.Store, which: str, monkeypatch: pytest.MonkeyPatch
+    topic_store: kvstore.Store, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grouped.execute("DROP INDEX topics")
-    grouped.execute("CREATE INDEX topics WITH (size = 2)")
-    counted = grouped.execute("SELECT level, count(*) FROM topics GROUP BY level ORDER BY level").fetchall()
+    topic_store.execute("DROP INDEX topics")
+    topic_store.execute("CREATE INDEX topics WITH (size = 2)")
+    counted = topic_store.execute("SELECT level, count(*) FROM topics GROUP BY level ORDER BY level").fetchall()
     (_, finest), (_, coarsest) = counted
     most = {"finest": finest, "coarsest": finest - 1, "largest": coarsest - 1}[which]
     monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
     monkeypatch.setattr(summary, "_MAX_TOPICS", most)
-    evidence = grouped.retrieve(OVERVIEW, using="raptor", top=50, within=5000)
+    evidence = topic_store.retrieve(OVERVIEW, using="raptor", top=50, within=5000)
     read = {step.name: step.count for step in evidence.steps}["read documents"]
     assert read == {"finest": finest, "coarsest": coarsest, "largest": coarsest - 1}[which], counted
     assert evidence.hits
-    assert all(" ".join(read_spans(grouped, hit)) == hit.text for hit in evidence.hits)
+    assert all(" ".join(read_spans(topic_store, hit)) == hit.text for hit in evidence.hits)
 
 
 class History:
-    """A store with topics that documents come to and leave, each with a word that no other has."""
+    """A store with topics whose documents are added and deleted; each document has a unique word."""
 
     def __init__(self, store: kvstore.Store, seed: int) -> None:
         self.store = store
@@ -392,7 +394,7 @@ class History:
         self.options = f"(size = 4, relatedness = {seed % 2})"
         store.execute(f"CREATE INDEX topics WITH {self.options}")
 
-    def live(self) -> None:
+    def apply_changes(self) -> None:
         for _ in range(self.rng.randrange(1, 4)):
             self._change()
         if self.rng.random() < 0.3:
@@ -412,7 +414,7 @@ class History:
         )
         self.store.put(key, self.documents[key], title=f"Of {mark}")
 
-    def found(self, store: kvstore.Store) -> Iterator[tuple[str, list[Hit]]]:
+    def iter_results(self, store: kvstore.Store) -> Iterator[tuple[str, list[Hit]]]:
         for question in (OVERVIEW, "Who loves violins?"):
             for mode in MODES:
                 options = {"mode": mode, "width": 20}
@@ -422,16 +424,16 @@ class History:
                 )
 
 
-def live_through(make_store: Callable[..., kvstore.Store], seed: int) -> None:
+def check_history(make_store: Callable[..., kvstore.Store], seed: int) -> None:
     history = History(make_store(f"lived{seed}"), seed)
     for _ in range(6):
-        history.live()
+        history.apply_changes()
         living = " ".join(history.documents.values()).lower()
-        for asked, hits in history.found(history.store):
-            told = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
-            assert not [mark for mark in history.marks if mark in told and mark not in living], asked
-            if OVERVIEW in asked and "leaves" not in asked:
-                assert not [mark for mark in history.marks if mark in living and mark not in told], asked
+        for question, hits in history.iter_results(history.store):
+            hit_texts = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
+            assert not [mark for mark in history.marks if mark in hit_texts and mark not in living], question
+            if OVERVIEW in question and "leaves" not in question:
+                assert not [mark for mark in history.marks if mark in living and mark not in hit_texts], question
     history.store.execute("REFRESH INDEX topics")
     fresh = make_store(f"fresh{seed}")
     with fresh.transaction() as transaction:
@@ -439,17 +441,17 @@ def live_through(make_store: Callable[..., kvstore.Store], seed: int) -> None:
             mark = history.documents[key].split()[1]
             transaction.put(key, history.documents[key], title=f"Of {mark}")
     fresh.execute(f"CREATE INDEX topics WITH {history.options}")
-    assert list(history.found(history.store)) == list(history.found(fresh))
+    assert list(history.iter_results(history.store)) == list(history.iter_results(fresh))
 
 
 @pytest.mark.slow
 def test_results_of_raptor_follow_a_history(make_store: Callable[..., kvstore.Store]) -> None:
     for seed in range(3):
-        live_through(make_store, seed)
+        check_history(make_store, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 def test_results_of_raptor_follow_100_histories(make_store: Callable[..., kvstore.Store], part: int) -> None:
     for seed in range(100 + 20 * part, 120 + 20 * part):
-        live_through(make_store, seed)
+        check_history(make_store, seed)

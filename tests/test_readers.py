@@ -29,21 +29,21 @@ from kvstore.sample import QUESTIONS, UPDATE, folder, hierarchy
 MANUAL = Path(__file__).parents[2] / "shared" / "data" / "docs" / "postgresql-15-html.tar.xz"
 
 
-def one(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> RawDocument:
+def read_one(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> RawDocument:
     (document,) = read_bytes(data.encode() if isinstance(data, str) else data, key, format, options)
     assert isinstance(document, RawDocument)
     return document
 
 
-def rows(
+def read_rows(
     data: bytes | str, key: str, format: str | None = None, /, **options: object
 ) -> list[RawDocument | ReadFailure]:
     return list(read_bytes(data.encode() if isinstance(data, str) else data, key, format, options))
 
 
-def make_refused(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> str:
+def read_refused(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> str:
     with pytest.raises(ReaderError) as caught:
-        rows(data, key, format, **options)
+        read_rows(data, key, format, **options)
     message = str(caught.value)
     assert key in message
     return message
@@ -74,11 +74,11 @@ def make_refused(data: bytes | str, key: str, format: str | None = None, /, **op
     ],
 )
 def test_byte_order_marks_decide_the_encoding(mark: bytes, encoding: str, key: str, content: str, text: str) -> None:
-    assert one(mark + content.encode(encoding), key).text == text
+    assert read_one(mark + content.encode(encoding), key).text == text
 
 
 def test_line_ends_page_breaks_and_terminal_sequences() -> None:
-    document = one("one\r\ntwo\rthree\fnext\x1b[31mred\x1b[0m b\bbold\x07", "a.log")
+    document = read_one("one\r\ntwo\rthree\fnext\x1b[31mred\x1b[0m b\bbold\x07", "a.log")
     assert document == RawDocument("a.log", None, "one\ntwo\nthree\n\nnextred bold", {}, "text")
 
 
@@ -86,23 +86,23 @@ def test_line_ends_page_breaks_and_terminal_sequences() -> None:
 @pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv"])
 def test_invalid_utf8_names_the_byte_its_offset_and_the_remedy(key: str) -> None:
     data = b"text\n" * 400_000 + b"caf\xe9 au lait"
-    message = make_refused(data, key)
+    message = read_refused(data, key)
     assert "0xE9" in message
     assert "offset 2000003 " in message
     assert "save it as UTF-8" in message and "WITH (encoding = 'cp1252')" in message
-    *_, last = rows(data, key, encoding="latin-1")
+    *_, last = read_rows(data, key, encoding="latin-1")
     assert isinstance(last, RawDocument)
     assert "café" in last.text[-20:]
 
 
 @pytest.mark.parametrize("key", ["a.csv", "a.jsonl"])
 def test_an_encoding_that_does_not_fit_is_named(key: str) -> None:
-    assert "is not valid UTF-16" in make_refused(codecs.BOM_UTF16_LE + "text\nx".encode("utf-16-le") + b"\n", key)
+    assert "is not valid UTF-16" in read_refused(codecs.BOM_UTF16_LE + "text\nx".encode("utf-16-le") + b"\n", key)
 
 
 @pytest.mark.parametrize("key", ["a.txt", "a.md", "a.html", "a.csv", "a.jsonl"])
 def test_nul_means_binary(key: str) -> None:
-    assert "binary" in make_refused(b"text\0more\n", key)
+    assert "binary" in read_refused(b"text\0more\n", key)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -112,10 +112,10 @@ def test_an_empty_file_is_passed_over(format: str, data: bytes) -> None:
 
 
 def test_unknown_suffixes_are_sniffed() -> None:
-    assert one("plain", "README").format == "text"
-    assert one("plain".encode("utf-16"), "a.dat").text == "plain"
-    assert "name its format with AS" in make_refused(b"\x7fELF\0\0", "program")
-    assert one("# Not a heading", "a.md", "text").format == "text"
+    assert read_one("plain", "README").format == "text"
+    assert read_one("plain".encode("utf-16"), "a.dat").text == "plain"
+    assert "name its format with AS" in read_refused(b"\x7fELF\0\0", "program")
+    assert read_one("# Not a heading", "a.md", "text").format == "text"
 
 
 def test_wrong_formats_and_options_suggest_the_nearest() -> None:
@@ -143,7 +143,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
 def test_a_file_and_its_bytes_read_alike(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text("# T\n\nx\n")
-    assert list(read(path, "k.md")) == rows("# T\n\nx\n", "k.md")
+    assert list(read(path, "k.md")) == read_rows("# T\n\nx\n", "k.md")
 
 
 @pytest.mark.slow
@@ -152,14 +152,14 @@ def test_a_file_and_its_bytes_read_alike(tmp_path: Path) -> None:
 )
 def test_a_line_of_100_megabytes_is_a_document(key: str, before: str, after: str) -> None:
     text = "word " * 20_000_000
-    assert one(before + text + after, key).text.rstrip() == text.rstrip()
+    assert read_one(before + text + after, key).text.rstrip() == text.rstrip()
 
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
 
 
 def test_front_matter_becomes_metadata() -> None:
-    document = one(
+    document = read_one(
         "---\ntitle: \"The: Title\"\nyear: 2024\nratio: 0.5\ndraft: false\nnone: ~\ntags: [a, 'b c', 3]\n"
         "authors:\n  - Ada\n  - Grace\n# a comment\nabstract: >\n  two\n  lines\nzip: 01234\nurl: http://x/y\n---\n\nBody\n",
         "a.md",
@@ -194,7 +194,7 @@ def test_front_matter_becomes_metadata() -> None:
     ],
 )
 def test_the_description_in_front_matter_is_the_first_paragraph(said: str, body: str, text: str) -> None:
-    assert one(f"---\n{said}\n---\n\n{body}", "a.md").text == text
+    assert read_one(f"---\n{said}\n---\n\n{body}", "a.md").text == text
 
 
 def test_a_page_is_found_by_its_front_matter(tmp_path: Path, make_store: Callable[..., Store]) -> None:
@@ -213,7 +213,7 @@ def test_a_page_is_found_by_its_front_matter(tmp_path: Path, make_store: Callabl
     "text", ["---\nProse with no field.\n---\nmore\n", "---\na: b\nnever closed\n", "x\n---\na: b\n---\n"]
 )
 def test_invalid_front_matter_stays_in_the_text(text: str) -> None:
-    document = one(text, "a.md")
+    document = read_one(text, "a.md")
     assert (document.text, document.meta) == (text, {})
 
 
@@ -230,15 +230,15 @@ def test_invalid_front_matter_stays_in_the_text(text: str) -> None:
     ],
 )
 def test_markdown_titles(text: str, title: str | None) -> None:
-    document = one(text, "a.md")
+    document = read_one(text, "a.md")
     assert (document.title, document.text, document.format) == (title, text, "markdown")
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
 
 
-def markdown(body: str) -> str:
-    return one(f"<!DOCTYPE html><title>t</title><body>{body}", "a.html").text.rstrip("\n")
+def convert_to_markdown(body: str) -> str:
+    return read_one(f"<!DOCTYPE html><title>t</title><body>{body}", "a.html").text.rstrip("\n")
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def markdown(body: str) -> str:
     ],
 )
 def test_html_becomes_markdown(body: str, text: str) -> None:
-    assert markdown(body) == text
+    assert convert_to_markdown(body) == text
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_html_becomes_markdown(body: str, text: str) -> None:
 )
 def test_navigation_is_dropped(navigation: str) -> None:
     assert (
-        markdown(f"{navigation}<article><header><h1>Kept</h1></header><p>text</p></article>{navigation}")
+        convert_to_markdown(f"{navigation}<article><header><h1>Kept</h1></header><p>text</p></article>{navigation}")
         == "# Kept\n\ntext"
     )
 
@@ -316,9 +316,9 @@ def test_a_page_of_contents_keeps_its_list() -> None:
     body = "<div class=navheader><a href=p>Prev</a> <a href=n>Next</a></div><h2>Part I. Start</h2><div class=toc>"
     body += "<p><b>Table of Contents</b></p><dl><dt><a href=1>1. One</a></dt><dd><dl><dt><a href=11>1.1. Inner</a></dt>"
     body += "</dl></dd><dt><a href=2>2. Two</a></dt></dl></div>"
-    assert markdown(body) == "## Start\n\n- One\n  - Inner\n- Two"
-    assert markdown("<nav><ul><li>only this</ul></nav>") == "- only this"
-    assert markdown("<div class='sidebar'><h1>Whole page</h1><p>inside</div>") == "# Whole page\n\ninside"
+    assert convert_to_markdown(body) == "## Start\n\n- One\n  - Inner\n- Two"
+    assert convert_to_markdown("<nav><ul><li>only this</ul></nav>") == "- only this"
+    assert convert_to_markdown("<div class='sidebar'><h1>Whole page</h1><p>inside</div>") == "# Whole page\n\ninside"
 
 
 PROSE = "The lamp is trimmed at noon, when nobody needs its light, and lit an hour before the sun goes down."
@@ -344,11 +344,13 @@ PROSE = "The lamp is trimmed at noon, when nobody needs its light, and lit an ho
 )
 def test_elements_in_the_content_are_kept_regardless_of_their_class(box: str) -> None:
     page = "<nav><a href=/>Home</a></nav><main><h1>Lamps</h1><p>{prose}</p>{box}<p>{prose}</p></main>"
-    text = markdown(page.format(box=box.format(PROSE), prose="Something else stands around it. " * 5))
+    text = convert_to_markdown(page.format(box=box.format(PROSE), prose="Something else stands around it. " * 5))
     assert PROSE in text
     assert "Home" not in text
     # Nor does it need landmarks around it.
-    assert PROSE in markdown(f"<h1>Lamps</h1><p>{'Something else stands around it. ' * 5}</p>{box.format(PROSE)}")
+    assert PROSE in convert_to_markdown(
+        f"<h1>Lamps</h1><p>{'Something else stands around it. ' * 5}</p>{box.format(PROSE)}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -368,7 +370,7 @@ def test_links_that_are_content_are_kept(part: str) -> None:
     page = f"<h1>Lamps</h1><div class=sect1><p>{PROSE * 9}</p></div>{{}}<h2>Wicks</h2><p>{PROSE}</p><h2>Oil</h2>{PROSE}"
     words = re.findall(r"\w+", re.sub(r"<[^>]*>", " ", part))
     for around in ("{}", "<div>{}</div>", "<main>{}</main>", "<body><nav><a href=/>Start</a></nav><div>{}</div>"):
-        found = re.findall(r"\w+", markdown(around.format(page.format(part))))
+        found = re.findall(r"\w+", convert_to_markdown(around.format(page.format(part))))
         assert not Counter(words) - Counter(found)
 
 
@@ -381,13 +383,17 @@ def test_a_blog_keeps_its_title_and_its_author_and_not_its_lists() -> None:
     aside = f"<aside>{about}{recent}</aside>"
     crumbs = "<div class=breadcrumb>Home » Blog » Lamps</div>"
     page = f"<main><article>{crumbs}{head}<p>{PROSE}</p>{foot}</article></main>{aside}"
-    assert markdown(page) == f"# Lamps\n\nBy Ada North on 3 May 1901\n\n{PROSE}\n\n## About\n\n{PROSE} {PROSE}"
+    assert (
+        convert_to_markdown(page) == f"# Lamps\n\nBy Ada North on 3 May 1901\n\n{PROSE}\n\n## About\n\n{PROSE} {PROSE}"
+    )
 
 
 def test_a_line_about_changes_is_not_fine_print() -> None:
     name = "<h2>Name</h2><div class=body>lampblame - Show who last modified each lamp, with its copyright</div>"
     fine = "<div>Copyright 1901 The keepers. All rights reserved.</div>"
-    text = markdown(f"<div id=head><h1>lampblame(1)</h1>{name}</div><div id=content><p>{PROSE * 4}</p></div>{fine}")
+    text = convert_to_markdown(
+        f"<div id=head><h1>lampblame(1)</h1>{name}</div><div id=content><p>{PROSE * 4}</p></div>{fine}"
+    )
     assert "Show who last modified" in text
     assert "rights" not in text
 
@@ -396,7 +402,7 @@ def test_a_title_outside_the_content_is_kept() -> None:
     header = "<div class=header><p><a href=a>Files</a> <a href=b>Classes</a></p><div class=title>{}</div></div>"
     body = f"<div id=top><a href=/>Site</a></div>{header}<div class=contents><p>{PROSE}</p></div>"
     page = f"<title>Site: Getting started</title>{body.format('Getting started')}"
-    assert one(page, "a.html").text == f"Getting started\n\n{PROSE}\n"
+    assert read_one(page, "a.html").text == f"Getting started\n\n{PROSE}\n"
 
 
 @pytest.mark.parametrize(
@@ -414,14 +420,14 @@ def test_a_title_outside_the_content_is_kept() -> None:
     ],
 )
 def test_inline_elements_are_not_glued_together(inline: str, text: str) -> None:
-    assert text in markdown(inline)
+    assert text in convert_to_markdown(inline)
 
 
 def test_white_space_of_every_kind_is_one_space() -> None:
     spaces = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace() and chr(code) not in "\x0c\r"]
     for space in (*spaces, "  ", "\n \u2003"):
         reference = "".join(f"&#{ord(character)};" if ord(character) > 0x9F else character for character in space)
-        assert markdown(f"<p>one{reference}two{reference}<b>three</b> <code>a{reference}b</code></p>") == (
+        assert convert_to_markdown(f"<p>one{reference}two{reference}<b>three</b> <code>a{reference}b</code></p>") == (
             "one two *three* `a b`"
         ), repr(space)
 
@@ -429,63 +435,68 @@ def test_white_space_of_every_kind_is_one_space() -> None:
 @pytest.mark.parametrize("element", ["script src='x'", "A id=here", "title", "textarea", "span class='a/b'"])
 def test_self_closing_xhtml_tags_do_not_contain_the_rest(element: str) -> None:
     page = "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>one<br/>{}<i>/></i> two<hr/></p></body></html>"
-    assert markdown(page.format(f"<{element}/>")) == markdown(page.format(f"<{element}></{element.split()[0]}>"))
-    assert "two" in markdown(page.format(f"<{element}/>"))
+    assert convert_to_markdown(page.format(f"<{element}/>")) == convert_to_markdown(
+        page.format(f"<{element}></{element.split()[0]}>")
+    )
+    assert "two" in convert_to_markdown(page.format(f"<{element}/>"))
 
 
 def test_blocks_keep_their_structure() -> None:
     options = "<table class=option-list><tr><td colspan=2><kbd>--tower NAME</kbd><tr><td>&nbsp;<td>Only this one."
-    assert markdown(f"{options}<tr><td><kbd>-b</kbd><td>Briefly.</table>") == (
+    assert convert_to_markdown(f"{options}<tr><td><kbd>-b</kbd><td>Briefly.</table>") == (
         "|  |  |\n| --- | --- |\n| `--tower NAME` | Only this one. |\n| `-b` | Briefly. |"
     )
     footnote = (
         "<aside class=footnote role=doc-footnote><span class=label>[<a href=#r>1</a>]</span><p>It burnt.</p></aside>"
     )
-    assert markdown(f"<p>Lit.</p>{footnote}") == "Lit.\n\n[1] It burnt."
-    assert markdown("<table><tr><td class=label>[1]<td>It burnt.</table>") == "[1] It burnt."
+    assert convert_to_markdown(f"<p>Lit.</p>{footnote}") == "Lit.\n\n[1] It burnt."
+    assert convert_to_markdown("<table><tr><td class=label>[1]<td>It burnt.</table>") == "[1] It burnt."
     tip = "<div class=tip><table><tr><td rowspan=2><img alt='[Tip]'><th>Tip<tr><td><p>Cut it.</table></div><p>After"
-    assert markdown(tip) == "Tip: Cut it.\n\nAfter"
+    assert convert_to_markdown(tip) == "Tip: Cut it.\n\nAfter"
     icon = (
         "<div class='admonitionblock note'><table><tr><td class=icon><div class=title>Note</div><td class=content>Mind."
     )
-    assert markdown(f"{icon}</table></div>") == "Note: Mind."
+    assert convert_to_markdown(f"{icon}</table></div>") == "Note: Mind."
     code = (
         "<pre><span></span><a href=#1><span class=linenos>1</span></a>light()\n<span class=linenos>2</span>dim(2)</pre>"
     )
-    assert markdown(code) == "```\nlight()\ndim(2)\n```"
+    assert convert_to_markdown(code) == "```\nlight()\ndim(2)\n```"
 
 
 def test_left_out_parts_of_a_page_are_reported() -> None:
     page = "<nav class=top><a href=/>Home</a> <a href=/b>Boats</a></nav><main><h1>Lamps</h1><p>They burn.</p></main>"
-    document = one(page, "a.html")
+    document = read_one(page, "a.html")
     assert [(part.element, part.reason, part.characters, part.text) for part in document.left_out] == [
         ("nav.top", "navigation", 9, "Home Boats")
     ]
-    kept = one(page, "a.html", navigation="keep")
+    kept = read_one(page, "a.html", navigation="keep")
     assert (kept.left_out, kept.text) == ((), "Home Boats\n\n# Lamps\n\nThey burn.\n")
     with pytest.raises(InputError, match="'keep' or 'drop'"):
-        one(page, "a.html", navigation="some")
+        read_one(page, "a.html", navigation="some")
 
 
 def test_a_date_at_the_right_side_of_a_page_is_no_title() -> None:
     rule = "=-" * 39
     text = f"{' ' * 67}jw 21.10.93\n\n   screen: questions that are often asked\n{rule}\n\nQ: Does it blink?\nA: No.\n"
-    assert one(text, "FAQ.txt").title is None
-    assert one(f"{' ' * 26}The harbour of Tolland\n\n{'It is deep. ' * 6}\n", "a.txt").title == "The harbour of Tolland"
+    assert read_one(text, "FAQ.txt").title is None
+    assert (
+        read_one(f"{' ' * 26}The harbour of Tolland\n\n{'It is deep. ' * 6}\n", "a.txt").title
+        == "The harbour of Tolland"
+    )
 
 
 def test_html_titles() -> None:
-    assert one("<title>Site</title><h1>Page <i>one</i></h1>x", "a.html").title == "Page one"
-    assert one("<title>5.4.\u00a0Constraints</title><h2>x</h2>y", "a.html").title == "Constraints"
-    assert one("<p>x", "a.html").title is None
+    assert read_one("<title>Site</title><h1>Page <i>one</i></h1>x", "a.html").title == "Page one"
+    assert read_one("<title>5.4.\u00a0Constraints</title><h2>x</h2>y", "a.html").title == "Constraints"
+    assert read_one("<p>x", "a.html").title is None
 
 
 @pytest.mark.parametrize(
     "declaration", ["<meta charset=iso-8859-1>", "<meta http-equiv=x content='text/html; charset=cp1252'>"]
 )
 def test_html_declares_its_encoding(declaration: str) -> None:
-    assert one(f"{declaration}<p>“café”".encode("cp1252"), "a.html").text == "“café”\n"
-    assert one(f"{declaration}<p>“café”".encode(), "a.html").text == "“café”\n"
+    assert read_one(f"{declaration}<p>“café”".encode("cp1252"), "a.html").text == "“café”\n"
+    assert read_one(f"{declaration}<p>“café”".encode(), "a.html").text == "“café”\n"
 
 
 #: HTML that costs its parser or its reader more than its length says, the worst first.
@@ -513,15 +524,15 @@ def test_html_that_is_read_in_this_process_takes_no_time(shape: str, limit_cpu_t
     page = HOSTILE[shape](int(get_trusted_size("html")))
     limit_cpu_time(20)
     with suppress(ReaderError):  # that it has no text
-        one(page[: int(get_trusted_size("html"))], "a.html")
+        read_one(page[: int(get_trusted_size("html"))], "a.html")
 
 
 def test_html_that_cannot_be_read() -> None:
-    assert "has no text" in make_refused("<html><body><script>x()</script></body></html>", "a.html")
-    assert "has no text" in make_refused("<frameset><frame src=x></frameset>", "a.html")
-    assert "deep" in make_refused("<div>" * 1_000_000, "a.html")
+    assert "has no text" in read_refused("<html><body><script>x()</script></body></html>", "a.html")
+    assert "has no text" in read_refused("<frameset><frame src=x></frameset>", "a.html")
+    assert "deep" in read_refused("<div>" * 1_000_000, "a.html")
     xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head><body>'
-    assert one(xhtml + '<script src="x"/><p>kept</p></body></html>', "a.xhtml").text == "kept\n"
+    assert read_one(xhtml + '<script src="x"/><p>kept</p></body></html>', "a.xhtml").text == "kept\n"
 
 
 @given(
@@ -549,7 +560,7 @@ TAGS = re.findall(
 
 
 @st.composite
-def markup(draw: st.DrawFn) -> str:
+def draw_markup(draw: st.DrawFn) -> str:
     words = st.sampled_from(
         ["# x", "- y", "1. z", "word", "a|b", "```", "---", "> q", "<&>", "*", "[l]: m", "    i", "~~~", "="]
     )
@@ -568,11 +579,11 @@ def markup(draw: st.DrawFn) -> str:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(markup())
+@given(draw_markup())
 def test_no_text_of_a_page_turns_into_structure(body: str) -> None:
     """An independent Markdown parser finds no headings but the page's own, whatever its text looks like."""
     try:
-        text = markdown(body)
+        text = convert_to_markdown(body)
     except ReaderError:
         return
     headings = re.findall(r"<h[12]", body)
@@ -589,7 +600,9 @@ def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
     if not kept or any(re.fullmatch(r"\[\d+\]", text) for text in kept):  # a footnote's mark is joined to its text
         return
     tokens = (
-        MarkdownIt("commonmark").enable("table").parse(markdown("".join(f"<p>{html.escape(text)}" for text in texts)))
+        MarkdownIt("commonmark")
+        .enable("table")
+        .parse(convert_to_markdown("".join(f"<p>{html.escape(text)}" for text in texts)))
     )
     blocks = [token.type for token in tokens if token.level == 0 and token.nesting == 1]
     assert blocks == ["paragraph_open"] * len(kept)
@@ -602,9 +615,9 @@ def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
     pages = 0
     lost: Counter[str] = Counter()
     added: set[str] = set()
-    for name, markup in _manual():
+    for name, markup in _iter_manual_pages():
         pages += 1
-        document = one(markup, name)
+        document = read_one(markup, name)
         assert document.title, name
         assert "\u00a0" not in document.text
         assert not re.search(r"^\W*(?:Prev|Next|Up|Home)\W*$", document.text, re.M), name
@@ -613,8 +626,8 @@ def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
         ), name
         body = markup.decode()[markup.decode().index("<body") :]
         body = re.sub(r'(?s)<div class="navheader">.*?<hr /></div>|<div class="navfooter">.*', "", body)
-        page = _words(re.sub(r'(?s)<div class="toc">.*?</div>', "", body))
-        contents = _words(body)
+        page = _count_words(re.sub(r'(?s)<div class="toc">.*?</div>', "", body))
+        contents = _count_words(body)
         found = Counter(re.findall(r"[^\W\d_]{2,}", re.sub("[`*]", "", document.text)))
         lost += page - found
         added |= set(found) - set(contents)
@@ -626,7 +639,7 @@ def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
     assert len(added) < 10
 
 
-def _manual() -> Iterator[tuple[str, bytes]]:
+def _iter_manual_pages() -> Iterator[tuple[str, bytes]]:
     with tarfile.open(MANUAL) as archive:
         for member in archive:
             if member.name.endswith(".html"):
@@ -635,8 +648,8 @@ def _manual() -> Iterator[tuple[str, bytes]]:
                 yield Path(member.name).name, content.read()
 
 
-def _words(markup: str) -> Counter[str]:
-    """The words of a page, taken from it without a parser; formatting does not part words, blocks do."""
+def _count_words(markup: str) -> Counter[str]:
+    """Count the words of a page without a parser; blocks separate words, formatting does not."""
     markup = re.sub(r"</a>(?=<a\b)|(?<=</code>)(?=<code)", " ", markup)
     spaced = re.sub(r"</?(?:p|div|d[ltd]|li|t[dhr]|br|h\d|pre|table|ul|ol|hr)\b", r" \g<0>", markup)
     return Counter(re.findall(r"[^\W\d_]{2,}", html.unescape(re.sub(r"<[^>]*>", "", spaced))))
@@ -645,21 +658,21 @@ def _words(markup: str) -> Counter[str]:
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
 
-def place_texts(*texts: tuple[float, float, str]) -> str:
-    """The content of a page with each text at its place."""
+def make_page_content(*texts: tuple[float, float, str]) -> str:
+    """Return the content of a page with each text at its place."""
     return "BT /F1 10 Tf " + "".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj " for x, y, text in texts) + "ET"
 
 
-def pdf(pages: Sequence[list[str] | str], title: str | None = None) -> bytes:
-    """A PDF with one text line a line, written by hand: catalog, page tree, font, and two objects a page.
+def make_pdf(pages: Sequence[list[str] | str], title: str | None = None) -> bytes:
+    """Return a PDF with one text line per line, without a library: catalog, page tree, font, two objects per page.
 
     A page may be given as the content that it has.
     """
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
     for lines in pages:
-        shown = "".join(f"({line.replace('(', chr(92) + '(')}) Tj T* " for line in lines)
-        stream = lines if isinstance(lines, str) else f"BT /F1 11 Tf 14 TL 50 800 Td {shown}ET"
+        line_operators = "".join(f"({line.replace('(', chr(92) + '(')}) Tj T* " for line in lines)
+        stream = lines if isinstance(lines, str) else f"BT /F1 11 Tf 14 TL 50 800 Td {line_operators}ET"
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
         fonts = "<< /Font << /F1 3 0 R >> >>"
         objects.append(
@@ -688,9 +701,11 @@ def test_an_untitled_pdf_gets_its_first_line_as_title() -> None:
         "The keel bolts were drawn and renewed in the yard while she stood in the sling of the new",
         "hoist.",
     ]
-    assert one(pdf([page], "untitled"), "a.pdf").title == "Invoice 2025-027"
-    assert one(pdf([page], "Microsoft Word - keel bolts.docx"), "a.pdf").title == "keel bolts"
-    assert one(pdf([["The pump was stopped at noon, and nobody knew why it had been."]]), "a.pdf").title is None
+    assert read_one(make_pdf([page], "untitled"), "a.pdf").title == "Invoice 2025-027"
+    assert read_one(make_pdf([page], "Microsoft Word - keel bolts.docx"), "a.pdf").title == "keel bolts"
+    assert (
+        read_one(make_pdf([["The pump was stopped at noon, and nobody knew why it had been."]]), "a.pdf").title is None
+    )
 
 
 def test_pdf_joins_lines_and_counts_pages() -> None:
@@ -702,7 +717,7 @@ def test_pdf_joins_lines_and_counts_pages() -> None:
         "A second paragraph begins here, since the line above it was a short one, and it",
         "goes on.",
     ]
-    document = one(pdf([first, ["Page two."]], "Lights"), "a.pdf")
+    document = read_one(make_pdf([first, ["Page two."]], "Lights"), "a.pdf")
     assert document == RawDocument(
         "a.pdf",
         "Lights",
@@ -713,7 +728,7 @@ def test_pdf_joins_lines_and_counts_pages() -> None:
         {"pages": 2},
         "text",
     )
-    assert one(pdf([["x"]]), "a.pdf").title is None
+    assert read_one(make_pdf([["x"]]), "a.pdf").title is None
 
 
 @pytest.mark.parametrize(
@@ -727,10 +742,10 @@ def test_pdf_a_word_that_a_line_end_parts_is_written_as_it_is_elsewhere(elsewher
     before, _, after = word.rpartition("-")
     page = ["The word at the end of this line, which is as long as the others, is here " + before + "-"]
     page += [after + " and that is the beginning of the next line, of the same length as others."]
-    assert f"is here {before}{'' if after[0].islower() else '-'}{after} and" in one(pdf([page]), "a.pdf").text
+    assert f"is here {before}{'' if after[0].islower() else '-'}{after} and" in read_one(make_pdf([page]), "a.pdf").text
     kept = elsewhere if elsewhere.casefold() == word.replace("-", "").casefold() else word
     shown = before + (("-" if "-" in kept else "") + after)
-    assert f"is here {shown} and" in one(pdf([page, [f"So it is {elsewhere} there."]]), "a.pdf").text
+    assert f"is here {shown} and" in read_one(make_pdf([page, [f"So it is {elsewhere} there."]]), "a.pdf").text
 
 
 LONG = "The keeper on watch lights the lamp of the tower at dusk and"
@@ -739,12 +754,14 @@ LONG = "The keeper on watch lights the lamp of the tower at dusk and"
 def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     chapters = ["Ships", "Ships", "Ships", "Lamps", "Lamps", "Lamps", "Lamps"]
     pages = [
-        place_texts(
+        make_page_content(
             (50, 800, f"Chapter {chapter}"), (50, 700, f"Keeper {'abcdefg'[at]} wrote."), (290, 40, f"- {at + 1} -")
         )
         for at, chapter in enumerate(chapters)
     ]
-    document = one(pdf([*pages, place_texts((50, 800, "Chapter End"), (50, 700, "The last."))]), "a.pdf")
+    document = read_one(
+        make_pdf([*pages, make_page_content((50, 800, "Chapter End"), (50, 700, "The last."))]), "a.pdf"
+    )
     assert document.text == "\n\n".join(
         [*(f"Keeper {each} wrote." for each in "abcdefg"), "Chapter End", "The last.\n"]
     )
@@ -752,41 +769,41 @@ def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
         ("page 1", "running head", "Chapter Ships"),
         ("page 1", "page number", "- 1 -"),
     ]
-    kept = one(pdf(pages), "a.pdf", None, navigation="keep")
+    kept = read_one(make_pdf(pages), "a.pdf", None, navigation="keep")
     assert kept.text.count("Chapter") == 7 and not kept.left_out
-    same = one(pdf([place_texts((50, 700, "Same."))] * 4), "a.pdf")
+    same = read_one(make_pdf([make_page_content((50, 700, "Same."))] * 4), "a.pdf")
     assert same.text.count("Same.") == 4 and not same.left_out
 
 
 def test_pdf_markers_of_a_list_precede_its_items_if_they_are_drawn_last() -> None:
     texts = ((70, 700, "Dogs pay half."), (70, 686, "Cats pay"), (50, 600, "1."), (50, 700, "a."), (50, 686, "2."))
-    assert one(pdf([place_texts(*texts)]), "a.pdf").text == "a. Dogs pay half.\n\n2. Cats pay\n\n1.\n"
+    assert read_one(make_pdf([make_page_content(*texts)]), "a.pdf").text == "a. Dogs pay half.\n\n2. Cats pay\n\n1.\n"
 
 
 def test_pdf_two_pages_are_enough_for_a_line_with_the_number_of_the_page() -> None:
-    def pages(line: str, y: int) -> list[str]:
+    def make_pages(line: str, y: int) -> list[str]:
         return [
-            place_texts(
+            make_page_content(
                 (50, y, line.format(at + 1)), (50, 700, f"Day {at + 1}"), (50, 500, f"Keeper {'ab'[at]} wrote.")
             )
             for at in range(2)
         ]
 
     for line, y in (("Lights Ltd, page {}", 800), ("Form 7, page {} of 2", 40), ("{}", 40)):
-        document = one(pdf(pages(line, y)), "a.pdf")
+        document = read_one(make_pdf(make_pages(line, y)), "a.pdf")
         assert document.text == "Day 1\n\nKeeper a wrote.\n\nDay 2\n\nKeeper b wrote.\n"
         assert len(document.left_out) == 2 and document.title == "Day 1"
-    assert not one(pdf(pages("Question {}", 800)), "a.pdf").left_out
-    assert not one(pdf(pages("Form 7", 40)), "a.pdf").left_out
-    assert not one(pdf(pages("Total of 202{}", 40)), "a.pdf").left_out
+    assert not read_one(make_pdf(make_pages("Question {}", 800)), "a.pdf").left_out
+    assert not read_one(make_pdf(make_pages("Form 7", 40)), "a.pdf").left_out
+    assert not read_one(make_pdf(make_pages("Total of 202{}", 40)), "a.pdf").left_out
 
 
 def test_pdf_pages_that_are_pictures_are_counted() -> None:
-    assert one(pdf([["Some text."], [], []]), "a.pdf").meta == {"pages": 3, "pages_without_text": 2}
+    assert read_one(make_pdf([["Some text."], [], []]), "a.pdf").meta == {"pages": 3, "pages_without_text": 2}
 
 
 def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
-    options = place_texts(
+    options = make_page_content(
         (50, 760, f"{LONG} these are the"),
         (50, 748, "options that there are:"),
         (60, 730, "-a, --all"),
@@ -800,18 +817,21 @@ def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
         (60, 652, "burner"),
         (80, 640, "What holds the wick."),
     )
-    assert one(pdf([options]), "a.pdf").text == (
+    assert read_one(make_pdf([options]), "a.pdf").text == (
         f"{LONG} these are the options that there are:\n\n"
         "-a, --all Lights every lamp that there is along the whole of the coast.\n\n"
         "-b Blinks once in every minute of the night\n\n"
         "wick\nThe braided cotton that draws the oil up from the tank to the flame.\n\n"
         "burner\nWhat holds the wick.\n"
     )
-    table = place_texts(
+    table = make_page_content(
         *((x, y, cell) for y, row in ((700, "Tower Summer Winter"), (688, "North 3.5 7.25"), (676, "South 2.7 6.5"))
           for x, cell in zip((50, 150, 250), row.split(), strict=True))
     )  # fmt: skip
-    assert one(pdf([table]), "a.pdf").text == "Tower   Summer   Winter\nNorth   3.5      7.25\nSouth   2.7      6.5\n"
+    assert (
+        read_one(make_pdf([table]), "a.pdf").text
+        == "Tower   Summer   Winter\nNorth   3.5      7.25\nSouth   2.7      6.5\n"
+    )
     left = [
         f"{word} line of what stands at the left" for word in ("First", "second", "third", "fourth", "fifth", "last")
     ]
@@ -821,7 +841,7 @@ def test_pdf_entries_rows_and_columns_are_not_glued_to_one_line() -> None:
         for row, texts in enumerate(zip(left, right, strict=True))
         for x, text in zip((50, 320), texts, strict=True)
     ]
-    assert one(pdf([place_texts(*columns)]), "a.pdf").text == " ".join(left + right) + "\n"
+    assert read_one(make_pdf([make_page_content(*columns)]), "a.pdf").text == " ".join(left + right) + "\n"
 
 
 def test_pdf_cells_that_are_drawn_one_by_one_are_a_row() -> None:
@@ -834,7 +854,7 @@ def test_pdf_cells_that_are_drawn_one_by_one_are_a_row() -> None:
     ]
     shown = "".join(f"BT 1 0 0 1 {x} {y} Tm /F1 10 Tf 12 TL ({cell}) Tj T* ET\n" for x, y, cell in cells)
     shown += "BT 1 0 0 1 60 640 Tm /F1 10 Tf 12 TL (Fees are due at noon.) Tj T* ET\n"
-    assert one(pdf([shown]), "a.pdf").text == (
+    assert read_one(make_pdf([shown]), "a.pdf").text == (
         "Berth            Draft   Fee a night\n"
         "East quay        4 m     21.50\n"
         "Fishing harbor   2 m     9.00\n\n"
@@ -858,7 +878,7 @@ def test_pdf_widths_of_standard_fonts_are_those_of_letters(font: str, advance: f
     from kvstore.readers.pdf_fonts import PenTracker
 
     tracker = PenTracker()
-    tracker.start_page(PdfReader(io.BytesIO(pdf([[]]).replace(b"/BaseFont /Helvetica", font.encode()))).pages[0])
+    tracker.start_page(PdfReader(io.BytesIO(make_pdf([[]]).replace(b"/BaseFont /Helvetica", font.encode()))).pages[0])
     tracker.track_operator(b"Tf", ["/F1", 12])
     assert tracker.measure_advance([b"ab"]) == (None if advance is None else pytest.approx(advance, abs=0.01))
 
@@ -867,10 +887,10 @@ def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
     """If a font has no space, only gaps, which may be narrow, separate words."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
     shown = "[(The)-237(ke)20(eper)-236(lights)-180(the)-400(lamp.)] TJ"
-    page = pdf([f"BT /F1 10 Tf 50 700 Td {shown} ET"]).replace(
+    page = make_pdf([f"BT /F1 10 Tf 50 700 Td {shown} ET"]).replace(
         b"/BaseFont /Helvetica", f"/BaseFont /Justified {widths}".encode()
     )
-    assert one(page, "a.pdf").text == "The keeper lights the lamp.\n"
+    assert read_one(page, "a.pdf").text == "The keeper lights the lamp.\n"
 
 
 @pytest.mark.parametrize(
@@ -892,7 +912,7 @@ def test_pdf_lines_are_whole_if_the_pen_moves_away_between_words(between: str) -
     shown = "".join(
         f"q 1 0 0 1 {x} {y} cm BT /F1 10 Tf 1 0 0 1 0 0 Tm ({word}) Tj ET Q {between}\n" for x, y, word in words
     )
-    text = one(pdf([shown]), "a.pdf").text
+    text = read_one(make_pdf([shown]), "a.pdf").text
     assert text == "The office of the harbour opens at eight and closes at five.\n\nA second paragraph is here.\n"
 
 
@@ -901,63 +921,65 @@ def test_pdf_words_in_two_fonts_are_not_glued() -> None:
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
     shown = "/F1 10 Tf 50 700 Td (The) Tj /F2 10 Tf 20.4 0 Td (lamp) Tj /F1 10 Tf 26.4 0 Td (is) Tj"
     other = f"/F2 << /Type /Font /Subtype /Type1 /BaseFont /Code {widths} >>"
-    page = pdf([f"BT {shown} /F2 10 Tf 12 0 Td (lit.) Tj ET"])
+    page = make_pdf([f"BT {shown} /F2 10 Tf 12 0 Td (lit.) Tj ET"])
     page = page.replace(b"/F1 3 0 R", f"/F1 3 0 R {other}".encode())
     page = page.replace(b"/BaseFont /Helvetica", f"/BaseFont /Roman {widths}".encode())
-    assert one(page, "a.pdf").text == "The lamp islit.\n"
+    assert read_one(page, "a.pdf").text == "The lamp islit.\n"
 
 
 def test_pdf_words_are_joined_across_spacings() -> None:
     """The way Ghostscript writes justified text: each piece begins where spacings left the pen, kerned or not."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [300 {' '.join(['600'] * 94)}]"
 
-    def read(shown: str) -> str:
-        page = pdf([f"BT /F1 10 Tf {shown} ET"]).replace(
+    def read_text(shown: str) -> str:
+        page = make_pdf([f"BT /F1 10 Tf {shown} ET"]).replace(
             b"/BaseFont /Helvetica", f"/BaseFont /Justified {widths}".encode()
         )
-        return one(page, "a.pdf").text
+        return read_one(page, "a.pdf").text
 
     words = "50 700 Td 2.8 Tw (it lights the v) Tj 89.4 0 Td (ariable) Tj 0 Tw 44.8 0 Td (lamp.) Tj"
-    assert read(words) == "it lights the variable lamp.\n"
-    assert read(words.replace("Td 2.8 Tw (it lights the v) Tj", 'Td 12 TL 2.8 0 (it lights the v) "')) == read(words)
+    assert read_text(words) == "it lights the variable lamp.\n"
+    assert read_text(
+        words.replace("Td 2.8 Tw (it lights the v) Tj", 'Td 12 TL 2.8 0 (it lights the v) "')
+    ) == read_text(words)
     characters = "50 700 Td (a) Tj 2.5 Tc 6 0 Td [(sa)250(si)250(ft)] TJ 0 Tc 43.5 0 Td (he v) Tj 21 0 Td (alue) Tj"
-    assert read(characters) == "as as if the value\n"
+    assert read_text(characters) == "as as if the value\n"
     taken_back = "50 700 Td (so n) Tj -.1 Tc -2.8 Tw 21 0 Td (eg a) Tj 0 Tc 0 Tw 17.8 0 Td (tive) Tj"
-    assert read(taken_back) == "so negative\n"
+    assert read_text(taken_back) == "so negative\n"
     letterspaced = "50 700 Td 3 Tc (KEEPER) Tj q 50 Tz 0 Tc 57 0 Td (watches) Tj Q 3 Tc 24 0 Td (ALONE) Tj"
-    assert read(letterspaced) == "KEEPER watches ALONE\n"
+    assert read_text(letterspaced) == "KEEPER watches ALONE\n"
 
 
 def test_pdf_ligatures_are_unfolded() -> None:
     font = "<< /Type /Encoding /Differences [65 /fi /fl /ff /ffi] >>"
-    page = pdf([place_texts((50, 700, "AnD the oCce"))]).replace(
+    page = make_pdf([make_page_content((50, 700, "AnD the oCce"))]).replace(
         b"/BaseFont /Helvetica", f"/BaseFont /Helvetica /Encoding {font}".encode()
     )
-    assert one(page, "a.pdf").text == "finffi the offce\n"
+    assert read_one(page, "a.pdf").text == "finffi the offce\n"
 
 
 def test_pdf_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     from pypdf import PdfReader, PdfWriter
 
-    good = pdf([["locked"]])
+    good = make_pdf([["locked"]])
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(good)))
     writer.encrypt("secret", algorithm="RC4-128")
     locked = io.BytesIO()
     writer.write(locked)
-    assert "locked with a password" in make_refused(locked.getvalue(), "a.pdf")
-    assert "run OCR first" in make_refused(pdf([[], []]), "a.pdf")
-    assert "damaged" in make_refused(b"%PDF-1.4\n" + b"junk" * 100, "a.pdf")
-    assert "damaged" in make_refused(good[: len(good) // 3], "a.pdf")
+    assert "locked with a password" in read_refused(locked.getvalue(), "a.pdf")
+    assert "run OCR first" in read_refused(make_pdf([[], []]), "a.pdf")
+    assert "damaged" in read_refused(b"%PDF-1.4\n" + b"junk" * 100, "a.pdf")
+    assert "damaged" in read_refused(good[: len(good) // 3], "a.pdf")
     assert capfd.readouterr().err == ""
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert "pip install 'kvstore-db[documents]'" in make_refused(good, "a.pdf")
+    assert "pip install 'kvstore-db[documents]'" in read_refused(good, "a.pdf")
 
 
 @given(st.integers(0, 600), st.binary(min_size=1, max_size=8))
 def test_pdf_with_any_damage_is_read_or_refused(at: int, junk: bytes) -> None:
-    good = pdf([["some text"]])
+    good = make_pdf([["some text"]])
     try:
-        rows(good[:at] + junk + good[at + len(junk) :], "a.pdf")
+        read_rows(good[:at] + junk + good[at + len(junk) :], "a.pdf")
     except ReaderError as error:
         assert "a.pdf" in str(error)
 
@@ -965,7 +987,7 @@ def test_pdf_with_any_damage_is_read_or_refused(at: int, junk: bytes) -> None:
 # --- DOCX ------------------------------------------------------------------------------------------------------------
 
 
-def docx_bytes(document: object) -> bytes:
+def save_docx(document: object) -> bytes:
     stream = io.BytesIO()
     document.save(stream)  # type: ignore[attr-defined]
     return stream.getvalue()
@@ -1013,7 +1035,7 @@ def test_docx_becomes_markdown_in_body_order() -> None:
         f"<w:sdt {nsdecls('w')}><w:sdtContent><w:p><w:r><w:t>In a control.</w:t></w:r></w:p></w:sdtContent></w:sdt>"
     )
     word.element.body.insert_element_before(parse_xml(control), "w:sectPr")
-    document = one(docx_bytes(word), "a.docx")
+    document = read_one(save_docx(word), "a.docx")
     assert document.title == "The Light"
     assert document.format == "markdown"
     assert document.text == (
@@ -1023,13 +1045,13 @@ def test_docx_becomes_markdown_in_body_order() -> None:
         "### Code\n\n```\nx = 1\ny = 2\n```\n\n> Said she.\n\nIn a control.\n"
     )
     word.core_properties.title = "Named"
-    assert one(docx_bytes(word), "a.docx").title == "Named"
+    assert read_one(save_docx(word), "a.docx").title == "Named"
 
 
 def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
     import docx
 
-    def write(heading: str | None) -> bytes:
+    def write_minutes(heading: str | None) -> bytes:
         word = docx.Document()
         for text, is_bold in (
             ("MINUTES", True),
@@ -1046,27 +1068,27 @@ def test_docx_bold_paragraphs_are_headings_if_no_style_is_one() -> None:
         word.add_paragraph("Ann", style="List Bullet").runs[0].bold = True
         if heading:
             word.add_heading(heading, 1)
-        return docx_bytes(word)
+        return save_docx(word)
 
-    document = one(write(None), "a.docx")
+    document = read_one(write_minutes(None), "a.docx")
     assert document.title == "MINUTES"
     assert document.text == (
         "# MINUTES\n\nof the meeting in May\n\n## 1. Shelter\n\nThe shelter is built.\n\n*It must be green.*\n\n"
         "All agree.\n\n*它必须是绿色的。*\n\n大家同意。\n\n## Signed\n\n- *Ann*\n"
     )
-    assert one(write("Annex"), "a.docx").text.startswith("*MINUTES*\n\nof the")
+    assert read_one(write_minutes("Annex"), "a.docx").text.startswith("*MINUTES*\n\nof the")
 
 
 def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     import docx
 
-    empty = docx_bytes(docx.Document())
-    assert "has no text" in make_refused(empty, "a.docx")
-    assert "damaged or not DOCX" in make_refused(empty[: len(empty) // 2], "a.docx")
-    assert "damaged or not DOCX" in make_refused(b"PK\x03\x04 not a zip", "a.docx")
-    assert "old .doc file or locked" in make_refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
+    empty = save_docx(docx.Document())
+    assert "has no text" in read_refused(empty, "a.docx")
+    assert "damaged or not DOCX" in read_refused(empty[: len(empty) // 2], "a.docx")
+    assert "damaged or not DOCX" in read_refused(b"PK\x03\x04 not a zip", "a.docx")
+    assert "old .doc file or locked" in read_refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.docx")
     monkeypatch.setitem(sys.modules, "docx", None)
-    assert "pip install 'kvstore-db[documents]'" in make_refused(empty, "a.docx")
+    assert "pip install 'kvstore-db[documents]'" in read_refused(empty, "a.docx")
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------
@@ -1074,31 +1096,31 @@ def test_docx_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_csv_rows_are_documents() -> None:
     data = 'id,title,text,year,price,code\nk1,T,"two\nlines",2024,1.5,007\n,,only text,,,\n'
-    assert rows(data, "dir/a.csv") == [
+    assert read_rows(data, "dir/a.csv") == [
         RawDocument("k1", "T", "two\nlines", {"year": 2024, "price": 1.5, "code": "007"}, "text", (), "dir/a.csv:2"),
         RawDocument("dir/a.csv:4", None, "only text", {}, "text"),
     ]
 
 
 def test_csv_without_a_text_column_lists_its_columns() -> None:
-    assert rows("Key;Name;City\nx;Ada;London\n", "a.csv") == [
+    assert read_rows("Key;Name;City\nx;Ada;London\n", "a.csv") == [
         RawDocument("x", None, "Name: Ada\nCity: London", {"Name": "Ada", "City": "London"}, "text", (), "a.csv:2")
     ]
 
 
 def test_csv_options_name_columns_and_delimiter() -> None:
-    document = one("a|b|c\n1|2|3\n", "a.dat", "csv", delimiter="|", text="C", title="b", key="a")
+    document = read_one("a|b|c\n1|2|3\n", "a.dat", "csv", delimiter="|", text="C", title="b", key="a")
     assert document == RawDocument("1", "2", "3", {}, "text", (), "a.dat:2")
-    assert one("text\tn\nx\t1\n", "a.tsv").meta == {"n": 1}
-    assert one("text,n\tm\nx,1\t2\n", "a.csv", delimiter="tab", text="m").text == "2"
-    assert "has no column 'body2'; the option text must name one of: a, b" in make_refused(
+    assert read_one("text\tn\nx\t1\n", "a.tsv").meta == {"n": 1}
+    assert read_one("text,n\tm\nx,1\t2\n", "a.csv", delimiter="tab", text="m").text == "2"
+    assert "has no column 'body2'; the option text must name one of: a, b" in read_refused(
         "a,b\n1,2\n", "a.csv", text="body2"
     )
 
 
 def test_a_bad_row_does_not_lose_the_others() -> None:
     data = 'id,text\na,one\nb\nc,two,three\nd,"x"y\ne,\n\nf,last\n'
-    documents = rows(data, "a.csv")
+    documents = read_rows(data, "a.csv")
     assert [document.key for document in documents if isinstance(document, RawDocument)] == ["a", "f"]
     failures = {document.place: document.reason for document in documents if isinstance(document, ReadFailure)}
     assert list(failures) == ["a.csv:3", "a.csv:4", "a.csv:5", "a.csv:6"]
@@ -1106,14 +1128,14 @@ def test_a_bad_row_does_not_lose_the_others() -> None:
     assert failures["a.csv:4"].startswith("has 3 cells, but the header has 2")
     assert "not valid CSV" in failures["a.csv:5"]
     assert "has no text" in failures["a.csv:6"]
-    (failure,) = rows('text\n"never closed\nmore\n', "a.csv")
+    (failure,) = read_rows('text\n"never closed\nmore\n', "a.csv")
     assert isinstance(failure, ReadFailure)
     assert (failure.place, "not closed" in failure.reason) == ("a.csv:2", True)
 
 
 def test_csv_that_cannot_be_read() -> None:
-    assert "names the column 'a' twice" in make_refused("a,a\n1,2\n", "a.csv")
-    assert "no rows" in make_refused("a,b\n", "a.csv")
+    assert "names the column 'a' twice" in read_refused("a,a\n1,2\n", "a.csv")
+    assert "no rows" in read_refused("a,b\n", "a.csv")
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp", "Zs"]), min_size=1, max_size=20)
@@ -1124,7 +1146,7 @@ def test_csv_round_trip(table: list[tuple[str, str, str]]) -> None:
     stream = io.StringIO()
     csv.writer(stream).writerows([("id", "title", "text"), *table])
     assert [
-        (row.key, row.title, row.text) for row in rows(stream.getvalue(), "a.csv") if isinstance(row, RawDocument)
+        (row.key, row.title, row.text) for row in read_rows(stream.getvalue(), "a.csv") if isinstance(row, RawDocument)
     ] == table
 
 
@@ -1134,7 +1156,7 @@ def test_csv_round_trip(table: list[tuple[str, str, str]]) -> None:
 @pytest.mark.parametrize("header", ["child,parent\n", "Child,Parent\n", ""])
 def test_pairs_are_one_canonical_document(header: str) -> None:
     data = header + 'cat, feline\n"lynx, Iberian",feline\n\ncat,feline\nfeline,  big   mammal \n'
-    assert one(data, "x/animals.csv", "pairs") == RawDocument(
+    assert read_one(data, "x/animals.csv", "pairs") == RawDocument(
         "x/animals.csv",
         None,
         'cat,feline\n"lynx, Iberian",feline\nfeline,big mammal\n',
@@ -1144,8 +1166,8 @@ def test_pairs_are_one_canonical_document(header: str) -> None:
 
 
 def test_pairs_columns_and_tree() -> None:
-    assert one("parent,child\na,b\n", "t.csv", "pairs").text == "b,a\n"
-    document = one("n,what,kind\n1,cat,feline\n", "t.csv", "pairs", child="what", parent="kind", tree="zoo")
+    assert read_one("parent,child\na,b\n", "t.csv", "pairs").text == "b,a\n"
+    document = read_one("n,what,kind\n1,cat,feline\n", "t.csv", "pairs", child="what", parent="kind", tree="zoo")
     assert (document.text, document.meta) == ("cat,feline\n", {"tree": "zoo"})
 
 
@@ -1160,15 +1182,15 @@ def test_pairs_columns_and_tree() -> None:
     ],
 )
 def test_bad_pairs_name_the_line(data: str, reason: str) -> None:
-    assert reason in make_refused(data, "t.csv", "pairs")
+    assert reason in read_refused(data, "t.csv", "pairs")
 
 
 @given(st.lists(st.tuples(cells, cells), min_size=1, max_size=10))
 def test_pairs_read_again_are_the_same(pairs: list[tuple[str, str]]) -> None:
     stream = io.StringIO()
     csv.writer(stream).writerows([("child", "parent"), *pairs])
-    text = one(stream.getvalue(), "t.csv", "pairs").text
-    assert one("child,parent\n" + text, "t.csv", "pairs").text == text
+    text = read_one(stream.getvalue(), "t.csv", "pairs").text
+    assert read_one("child,parent\n" + text, "t.csv", "pairs").text == text
     assert [tuple(row) for row in csv.reader(io.StringIO(text))] == list(dict.fromkeys(pairs))
 
 
@@ -1179,22 +1201,24 @@ def test_jsonl_lines_are_documents() -> None:
     data = (
         '{"id": 7, "title": "T", "text": "x\\r\\ny", "meta": {"a": [1]}, "b": null}\n\n{"contents": "z", "meta": 3}\n'
     )
-    assert rows(data, "dir/a.jsonl") == [
+    assert read_rows(data, "dir/a.jsonl") == [
         RawDocument("7", "T", "x\ny", {"b": None, "a": [1]}, "text", (), "dir/a.jsonl:1"),
         RawDocument("dir/a.jsonl:3", None, "z", {"meta": 3}, "text"),
     ]
-    assert one(
+    assert read_one(
         '{"n": "k", "h": "T", "b": "x", "text": "other"}', "a.ndjson", key="n", title="h", text="b"
     ) == RawDocument("k", "T", "x", {"text": "other"}, "text", (), "a.ndjson:1")
 
 
 def test_an_object_without_a_text_is_read_from_its_fields() -> None:
     line = {"id": "w1", "station": "Muckle", "height": {"m": 3.2, "by": None}, "tags": ["spring", "high"], "at": [[1]]}
-    assert one(json.dumps(line), "a.jsonl").text == ("station: Muckle\nheight.m: 3.2\ntags: spring, high\nat: [[1]]")
-    assert one('{"title": "T", "year": 3}', "a.jsonl").text == "year: 3"
-    assert one('{"title": "T"}', "a.jsonl").text == "T"
+    assert read_one(json.dumps(line), "a.jsonl").text == (
+        "station: Muckle\nheight.m: 3.2\ntags: spring, high\nat: [[1]]"
+    )
+    assert read_one('{"title": "T", "year": 3}', "a.jsonl").text == "year: 3"
+    assert read_one('{"title": "T"}', "a.jsonl").text == "T"
     with pytest.raises(AssertionError):
-        one('{"n": "x"}', "a.jsonl", text="body")
+        read_one('{"n": "x"}', "a.jsonl", text="body")
 
 
 def test_objects_of_a_list_are_documents_and_another_value_is_one() -> None:
@@ -1205,11 +1229,11 @@ def test_objects_of_a_list_are_documents_and_another_value_is_one() -> None:
         RawDocument("a", None, "n: 1", {"n": 1}, "text"),
     ]
     assert isinstance(found[2], ReadFailure) and found[2].place == "dir/a.json:3"
-    value = one('{"name":"lantern","deps":{"gauge":"`2`"}}', "package.json")
+    value = read_one('{"name":"lantern","deps":{"gauge":"`2`"}}', "package.json")
     assert value.text == (
         '# package.json\n\n```json\n{\n  "name": "lantern",\n  "deps": {\n    "gauge": "`2`"\n  }\n}\n```\n'
     )
-    assert one("[1, {}]", "a.json").format == "markdown"
+    assert read_one("[1, {}]", "a.json").format == "markdown"
 
 
 def test_objects_of_the_main_list_of_a_value_are_documents() -> None:
@@ -1231,23 +1255,28 @@ def test_objects_of_the_main_list_of_a_value_are_documents() -> None:
     assert isinstance(rest, RawDocument) and rest.key == "dir/a.json"
     assert '"page": 1' in rest.text and "nights" not in rest.text
     assert len(list(read_bytes(json.dumps({"data": rows}).encode(), "a.json"))) == 2
-    for other in ({"data": rows, "about": "x" * 200}, {"data": rows[:1]}, {"data": [*rows, 3]}, {"a": {"data": rows}}):
-        assert one(json.dumps(other), "a.json").format == "markdown"
+    for other in (
+        {"data": rows, "about": "x" * 200},
+        {"data": rows[:1]},
+        {"data": [*rows, 3]},
+        {"a": {"data": rows}},
+    ):
+        assert read_one(json.dumps(other), "a.json").format == "markdown"
     many = [{"text": "x" * 100}] * 12_000
     assert len(list(read_bytes(json.dumps({"n": 1, "data": many}).encode(), "a.json"))) == 12_001
 
 
 def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
-    assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in make_refused(b'{\n"a": }', "a.json")
-    assert "too deep" in make_refused(b"[" * 100_000, "a.json")
+    assert "a.json: is not valid JSON: Expecting value at line 2, column 6" in read_refused(b'{\n"a": }', "a.json")
+    assert "too deep" in read_refused(b"[" * 100_000, "a.json")
     for depth in range(800, 1000, 4):  # as deep as can be read and not be written is among them
         deep = b'{"a": [{}, {"x": %s}]}' % (b"[" * depth + b"]" * depth)
         try:
             assert len(list(read_bytes(deep, "a.json"))) == 2
         except ReaderError as error:
             assert "too deep" in str(error)
-    assert "surrogate" in make_refused(b'{"a": "\\ud800"}', "a.json")
-    assert "is empty" in make_refused(b"{}", "a.json")
+    assert "surrogate" in read_refused(b'{"a": "\\ud800"}', "a.json")
+    assert "is empty" in read_refused(b"{}", "a.json")
     assert list(read_bytes(b'{"lockfileVersion": 3}', "web/package-lock.json")) == [
         SkippedPart("web/package-lock.json", "lock file")
     ]
@@ -1276,7 +1305,7 @@ def test_json_that_is_no_text_is_refused_or_passed_over() -> None:
     ],
 )
 def test_a_bad_line_does_not_lose_the_others(line: bytes, reason: str) -> None:
-    before, failure, after = rows(b'{"text": "one"}\n' + line + b'\n{"text": "two"}\n', "a.jsonl")
+    before, failure, after = read_rows(b'{"text": "one"}\n' + line + b'\n{"text": "two"}\n', "a.jsonl")
     assert isinstance(before, RawDocument)
     assert isinstance(after, RawDocument)
     assert (before.text, after.text) == ("one", "two")
@@ -1305,13 +1334,15 @@ def test_jsonl_round_trip(lines: list[tuple[str, str, dict[str, object]]], ascii
     data = "\n".join(
         json.dumps({"id": key, "text": text, "meta": meta}, ensure_ascii=ascii_only) for key, text, meta in lines
     )
-    assert [(row.key, row.text, row.meta) for row in rows(data, "a.jsonl") if isinstance(row, RawDocument)] == lines
+    assert [
+        (row.key, row.text, row.meta) for row in read_rows(data, "a.jsonl") if isinstance(row, RawDocument)
+    ] == lines
 
 
 # --- the sample ------------------------------------------------------------------------------------------------------
 
 
-def sample() -> dict[str, RawDocument]:
+def read_sample() -> dict[str, RawDocument]:
     documents: dict[str, RawDocument] = {}
     sources = find_sources([folder()])
     assert not sources.skipped
@@ -1324,7 +1355,7 @@ def sample() -> dict[str, RawDocument]:
 
 
 def test_the_sample_reads_whole() -> None:
-    documents = sample()
+    documents = read_sample()
     assert len(documents) == 51
     prose = [document for document in documents.values() if document.format == "markdown"]
     assert len(prose) == 32
@@ -1344,6 +1375,6 @@ def test_the_hierarchy_names_the_subjects_of_the_sample() -> None:
     assert isinstance(pairs, RawDocument)
     edges = [tuple(row) for row in csv.reader(io.StringIO(pairs.text))]
     assert len(edges) == 83
-    told = " ".join(f"{document.title} {document.text}" for document in sample().values())
+    told = " ".join(f"{document.title} {document.text}" for document in read_sample().values())
     told = " ".join(told.replace("*", "").lower().split())
     assert not [name for edge in edges for name in edge if name.lower() not in told]

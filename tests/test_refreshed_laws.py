@@ -30,19 +30,19 @@ KEYS = [f"{theme}-{number}" for theme in THEMES for number in range(5)]
 HISTORIES = st.lists(st.tuples(st.sampled_from([*KEYS, None]), st.integers(-2, 2)), min_size=5, max_size=25)
 
 
-def word_of(key: str, version: int) -> str:
-    """A name that only this version of a document has."""
+def make_word(key: str, version: int) -> str:
+    """Return a name that only this version of a document has."""
     theme, _, number = key.partition("-")
     return f"Zqx{theme}{number}v{version}"
 
 
-def text_of(key: str, version: int) -> str:
+def make_text(key: str, version: int) -> str:
     theme, _, number = key.partition("-")
-    return f"{write_theme_text(theme, int(number))} Warden {word_of(key, version)} was there as well."
+    return f"{write_theme_text(theme, int(number))} Warden {make_word(key, version)} was there as well."
 
 
 def collect_results(store: kvstore.Store) -> Iterator[tuple[str, str]]:
-    """Return the results of statements and strategies, by name."""
+    """Yield the results of statements and strategies, by name."""
     for table in ("topics", "topic_members", "communities", "community_members"):
         yield table, repr(store.execute(f"SELECT * FROM {table}").fetchall())
     for kind in KINDS:
@@ -54,22 +54,22 @@ def collect_results(store: kvstore.Store) -> Iterator[tuple[str, str]]:
 
 
 def dump_refreshed(store: kvstore.Store) -> dict[str, Any]:
-    """The rows of what is refreshed, as the dump has them."""
+    """Return the dumped rows of the refreshed indexes."""
     with store.state() as state:
         rows = dump(state)
     return {table: rows[table] for kind in list_generation_kinds() for table in kind.tables if table in rows}
 
 
-def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], relatedness: int) -> None:
-    """A history, held against the store of what is left of it."""
+def check_history(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], relatedness: int) -> None:
+    """Assert that a store with a history equals a store of the remaining documents."""
     kinds = {kind: {"relatedness": relatedness} if kind == "topics" else {} for kind in KINDS}
     versions: dict[str, int] = {}
-    gone: set[str] = set()
+    deleted_words: set[str] = set()
     newest: str | None = None
     with kvstore.open(path, **OPTIONS) as store:
         for first in KEYS[::2]:
             versions[first] = 9
-            store.put(first, text_of(first, 9))
+            store.put(first, make_text(first, 9))
         for kind, options in kinds.items():
             store.create_index(kind, options)
         for key, version in history:
@@ -78,21 +78,21 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
                 newest = None  # as old as the rest, which an overview need not mention
                 continue
             if versions.get(key) == version:
-                store.put(key, text_of(key, version))
+                store.put(key, make_text(key, version))
                 continue  # the same text changes nothing, so the document is as old as before
             if key in versions:
-                gone.add(word_of(key, versions.pop(key)))
+                deleted_words.add(make_word(key, versions.pop(key)))
             if version < 0:
                 store.delete(key)
                 newest = None if key == newest else newest
             else:
-                store.put(key, text_of(key, version))
+                store.put(key, make_text(key, version))
                 versions[key], newest = version, key
-        words = gone - {word_of(*stored) for stored in versions.items()}
+        words = deleted_words - {make_word(*stored) for stored in versions.items()}
         for who, what in collect_results(store):
             assert not [word for word in words if word in what], who
         if newest is not None:
-            word = word_of(newest, versions[newest])
+            word = make_word(newest, versions[newest])
             for name in STRATEGIES:
                 found = store.retrieve(f"What is known of Warden {word}?", using=name, top=20)
                 assert word in repr(found.hits), f"{name} does not find {newest}"
@@ -101,7 +101,7 @@ def lives(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], r
         assert store.check() == []
     with kvstore.open(fresh_path, **OPTIONS) as fresh:
         for key in sorted(versions, reverse=True):
-            fresh.put(key, text_of(key, versions[key]))
+            fresh.put(key, make_text(key, versions[key]))
         for kind, options in kinds.items():
             fresh.create_index(kind, options)
         assert dump_refreshed(fresh) == after
@@ -113,7 +113,7 @@ def test_some_histories_leave_nothing_behind(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("refreshed")
-    lives(folder / "lived", folder / "fresh", history, relatedness)
+    check_history(folder / "lived", folder / "fresh", history, relatedness)
 
 
 @pytest.mark.slow
@@ -124,4 +124,4 @@ def test_a_hundred_histories_leave_nothing_behind(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("refreshed")
-    lives(folder / "lived", folder / "fresh", history, relatedness)
+    check_history(folder / "lived", folder / "fresh", history, relatedness)

@@ -38,23 +38,23 @@ def find_triples(text: str, settings: FixedSettings = ENGLISH, format: str = "te
     return [(r.child, r.parent, r.kind) for r in extract("k", text, settings, format=format).relations]
 
 
-def gold_figures(part: str) -> tuple[float, float]:
-    """Precision and recall on one part of the gold set."""
+def measure_gold_set(part: str) -> tuple[float, float]:
+    """Return precision and recall on one part of the gold set."""
     lines = [json.loads(line) for line in GOLD.read_text(encoding="utf-8").splitlines()]
     lines = [line for line in lines if line["part"] == part]
     pipeline = open_language("en")
     assert pipeline is not None
 
-    def read(_: str, parses: object) -> set[Triple]:
+    def extract_triples(_: str, parses: object) -> set[Triple]:
         return {
-            (to_entity_key(found.child), to_entity_key(found.parent), found.kind)
+            (to_entity_key(statement.child), to_entity_key(statement.parent), statement.kind)
             for parse in parses  # type: ignore[attr-defined]
             for sentence in iter_sentences(parse.doc)
-            for found in extract_statements(sentence)
+            for statement in extract_statements(sentence)
         }
 
     found = wanted = both = 0
-    for line, got in zip(lines, pipeline.parse_texts([line["text"] for line in lines], read), strict=True):
+    for line, got in zip(lines, pipeline.parse_texts([line["text"] for line in lines], extract_triples), strict=True):
         gold = {(to_entity_key(child), to_entity_key(parent), kind) for child, parent, kind in line["relations"]}
         found, wanted, both = found + len(got), wanted + len(gold), both + len(got & gold)
     return both / found, both / wanted
@@ -71,7 +71,7 @@ def test_the_gold_set_matches_its_description() -> None:
 
 @pytest.mark.parametrize("part", ["tuning", "held out"])
 def test_relations_of_the_gold_set_are_found(part: str) -> None:
-    precision, recall = gold_figures(part)
+    precision, recall = measure_gold_set(part)
     assert precision >= 0.85
     assert recall >= 0.70
 
@@ -172,12 +172,12 @@ def test_a_long_list_is_gathered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = 0
     is_phrase = NounPhrases.is_phrase_head
 
-    def counted(self: NounPhrases, place: int) -> bool:
+    def count_and_test(self: NounPhrases, place: int) -> bool:
         nonlocal looked_at
         looked_at += 1
         return is_phrase(self, place)
 
-    monkeypatch.setattr(NounPhrases, "is_phrase_head", counted)
+    monkeypatch.setattr(NounPhrases, "is_phrase_head", count_and_test)
     words = ["x"] * count
     labels = ["ROOT", *["appos"] * (count - 1)]
     kinds = {"tags": ["NN"] * count, "pos": ["NOUN"] * count, "lemmas": words}
@@ -370,11 +370,11 @@ def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store
     store.put("a", "Cats are animals.")
     store.put("b", "She keeps animals such as cats and dogs.")
 
-    def edges() -> list[tuple[str, ...]]:
+    def list_edges() -> list[tuple[str, ...]]:
         rows = store.execute("SELECT child, parent, tree, kind, document FROM edges ORDER BY child, document")
         return [tuple(row) for row in rows]
 
-    assert edges() == [
+    assert list_edges() == [
         ("cat", "animal", "relations", "is_a", "a"),
         ("cat", "animal", "relations", "is_a", "b"),
         ("dog", "animal", "relations", "is_a", "b"),
@@ -382,12 +382,12 @@ def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store
     rows = store.execute("EXPAND 'animal' DOWN IN TREE 'relations'").fetchall()
     assert ("dog", "She keeps animals such as cats and dogs.") in [(row[3], row[-1]) for row in rows]
     store.put("b", "Dogs are mammals.")
-    assert edges() == [
+    assert list_edges() == [
         ("cat", "animal", "relations", "is_a", "a"),
         ("dog", "mammal", "relations", "is_a", "b"),
     ]
     store.delete("a")
-    assert edges() == [("dog", "mammal", "relations", "is_a", "b")]
+    assert list_edges() == [("dog", "mammal", "relations", "is_a", "b")]
 
 
 def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ DISPENSABLE = {tables.INGESTED_FILES}
 REFRESHED = {table for kind in list_generation_kinds() for table in kind.tables}
 
 
-def fill(store: kvstore.Store, *, own_vectors: bool = True) -> None:
+def fill_store(store: kvstore.Store, *, own_vectors: bool = True) -> None:
     store.put(
         "a", "# Pumps\n\nThe Vacuum Pump feeds the Cryostat.\n\n## Care\n\nAsk Maria Lindqvist.", format="markdown"
     )
@@ -56,8 +56,8 @@ def fill(store: kvstore.Store, *, own_vectors: bool = True) -> None:
     store.flush()
 
 
-def ingest(store: kvstore.Store, folder: Path) -> None:
-    """A file that the store knows, as one that was not changed just now."""
+def ingest_file(store: kvstore.Store, folder: Path) -> None:
+    """Ingest a file as one that did not change just now."""
     path = folder / "file.txt"
     path.write_text("The Cryostat came in a file.")
     with MonkeyPatch.context() as patches:
@@ -65,32 +65,32 @@ def ingest(store: kvstore.Store, folder: Path) -> None:
         assert store.ingest(path).added == 1
 
 
-def state(store: kvstore.Store) -> tuple[Any, ...]:
-    """Everything that a repair must keep: the logical dump, vectors, times, and temperatures."""
-    with store.state() as view:
+def read_content(store: kvstore.Store) -> tuple[Any, ...]:
+    """Return everything that a repair must preserve: the logical dump, vectors, times, and temperatures."""
+    with store.state() as state:
         vectors = {
-            (record.key, ordinal): view.vectors.gather([(stored.block, stored.row)]).tobytes()
-            for record in view.documents.scan()
-            for ordinal, stored in enumerate(map(view.chunks.get, record.chunk_ids()))
+            (record.key, ordinal): state.vectors.gather([(stored.block, stored.row)]).tobytes()
+            for record in state.documents.scan()
+            for ordinal, stored in enumerate(map(state.chunks.get, record.chunk_ids()))
         }
-        changed = {record.key: record.changed for record in view.documents.scan()}
-        known = view.filter.iter_entries()
-        heat = {key: entry.temperature for key, entry in known}
-        return dump(view), vectors, changed, heat
+        changed = {record.key: record.changed for record in state.documents.scan()}
+        entries = state.filter.iter_entries()
+        heat = {key: entry.temperature for key, entry in entries}
+        return dump(state), vectors, changed, heat
 
 
-def damage(store: kvstore.Store, table: str, how: Callable[[bytes], bytes | None]) -> None:
-    """Change one value in the middle of a table, or take it out."""
-    with store._session.environment.write() as view:
-        found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
-        key, value = found[len(found) // 2]
-        if not value and how is flip_bit:
+def damage_row(store: kvstore.Store, table: str, change: Callable[[bytes], bytes | None]) -> None:
+    """Change or delete one value in the middle of a table."""
+    with store._session.environment.write() as transaction:
+        rows = [(bytes(key), bytes(value)) for key, value in transaction.scan(table)]
+        key, value = rows[len(rows) // 2]
+        if not value and change is flip_bit:
             pytest.skip(f"the keys of {table} say everything")
-        changed = how(value)
-        if changed is None:
-            view.delete(table, key)
+        new_value = change(value)
+        if new_value is None:
+            transaction.delete(table, key)
         else:
-            view.put(table, key, changed)
+            transaction.put(table, key, new_value)
 
 
 def flip_bit(value: bytes) -> bytes:
@@ -103,20 +103,20 @@ def remove_row(_: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, Any]]:
-    """A closed store to be copied, and its state: made once of a kind, for every table is damaged in one like it."""
+def make_closed_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path, Any]]:
+    """Return a factory of closed stores to copy, each with its content; it builds each kind of store once."""
 
     @cache
-    def made(own_vectors: bool, long_lists: bool) -> tuple[Path, Any]:
+    def build_store(own_vectors: bool, long_lists: bool) -> tuple[Path, Any]:
         path = tmp_path_factory.mktemp("filled") / "store"
         with kvstore.open(path, embedder="hashing", settings={"language": "rules", "chunk_tokens": 16}) as store:
-            fill(store, own_vectors=own_vectors)
+            fill_store(store, own_vectors=own_vectors)
             if long_lists:  # so many places of one name that they are kept in blocks, and so are its postings
                 parts = (f"## Part {n}\n\nThe Cryostat has it." for n in range(270))
                 store.put("places", "\n\n".join(parts), format="markdown")
-            return path, state(store)
+            return path, read_content(store)
 
-    return made
+    return build_store
 
 
 @pytest.mark.matrix
@@ -126,21 +126,21 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[Path
 )
 def test_a_damaged_derived_table_is_found_and_rebuilt(
     make_store: MakeStore,
-    filled: Callable[..., tuple[Path, Any]],
+    make_closed_store: Callable[..., tuple[Path, Any]],
     tmp_path: Path,
     table: str,
     how: Callable[[bytes], bytes | None],
 ) -> None:
-    path, before = filled(table != tables.VECTORS, table in (tables.ADDRESS_BLOCKS, tables.TERM_COUNTS))
+    path, before = make_closed_store(table != tables.VECTORS, table in (tables.ADDRESS_BLOCKS, tables.TERM_COUNTS))
     copytree(path, tmp_path / "store")
     store = make_store()
     with store.state() as view:
         assert view.lmdb.count(table), f"the store of this test has nothing in {table}"
-    damage(store, table, how)
+    damage_row(store, table, how)
     report = store.repair()
     assert report.found, f"CHECK did not see the damage in {table}"
     assert (report.lost, report.remaining) == ([], [])
-    after = state(store)
+    after = read_content(store)
     if table in (tables.BUCKET_PAGES, tables.BLOCK_PAGES, tables.FILTER_DIRECTORY):
         before, after = before[:3], after[:3]  # where the filter is damaged its counts may go
     assert after == before
@@ -162,7 +162,7 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
     store.put("ships", survive["ships"])
     store.put("lost", "Robert Fortune lost the Clipper in Darjeeling.")  # the segment in the middle
     store.put("late", survive["late"])
-    damage(store, tables.RECENT, how)
+    damage_row(store, tables.RECENT, how)
     assert store.check()
     report = store.repair()
     (told,) = report.lost
@@ -171,7 +171,7 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
     fresh = make_store("fresh")
     for key, text in survive.items():
         fresh.put(key, text)
-    assert state(store)[0] == state(fresh)[0]
+    assert read_content(store)[0] == read_content(fresh)[0]
 
 
 def test_a_store_with_a_damaged_change_buffer_opens_and_is_repaired(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_store_with_a_damaged_change_buffer_opens_and_is_repaired(tmp_path: Pa
         store.put("tea", "Robert Fortune brought tea to Darjeeling.")
         store.compact()
         store.put("ships", "The Clipper.")
-        damage(store, tables.RECENT, flip_bit)
+        damage_row(store, tables.RECENT, flip_bit)
     with kvstore.open(tmp_path / "store") as store:
         problems = store.check()
         assert problems and len(problems) == len(set(problems))
@@ -199,8 +199,8 @@ def test_a_store_with_a_damaged_change_buffer_opens_and_is_repaired(tmp_path: Pa
     ],
 )
 def test_damaged_statements_of_a_user_are_lost_and_reported(store: kvstore.Store, table: str, lost: str) -> None:
-    fill(store)
-    damage(store, table, flip_bit)
+    fill_store(store)
+    damage_row(store, table, flip_bit)
     report = store.repair()
     assert report.found
     (told,) = report.lost
@@ -209,19 +209,19 @@ def test_damaged_statements_of_a_user_are_lost_and_reported(store: kvstore.Store
 
 
 def test_a_damaged_record_of_a_file_costs_reading_the_file_again(store: kvstore.Store, tmp_path: Path) -> None:
-    fill(store)
-    ingest(store, tmp_path)
-    before = state(store)
-    damage(store, tables.INGESTED_FILES, flip_bit)
+    fill_store(store)
+    ingest_file(store, tmp_path)
+    before = read_content(store)
+    damage_row(store, tables.INGESTED_FILES, flip_bit)
     report = store.repair()
     assert report.found
     assert (report.lost, report.remaining) == ([], [])
-    assert state(store) == before
+    assert read_content(store) == before
     assert store.ingest(tmp_path / "file.txt").unchanged == 1
 
 
 def test_a_record_of_a_file_names_documents_that_the_file_did_not_produce(store: kvstore.Store, tmp_path: Path) -> None:
-    ingest(store, tmp_path)
+    ingest_file(store, tmp_path)
     store.put("other", "Port Ellen has a pier.", source="elsewhere.txt")
     with store._session.environment.write() as view:
         ((key, value),) = list(view.scan(tables.INGESTED_FILES))
@@ -240,8 +240,8 @@ def test_the_format_lists_data_that_cannot_be_rebuilt() -> None:
 
 @pytest.mark.parametrize("how", [flip_bit, remove_row])
 def test_vectors_of_the_user_cannot_be_rebuilt(store: kvstore.Store, how: Callable[[bytes], bytes | None]) -> None:
-    fill(store)
-    damage(store, tables.VECTORS, how)
+    fill_store(store)
+    damage_row(store, tables.VECTORS, how)
     report = store.repair()
     assert report.lost == ["document 'own': the vectors supplied with it are lost; put it again with them"]
     assert report.remaining == []
@@ -252,14 +252,14 @@ def test_vectors_of_other_chunks_are_not_carried_over(store: kvstore.Store) -> N
     with store.transaction() as transaction:
         for number in range(40):
             transaction.put(f"d{number}", f"The mast of ship {number} is {number} feet high.")
-    before = state(store)
+    before = read_content(store)
     with store._session.environment.write() as view:
         (first, _), (_, other) = [(bytes(key), bytes(value)) for key, value in view.scan(tables.VECTORS)][:2]
         view.put(tables.VECTORS, first, other)
     report = store.repair()
     assert report.found
     assert (report.lost, report.remaining) == ([], [])
-    assert state(store) == before
+    assert read_content(store) == before
 
 
 def test_a_store_of_another_language_pipeline_version_is_recognized(
@@ -284,7 +284,7 @@ def test_a_store_of_another_language_pipeline_version_is_recognized(
 
 
 def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     change = store.statistics()["change"]
     report = store.repair()
     assert (report.found, report.rebuilt) == ([], None)
@@ -293,7 +293,7 @@ def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:
 
 
 def test_a_damaged_document_is_lost_and_reported(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     with store._session.environment.write() as view:
         key, value = next((bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS))
         view.put(tables.TEXTS, key, flip_bit(value))
@@ -308,7 +308,7 @@ def test_a_damaged_document_is_lost_and_reported(store: kvstore.Store) -> None:
 
 
 def test_triples_of_a_damaged_document_are_lost_with_it(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     with store._session.environment.write() as view:
         for key, value in [(bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS)]:
             view.put(tables.TEXTS, key, flip_bit(value))
@@ -319,7 +319,7 @@ def test_triples_of_a_damaged_document_are_lost_with_it(store: kvstore.Store) ->
 
 
 def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     with store.state() as view:
         used = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
     with store._session.environment.write() as view:
@@ -334,33 +334,33 @@ def test_damaged_counters_are_counted_again_and_no_id_is_used_twice(store: kvsto
 
 
 def test_caches_from_before_damaged_counters_are_not_used(store: kvstore.Store) -> None:
-    def found(vector: np.ndarray, **restricted: Any) -> list[str]:
+    def find_keys(vector: np.ndarray, **restricted: Any) -> list[str]:
         return [hit.document for hit in store.retrieve("x", using="vector", top=1, vector=vector, **restricted).hits]
 
     late = {"where": "json_extract(meta, '$.year') > 1999"}
     vectors = np.eye(store.settings.dimension, dtype=np.float32)
     for number in range(12):
         store.put(f"d{number}", f"text {number}", vectors=vectors[number], meta={"year": 2000})
-        assert found(vectors[number], **late) == [f"d{number}"]
+        assert find_keys(vectors[number], **late) == [f"d{number}"]
     for number in range(4, 12):  # so that their ids cannot be distinguished from unused ids
         store.delete(f"d{number}")
-    assert found(vectors[0]) == found(vectors[0], **late) == ["d0"]
+    assert find_keys(vectors[0]) == find_keys(vectors[0], **late) == ["d0"]
     with store._session.environment.write() as view:
         view.put(tables.META, b"counters", flip_bit(bytes(view.get(tables.META, b"counters") or b"")))
     assert store.repair().remaining == []
     for number in range(12, 32):
         store.put(f"d{number}", f"text {number}", vectors=vectors[number], meta={"year": 2000})
-        assert found(vectors[number]) == found(vectors[number], **late) == [f"d{number}"]
+        assert find_keys(vectors[number]) == find_keys(vectors[number], **late) == [f"d{number}"]
 
 
 def test_a_repair_is_refused_in_a_transaction_and_needs_to_write(make_store: MakeStore) -> None:
     store = make_store()
-    fill(store)
+    fill_store(store)
     store.execute("BEGIN")
     with pytest.raises(errors.TransactionError, match="outside BEGIN"):
         store.execute("CHECK REPAIR")
     store.execute("ROLLBACK")
-    damage(store, tables.MENTIONS, remove_row)
+    damage_row(store, tables.MENTIONS, remove_row)
     store.close()
     store = make_store(readonly=True)
     with pytest.raises(errors.ReadOnlyError):
@@ -370,14 +370,14 @@ def test_a_repair_is_refused_in_a_transaction_and_needs_to_write(make_store: Mak
 
 
 def test_failures_other_than_damage_lose_nothing(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(store)
-    damage(store, tables.MENTIONS, remove_row)
+    fill_store(store)
+    damage_row(store, tables.MENTIONS, remove_row)
 
-    def no_pipeline(*_: object, **__: object) -> None:
+    def fail_without_pipeline(*_: object, **__: object) -> None:
         raise errors.LanguageError("the pipeline is not installed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("kvstore.changes.repair.derive", no_pipeline)
+        patch.setattr("kvstore.changes.repair.derive", fail_without_pipeline)
         with pytest.raises(errors.LanguageError):
             store.repair()
     assert store.keys() == ["a", "b", "c", "own"]

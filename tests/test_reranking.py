@@ -15,7 +15,7 @@ QUESTION = "Who signs the wages?"
 
 
 @pytest.fixture
-def filled(store: kvstore.Store) -> kvstore.Store:
+def filled_store(store: kvstore.Store) -> kvstore.Store:
     with store.transaction() as transaction:
         for number in range(20):
             transaction.put(f"note{number}", f"The harbour was quiet on day {number}.", title="Notes")
@@ -23,7 +23,7 @@ def filled(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
-def keys(evidence: kvstore.Evidence) -> list[str]:
+def list_keys(evidence: kvstore.Evidence) -> list[str]:
     return [hit.document for hit in evidence.hits]
 
 
@@ -32,75 +32,75 @@ def test_the_combination_joins_cosine_words_and_rank(make_store: Callable[..., k
     for key, text, cosine in (("sea", "The sea.", 1.0), ("pay", "Wages signed.", 0.9), ("tea", "Tea.", 0.5)):
         store.put(key, text, vectors=[cosine, (1 - cosine**2) ** 0.5])
     plain = store.retrieve(QUESTION, using="vector", vector=[1, 0])
-    assert keys(plain) == ["sea", "pay", "tea"]
+    assert list_keys(plain) == ["sea", "pay", "tea"]
     moved = store.retrieve(QUESTION, using="vector", vector=[1, 0], reranker="combination")
-    assert keys(moved) == ["pay", "sea", "tea"]
+    assert list_keys(moved) == ["pay", "sea", "tea"]
     # Cosine and BM25 stretched to 0 … 1, the latter counting half, and half of 1 / rank.
     assert [hit.score for hit in moved.hits] == pytest.approx([0.8 + 0.5 + 0.25, 1 + 0 + 0.5, 0 + 0 + 0.5 / 3])
 
 
 @pytest.mark.parametrize("strategy", ["vector", "lexical", "hybrid", "bridge"])
-def test_every_strategy_keeps_its_results(filled: kvstore.Store, strategy: str) -> None:
-    plain = filled.retrieve(QUESTION, using=strategy, top=50)
-    moved = filled.retrieve(QUESTION, using=strategy, top=50, reranker="combination")
-    assert sorted(keys(plain)) == sorted(keys(moved))
+def test_every_strategy_keeps_its_results(filled_store: kvstore.Store, strategy: str) -> None:
+    plain = filled_store.retrieve(QUESTION, using=strategy, top=50)
+    moved = filled_store.retrieve(QUESTION, using=strategy, top=50, reranker="combination")
+    assert sorted(list_keys(plain)) == sorted(list_keys(moved))
     assert [hit.score for hit in moved.hits] == sorted((hit.score for hit in moved.hits), reverse=True)
     assert all(hit.path for hit in moved.hits)
     (step,) = [step for step in moved.steps if step.name == "rerank"]
     assert "combination" in step.detail
     assert step.count == len(plain.hits)
-    assert len(filled.retrieve(QUESTION, using=strategy, top=1, reranker="combination").hits) == 1
-    assert filled.retrieve(QUESTION, using=strategy, where="key = 'none'", reranker="combination").hits == []
+    assert len(filled_store.retrieve(QUESTION, using=strategy, top=1, reranker="combination").hits) == 1
+    assert filled_store.retrieve(QUESTION, using=strategy, where="key = 'none'", reranker="combination").hits == []
 
 
-def test_rerankers_by_clause_and_by_session(filled: kvstore.Store) -> None:
+def test_rerankers_by_clause_and_by_session(filled_store: kvstore.Store) -> None:
     steps = "EXPLAIN RETRIEVE 'Who signs the wages?' USING vector"
-    assert "rerank" not in [row[0] for row in filled.execute(steps)]
-    assert "rerank" in [row[0] for row in filled.execute(steps + " WITH (reranker = combination)")]
-    filled.execute("SET reranker = combination")
-    assert "rerank" in [row[0] for row in filled.execute(steps)]
-    assert "rerank" not in [row[0] for row in filled.execute(steps + " WITH (reranker = none)")]
-    assert "rerank" in [step.name for step in filled.ask(QUESTION).evidence.steps]
-    assert ("reranker", "combination", False) in filled.settings_table()
+    assert "rerank" not in [row[0] for row in filled_store.execute(steps)]
+    assert "rerank" in [row[0] for row in filled_store.execute(steps + " WITH (reranker = combination)")]
+    filled_store.execute("SET reranker = combination")
+    assert "rerank" in [row[0] for row in filled_store.execute(steps)]
+    assert "rerank" not in [row[0] for row in filled_store.execute(steps + " WITH (reranker = none)")]
+    assert "rerank" in [step.name for step in filled_store.ask(QUESTION).evidence.steps]
+    assert ("reranker", "combination", False) in filled_store.settings_table()
 
 
-def test_options_accept_the_values_of_with(filled: kvstore.Store) -> None:
+def test_options_accept_the_values_of_with(filled_store: kvstore.Store) -> None:
     statement = "RETRIEVE 'Who signs the wages?' USING bridge WITH (reranker = combination, fill = hybrid, pool = 0.5)"
     options = {"reranker": "combination", "fill": "hybrid", "pool": 0.5}
-    evidence = filled.retrieve(QUESTION, using="bridge", options=options)
+    evidence = filled_store.retrieve(QUESTION, using="bridge", options=options)
     assert "rerank" in [step.name for step in evidence.steps]
     assert [(hit.document, hit.score) for hit in evidence.hits] == [
-        (row[2], row[1]) for row in filled.execute(statement)
+        (row[2], row[1]) for row in filled_store.execute(statement)
     ]
     for by_option in (
-        filled.ask(QUESTION, using="bridge", options=options).evidence,
-        filled.weigh(QUESTION, using="bridge", options=options)[0],
+        filled_store.ask(QUESTION, using="bridge", options=options).evidence,
+        filled_store.weigh(QUESTION, using="bridge", options=options)[0],
     ):
         assert "rerank" in [step.name for step in by_option.steps]
-    filled.set("reranker", "combination")
-    plain = filled.retrieve(QUESTION, using="vector", options={"reranker": "none"})
+    filled_store.set("reranker", "combination")
+    plain = filled_store.retrieve(QUESTION, using="vector", options={"reranker": "none"})
     assert "rerank" not in [step.name for step in plain.steps]
     with pytest.raises(errors.InputError, match="'none' and, in options, 'combination'; leave one out"):
-        filled.retrieve(QUESTION, reranker="none", options={"reranker": "combination"})
+        filled_store.retrieve(QUESTION, reranker="none", options={"reranker": "combination"})
     with pytest.raises(errors.InputError, match="option reranker must be a name .none, combination or .*., not 7"):
-        filled.retrieve(QUESTION, options={"reranker": 7})
+        filled_store.retrieve(QUESTION, options={"reranker": 7})
     with pytest.raises(errors.InputError, match=r"no option 'rerank'; it has: .*fill, reranker"):
-        filled.retrieve(QUESTION, options={"rerank": "none"})
+        filled_store.retrieve(QUESTION, options={"rerank": "none"})
 
 
-def test_an_invalid_name_is_answered_with_the_valid_ones(filled: kvstore.Store) -> None:
+def test_an_invalid_name_is_answered_with_the_valid_ones(filled_store: kvstore.Store) -> None:
     with pytest.raises(errors.RerankerError, match="no reranker 'combinaton'; did you mean combination"):
-        filled.execute("SET reranker = combinaton")
+        filled_store.execute("SET reranker = combinaton")
     with pytest.raises(errors.RerankerError, match="a cross-encoder by its name"):
-        filled.retrieve(QUESTION, reranker="bm25")
+        filled_store.retrieve(QUESTION, reranker="bm25")
     with pytest.raises(errors.StatementError, match="option reranker must be a name"):
-        filled.execute("RETRIEVE 'x' WITH (reranker = 7)")
+        filled_store.execute("RETRIEVE 'x' WITH (reranker = 7)")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is None, reason="the extra is missing")
 def test_a_cross_encoder_scores_question_and_passage_together(
-    filled: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled_store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
     from sentence_transformers import CrossEncoder
@@ -117,8 +117,10 @@ def test_a_cross_encoder_scores_question_and_passage_together(
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizerFast(str(vocabulary), model_max_length=64).save_pretrained(folder)
 
-    found = filled.retrieve(QUESTION, using="vector", top=5, reranker=str(folder))
-    texts = {hit.document: f"{hit.title}\n{hit.text}" for hit in filled.retrieve(QUESTION, using="vector", top=50).hits}
+    found = filled_store.retrieve(QUESTION, using="vector", top=5, reranker=str(folder))
+    texts = {
+        hit.document: f"{hit.title}\n{hit.text}" for hit in filled_store.retrieve(QUESTION, using="vector", top=50).hits
+    }
     scores = CrossEncoder(str(folder)).predict([(QUESTION, text) for text in texts.values()], show_progress_bar=False)
     expected = dict(zip(texts, map(float, scores), strict=True))
     assert [hit.score for hit in found.hits] == pytest.approx(sorted(expected.values(), reverse=True)[:5], abs=1e-5)
@@ -132,4 +134,4 @@ def test_a_cross_encoder_scores_question_and_passage_together(
         with pytest.raises(errors.RerankerError, match="one output"):
             other.retrieve(QUESTION, reranker=str(folder))
     with pytest.raises(errors.RerankerError, match="cannot be loaded"):
-        filled.retrieve(QUESTION, reranker=str(tmp_path))
+        filled_store.retrieve(QUESTION, reranker=str(tmp_path))

@@ -22,7 +22,7 @@ DOCUMENTS = {
 
 
 @pytest.fixture
-def filled(
+def filled_store(
     copy_store: Callable[..., kvstore.Store], make_needed_indexes: Callable[[kvstore.Store], None]
 ) -> kvstore.Store:
     def put_documents(store: kvstore.Store) -> None:
@@ -35,8 +35,8 @@ def filled(
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_every_strategy_finds_the_document_that_answers(filled: kvstore.Store, strategy: str) -> None:
-    evidence = filled.retrieve("Who designed the Analytical Engine?", using=strategy, top=3)
+def test_every_strategy_finds_the_document_that_answers(filled_store: kvstore.Store, strategy: str) -> None:
+    evidence = filled_store.retrieve("Who designed the Analytical Engine?", using=strategy, top=3)
     assert evidence.strategy == strategy
     assert "babbage" in [span.document for hit in evidence.hits for span in hit.spans]
     assert [hit.rank for hit in evidence.hits] == list(range(1, len(evidence.hits) + 1))
@@ -44,23 +44,23 @@ def test_every_strategy_finds_the_document_that_answers(filled: kvstore.Store, s
     assert all(hit.path for hit in evidence.hits)
     assert evidence.steps
     for hit in evidence.hits:
-        document = filled.get(hit.document)
+        document = filled_store.get(hit.document)
         assert document is not None
         stored = document.text.encode()[hit.start : hit.end].decode()
         assert stored == hit.text or (hit.kind == "report" and stored in hit.text)
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_where_limits_every_strategy(filled: kvstore.Store, strategy: str) -> None:
-    found = filled.retrieve("the Analytical Engine in London", using=strategy, where="key IN ('tea', 'sea')").hits
+def test_where_limits_every_strategy(filled_store: kvstore.Store, strategy: str) -> None:
+    found = filled_store.retrieve("the Analytical Engine in London", using=strategy, where="key IN ('tea', 'sea')").hits
     assert {hit.document for hit in found} <= {"tea", "sea"}
-    assert filled.retrieve("the Analytical Engine", using=strategy, where="key = 'none'").hits == []
-    longer = filled.retrieve("engine of London", using=strategy, where="meta ->> 'length' > 70").hits
+    assert filled_store.retrieve("the Analytical Engine", using=strategy, where="key = 'none'").hits == []
+    longer = filled_store.retrieve("engine of London", using=strategy, where="meta ->> 'length' > 70").hits
     assert {hit.document for hit in longer} <= {"ada", "babbage"}
 
 
-def test_bridge_reads_only_chunks_of_its_entities(filled: kvstore.Store) -> None:
-    evidence = filled.retrieve("When did Charles Babbage live in Marylebone?", using="bridge", depth=0)
+def test_bridge_reads_only_chunks_of_its_entities(filled_store: kvstore.Store) -> None:
+    evidence = filled_store.retrieve("When did Charles Babbage live in Marylebone?", using="bridge", depth=0)
     assert {hit.document for hit in evidence.hits} == {"babbage"}
     assert evidence.pool == 1
     assert "charles babbage" in evidence.hits[0].path
@@ -69,8 +69,8 @@ def test_bridge_reads_only_chunks_of_its_entities(filled: kvstore.Store) -> None
     assert evidence.abstracts[0].document == "babbage"
 
 
-def test_bridge_reports_an_unknown_entity(filled: kvstore.Store) -> None:
-    evidence = filled.retrieve("what swims?", using="bridge")
+def test_bridge_reports_an_unknown_entity(filled_store: kvstore.Store) -> None:
+    evidence = filled_store.retrieve("what swims?", using="bridge")
     assert "no entity known" in [step.name for step in evidence.steps]
     assert evidence.pool == 5
 
@@ -108,57 +108,57 @@ def test_relatives_displace_no_chunk_of_a_name(store: kvstore.Store) -> None:
     assert {key for key, _ in pools[0]} == {"Ada Lovelace", "Charles Babbage"}
 
 
-def test_within_limits_the_tokens_of_all_hits(filled: kvstore.Store) -> None:
-    every = filled.retrieve("London engine", top=5).hits
-    some = filled.retrieve("London engine", top=5, within=30).hits
+def test_within_limits_the_tokens_of_all_hits(filled_store: kvstore.Store) -> None:
+    every = filled_store.retrieve("London engine", top=5).hits
+    some = filled_store.retrieve("London engine", top=5, within=30).hits
     assert 0 < len(some) < len(every)
 
 
-def test_a_retired_option_warns_and_has_no_effect(filled: kvstore.Store) -> None:
-    hits = filled.retrieve("London engine").hits
+def test_a_retired_option_warns_and_has_no_effect(filled_store: kvstore.Store) -> None:
+    hits = filled_store.retrieve("London engine").hits
     with pytest.warns(FutureWarning, match="adaptive: the option words is a constant now"):
-        assert filled.retrieve("London engine", options={"words": 1}).hits == hits
+        assert filled_store.retrieve("London engine", options={"words": 1}).hits == hits
     with pytest.raises(errors.InputError, match="no option 'wrods'"):
-        filled.retrieve("London engine", options={"wrods": 1})
+        filled_store.retrieve("London engine", options={"wrods": 1})
 
 
-def test_options_are_checked(filled: kvstore.Store) -> None:
+def test_options_are_checked(filled_store: kvstore.Store) -> None:
     with pytest.raises(errors.InputError, match="must be between"):
-        filled.retrieve("x", using="bridge", options={"pool": 7})
+        filled_store.retrieve("x", using="bridge", options={"pool": 7})
     with pytest.raises(errors.InputError, match="must be a number"):
-        filled.retrieve("x", using="lexical", options={"k1": "high"})
+        filled_store.retrieve("x", using="lexical", options={"k1": "high"})
     for wrong in ({"top": 0}, {"depth": -1}, {"within": 0}):
         with pytest.raises(errors.InputError):
-            filled.retrieve("x", **wrong)
+            filled_store.retrieve("x", **wrong)
     with pytest.raises(errors.InputError, match="empty"):
-        filled.ask("  ")
+        filled_store.ask("  ")
     with pytest.raises(errors.InputError, match="SEARCH uses"):
-        filled.search("x", using="bridge")
+        filled_store.search("x", using="bridge")
 
 
-def test_an_answer_cites_document_chunk_and_bytes(filled: kvstore.Store) -> None:
-    answer = filled.ask("Where was Ada Lovelace born?")
+def test_an_answer_cites_document_chunk_and_bytes(filled_store: kvstore.Store) -> None:
+    answer = filled_store.ask("Where was Ada Lovelace born?")
     assert answer.extractive
     assert "London" in answer.text
     assert "[1]" in answer.text
     for citation in answer.citations:
-        document = filled.get(citation.document)
+        document = filled_store.get(citation.document)
         assert document is not None
         assert document.text.encode()[citation.start : citation.end].decode() == citation.text
     assert answer.evidence.steps[-1].name == "choose sentences"
 
 
-def test_an_update_changes_the_answer(filled: kvstore.Store) -> None:
+def test_an_update_changes_the_answer(filled_store: kvstore.Store) -> None:
     question = "Where was Ada Lovelace born?"
-    filled.put("ada", "Ada Lovelace was born in Whitehall.", title="Ada Lovelace")
-    answer = filled.ask(question)
+    filled_store.put("ada", "Ada Lovelace was born in Whitehall.", title="Ada Lovelace")
+    answer = filled_store.ask(question)
     assert "Whitehall" in answer.text
     assert "1815" not in answer.text
 
 
-def test_nearest_agrees_with_sorting_everything(filled: kvstore.Store) -> None:
-    with filled.snapshot() as snapshot:
-        query = filled.embedder.embed_query("engine in London")
+def test_nearest_agrees_with_sorting_everything(filled_store: kvstore.Store) -> None:
+    with filled_store.snapshot() as snapshot:
+        query = filled_store.embedder.embed_query("engine in London")
         everything = [
             (int(c), float(v @ query))
             for ids, rows in snapshot._state.vectors.scan()

@@ -14,7 +14,7 @@ Matrix = npt.NDArray[np.float32]
 SHAPES = st.tuples(st.integers(0, 230), st.integers(0, 60), st.integers(0, 50))
 
 
-def product(x: Matrix, w: Matrix) -> Matrix:
+def compute_product(x: Matrix, w: Matrix) -> Matrix:
     out = np.full((len(x), len(w)), np.nan, np.float32)
     compute_row_products(x, w, out)
     return out
@@ -28,7 +28,7 @@ def make_matrix(rows: int, columns: int, seed: int) -> Matrix:
 def test_a_product_is_numpys_but_for_rounding(shape: tuple[int, int, int], seed: int) -> None:
     rows, length, columns = shape
     x, w = make_matrix(rows, length, seed), make_matrix(columns, length, seed + 1)
-    assert np.allclose(product(x, w), x.astype(float) @ w.astype(float).T, atol=1e-4)
+    assert np.allclose(compute_product(x, w), x.astype(float) @ w.astype(float).T, atol=1e-4)
 
 
 @given(SHAPES, st.data())
@@ -36,7 +36,7 @@ def test_a_row_of_it_depends_on_no_other_row(shape: tuple[int, int, int], data: 
     rows, length, columns = shape
     x, w = make_matrix(rows, length, 1), make_matrix(columns, length, 2)
     chosen = data.draw(st.lists(st.integers(0, rows - 1), max_size=120)) if rows else []
-    assert product(x[chosen], w).tobytes() == product(x, w)[chosen].tobytes()
+    assert compute_product(x[chosen], w).tobytes() == compute_product(x, w)[chosen].tobytes()
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

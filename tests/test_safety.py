@@ -15,20 +15,20 @@ from kvstore.errors import InputError
 MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib", "cloudpickle"}
 
 
-def sources() -> list[Path]:
-    found = []
+def find_sources() -> list[Path]:
+    files = []
     for package in ("kvstore", "kvstore_shell", "kvstore_migrations"):
         spec = find_spec(package)
         assert spec is not None
         assert spec.submodule_search_locations is not None
-        found += [path for folder in spec.submodule_search_locations for path in Path(folder).rglob("*.py")]
-    assert len(found) > 100
-    return found
+        files += [path for folder in spec.submodule_search_locations for path in Path(folder).rglob("*.py")]
+    assert len(files) > 100
+    return files
 
 
 @pytest.mark.slow
 def test_no_data_is_run_as_code() -> None:
-    for path in sources():
+    for path in find_sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             where = f"{path}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.Import):

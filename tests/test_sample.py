@@ -10,14 +10,14 @@ import kvstore
 from kvstore import sample
 
 
-def fill(store: kvstore.Store) -> kvstore.Store:
+def fill_store(store: kvstore.Store) -> kvstore.Store:
     assert store.ingest(sample.folder()).failures == []
     assert store.ingest(sample.hierarchy(), format="pairs").failures == []
     return store
 
 
 def test_the_sample_answers_by_words_alone(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     missed = []
     for question, key in sample.QUESTIONS:
         evidence = store.retrieve(question, using="lexical", top=8)
@@ -27,7 +27,7 @@ def test_the_sample_answers_by_words_alone(store: kvstore.Store) -> None:
 
 
 def test_every_name_of_the_hierarchy_is_spoken_of(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     with store.snapshot() as snapshot:
         names = {snapshot._state.entities.get(node.entity).name for _, node in snapshot._state.forest.iter_nodes()}
         assert len(names) > 60
@@ -36,7 +36,7 @@ def test_every_name_of_the_hierarchy_is_spoken_of(store: kvstore.Store) -> None:
 
 
 def test_the_update_changes_the_answer(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     key, old, new, question = sample.UPDATE
     document = store.get(key)
     assert document is not None
@@ -52,7 +52,7 @@ def test_the_update_changes_the_answer(store: kvstore.Store) -> None:
 @pytest.mark.parametrize("strategy", ["adaptive", "hybrid"])
 def test_answers_cite_the_right_document(tmp_path: Path, strategy: str) -> None:
     with kvstore.open(tmp_path / "s") as store:
-        fill(store)
+        fill_store(store)
         cited = sum(
             key in [citation.document for citation in store.ask(question, using=strategy).citations]
             for question, key in sample.QUESTIONS

@@ -10,12 +10,12 @@ from pathlib import Path
 from kvstore.storage.scratch_file import ScratchFile
 
 
-def descriptors() -> int:
+def count_descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
 def test_written_files_are_read_in_place_and_removed(tmp_path: Path) -> None:
-    before = descriptors()
+    before = count_descriptors()
     file, expected, choose = ScratchFile(tmp_path), b"", random.Random(3)
     for _ in range(60):
         data = choose.randbytes(choose.choice((0, 3, 900, 70_000)))
@@ -27,7 +27,7 @@ def test_written_files_are_read_in_place_and_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     del file
     gc.collect()
-    assert descriptors() == before
+    assert count_descriptors() == before
 
 
 def test_where_nothing_can_be_written_it_lies_elsewhere(tmp_path: Path) -> None:

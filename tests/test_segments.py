@@ -28,8 +28,8 @@ from kvstore.text.words import count_text_tokens
 MakeStore = Callable[..., kvstore.Store]
 
 
-class Given:
-    """Ranks the chunks that a test names, by key and number, with the scores that it gives."""
+class FixedRanking:
+    """A strategy that returns a fixed ranking of chunks, by key and number, with fixed scores."""
 
     name = "given"
     description = "the chunks that were given"
@@ -37,17 +37,17 @@ class Given:
     ranking: Sequence[tuple[str, int, float]] = ()
 
     def retrieve(self, query: Query) -> Evidence:
-        found = []
+        ranking = []
         for key, number, score in self.ranking:
             record = query.state.documents.find_by_key(key)
             assert record is not None
-            found.append((list(record.chunk_ids())[number], score))
-        return evidence_of(query, self.name, found, "given", len(found))
+            ranking.append((list(record.chunk_ids())[number], score))
+        return evidence_of(query, self.name, ranking, "given", len(ranking))
 
 
 @contextmanager
 def fix_ranking(*ranking: tuple[str, int, float]) -> Iterator[None]:
-    strategy = Given()
+    strategy = FixedRanking()
     strategy.ranking = ranking
     take_back = register(System("given", "of no paper", strategies=(strategy,)))
     try:
@@ -56,16 +56,16 @@ def fix_ranking(*ranking: tuple[str, int, float]) -> Iterator[None]:
         take_back()
 
 
-def sentence(number: int) -> str:
+def make_sentence(number: int) -> str:
     return f"Sentence number {number} of this text has exactly sixteen words and marks, that is, {number}."
 
 
 @pytest.fixture
-def filled(make_store: MakeStore) -> kvstore.Store:
-    """Two documents, a chunk a sentence."""
+def filled_store(make_store: MakeStore) -> kvstore.Store:
+    """Return a store with two documents whose chunks are single sentences."""
     store = make_store(settings={"chunk_tokens": 16})
     for key in ("one", "two"):
-        store.put(key, " ".join(map(sentence, range(30))))
+        store.put(key, " ".join(map(make_sentence, range(30))))
         assert store.describe_document(key)["chunks"] == 30
     return store
 
@@ -78,22 +78,22 @@ def find_segments(store: kvstore.Store, **clauses: object) -> list[tuple[str, in
 # The runs ------------------------------------------------------------------------------------------------------------
 
 
-def slow_runs(values: Mapping[int, float], plan: SegmentPlan) -> set[tuple[int, int]]:
-    """The best run of all that are allowed, again and again, and what is left one by one."""
-    left, taken = set(values), set[tuple[int, int]]()
+def find_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> set[tuple[int, int]]:
+    """Return the runs by brute force: the best allowed run repeatedly, then the remaining chunks one by one."""
+    remaining, chosen = set(values), set[tuple[int, int]]()
     while True:
         allowed = [
             (-sum(values.get(n, -plan.penalty) for n in range(first, last + 1)), first, last)
             for first, last in itertools.product(sorted(values), repeat=2)
             if first <= last < first + plan.longest and values[first] >= 0 and values[last] >= 0
-            if not any(first <= b and a <= last for a, b in taken)
+            if not any(first <= b and a <= last for a, b in chosen)
         ]
         if not allowed:
             break
         _, first, last = min(allowed)
-        taken.add((first, last))
-        left -= set(range(first, last + 1))
-    return taken | {(number, number) for number in left}
+        chosen.add((first, last))
+        remaining -= set(range(first, last + 1))
+    return chosen | {(number, number) for number in remaining}
 
 
 @given(
@@ -103,7 +103,7 @@ def slow_runs(values: Mapping[int, float], plan: SegmentPlan) -> set[tuple[int, 
 def test_runs_are_the_best_that_are_left(values: dict[int, float], longest: int) -> None:
     plan = SegmentPlan(8, 8, penalty=0.125, longest=longest)
     runs = select_best_runs(values, plan)
-    assert set(runs) == slow_runs(values, plan)
+    assert set(runs) == find_best_runs(values, plan)
     in_runs = [n for first, last in runs for n in range(first, last + 1) if n in values]
     assert sorted(in_runs) == sorted(values)
 
@@ -128,16 +128,16 @@ def test_worth_falls_with_rank_and_with_score_and_not_with_the_scale_of_scores()
 # AS SEGMENTS ---------------------------------------------------------------------------------------------------------
 
 
-def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Store) -> None:
+def test_neighbours_are_one_slice_with_the_gap_between_them(filled_store: kvstore.Store) -> None:
     with fix_ranking(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
-        evidence = filled.retrieve("x", using="given", as_segments=True)
+        evidence = filled_store.retrieve("x", using="given", as_segments=True)
         first, second, third = evidence.hits
         assert [hit.kind for hit in evidence.hits] == ["segment", "chunk", "chunk"]
         assert (first.document, first.ordinal, first.score) == ("one", 9, 0.9)
         assert [span.ordinal for span in first.spans] == [9, 10, 11, 12]
-        document = filled.get("one")
+        document = filled_store.get("one")
         assert document is not None
-        assert first.text == document.text[first.start : first.end] == " ".join(map(sentence, range(9, 13)))
+        assert first.text == document.text[first.start : first.end] == " ".join(map(make_sentence, range(9, 13)))
         assert (first.spans[0].start, first.spans[-1].end) == (first.start, first.end)
         assert first.path == "segment of 4 chunks around chunk 10: given"
         # In the order of the best-ranked chunk of each.
@@ -148,30 +148,30 @@ def test_neighbours_are_one_slice_with_the_gap_between_them(filled: kvstore.Stor
         assert "5 of 5 chunks are worth more than the penalty 0.12" in step.detail
 
 
-def test_where_scores_fall_off_steeply_segments_are_short(filled: kvstore.Store) -> None:
+def test_where_scores_fall_off_steeply_segments_are_short(filled_store: kvstore.Store) -> None:
     places = [10, 0, 12, 25, 9, 29, 13, 20]
     with fix_ranking(*(("one", place, 1 - rank / 20) for rank, place in enumerate(places))):
-        flat = find_segments(filled)
+        flat = find_segments(filled_store)
     with fix_ranking(*(("one", place, 1 / 8**rank) for rank, place in enumerate(places))):
-        steep = find_segments(filled)
+        steep = find_segments(filled_store)
     assert flat[0] == ("one", 9, 13)
     assert steep[0] == ("one", 10, 10)
 
 
-def test_options_make_segments_longer_and_shorter(filled: kvstore.Store) -> None:
+def test_options_make_segments_longer_and_shorter(filled_store: kvstore.Store) -> None:
     with fix_ranking(*(("one", place, 1 - rank / 50) for rank, place in enumerate(range(5, 20)))):
-        assert find_segments(filled)[0] == ("one", 5, 19)
-        assert find_segments(filled, options={"longest": 3})[:2] == [("one", 5, 7), ("one", 8, 10)]
-        assert find_segments(filled, options={"penalty": 1})[0] == ("one", 5, 5)
-        assert find_segments(filled, options={"decay": 0.3})[0] == ("one", 5, 9)
-        assert find_segments(filled, top=2, options={"longest": 1}) == [("one", 5, 5), ("one", 6, 6)]
+        assert find_segments(filled_store)[0] == ("one", 5, 19)
+        assert find_segments(filled_store, options={"longest": 3})[:2] == [("one", 5, 7), ("one", 8, 10)]
+        assert find_segments(filled_store, options={"penalty": 1})[0] == ("one", 5, 5)
+        assert find_segments(filled_store, options={"decay": 0.3})[0] == ("one", 5, 9)
+        assert find_segments(filled_store, top=2, options={"longest": 1}) == [("one", 5, 5), ("one", 6, 6)]
 
 
-def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: kvstore.Store) -> None:
+def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled_store: kvstore.Store) -> None:
     with fix_ranking(("one", 10, 0.9), ("one", 12, 0.88), ("one", 9, 0.86), ("one", 8, 0.84), ("two", 0, 0.5)):
-        whole = filled.retrieve("x", using="given", as_segments=True, within=200)
+        whole = filled_store.retrieve("x", using="given", as_segments=True, within=200)
         assert [(hit.document, hit.ordinal, len(hit.spans)) for hit in whole.hits] == [("one", 8, 5), ("two", 0, 1)]
-        size = count_text_tokens(sentence(10))
+        size = count_text_tokens(make_sentence(10))
         for within, expected in (
             (size, [("one", 10, 10)]),
             (2 * size, [("one", 9, 10)]),
@@ -179,69 +179,75 @@ def test_a_segment_that_does_not_fit_grows_outward_from_its_best_chunk(filled: k
             (4 * size, [("one", 8, 11)]),
             (size - 1, []),
         ):
-            assert find_segments(filled, within=within, options={"decay": 10}) == expected
-            hits = filled.retrieve("x", using="given", as_segments=True, within=within, options={"decay": 10}).hits
+            assert find_segments(filled_store, within=within, options={"decay": 10}) == expected
+            hits = filled_store.retrieve(
+                "x", using="given", as_segments=True, within=within, options={"decay": 10}
+            ).hits
             assert sum(count_text_tokens(hit.text) for hit in hits) <= within
 
 
 def test_no_segment_crosses_a_document(make_store: MakeStore) -> None:
     store = make_store(settings={"chunk_tokens": 16})
-    store.put("a", f"# One\n\n{sentence(1)}\n\n## Part\n\n{sentence(2)}\n\n# Two\n\n{sentence(3)}", format="markdown")
-    store.put("b", sentence(4))
+    store.put(
+        "a",
+        f"# One\n\n{make_sentence(1)}\n\n## Part\n\n{make_sentence(2)}\n\n# Two\n\n{make_sentence(3)}",
+        format="markdown",
+    )
+    store.put("b", make_sentence(4))
     with fix_ranking(("a", 1, 0.9), ("a", 2, 0.8), ("b", 0, 0.8), ("a", 0, 0.8)):
         assert find_segments(store) == [("a", 0, 2), ("b", 0, 0)]
 
 
-def test_the_clause_is_valid_anywhere_and_needs_its_options(filled: kvstore.Store) -> None:
+def test_the_clause_is_valid_anywhere_and_needs_its_options(filled_store: kvstore.Store) -> None:
     said = [
         "RETRIEVE 'sentence number 3' USING vector AS SEGMENTS TOP 2 WHERE key = 'one' WITH (penalty = 0.1)",
         "RETRIEVE 'sentence number 3' USING vector WHERE key = 'one' AS SEGMENTS WITH (penalty = 0.1) TOP 2",
     ]
-    one, other = (filled.execute(text).fetchall() for text in said)
+    one, other = (filled_store.execute(text).fetchall() for text in said)
     assert one == other
     assert {row[6] for row in one} <= {"chunk", "segment"}
     with pytest.raises(
         errors.InputError,
         match="it has: exact, fill, reranker; penalty is an option of AS SEGMENTS",
     ):
-        filled.retrieve("x", using="vector", options={"penalty": 0.1})
+        filled_store.retrieve("x", using="vector", options={"penalty": 0.1})
     with pytest.raises(errors.InputError, match="option longest must be between 1 and 1000"):
-        filled.execute("ASK 'x' AS SEGMENTS WITH (longest = 0)")
-    steps = [step.name for step in filled.explain("RETRIEVE 'sentence number 3' AS SEGMENTS")]
+        filled_store.execute("ASK 'x' AS SEGMENTS WITH (longest = 0)")
+    steps = [step.name for step in filled_store.explain("RETRIEVE 'sentence number 3' AS SEGMENTS")]
     assert "take segments" in steps and "read chunks" not in steps
 
 
-def test_sprag_is_hybrid_search_as_segments(filled: kvstore.Store) -> None:
+def test_sprag_is_hybrid_search_as_segments(filled_store: kvstore.Store) -> None:
     question = "Which sentence has number 7?"
     for clauses in ({}, {"within": 100}, {"options": {"decay": 2}}):
-        sprag = filled.retrieve(question, using="sprag", **clauses)
-        hybrid = filled.retrieve(question, using="hybrid", as_segments=True, **clauses)
+        sprag = filled_store.retrieve(question, using="sprag", **clauses)
+        hybrid = filled_store.retrieve(question, using="hybrid", as_segments=True, **clauses)
         assert sprag.hits == hybrid.hits
         assert sprag.abstracts == hybrid.abstracts
     assert SEGMENT_OPTIONS.items() <= STRATEGIES["sprag"].options.items()
 
 
-def test_an_answer_from_segments_cites_chunks_of_them(filled: kvstore.Store) -> None:
-    filled.put("tea", "Tea is made from leaves. " + " ".join(map(sentence, range(6))))
-    answer = filled.ask("What is tea made from?", as_segments=True, using="lexical")
+def test_an_answer_from_segments_cites_chunks_of_them(filled_store: kvstore.Store) -> None:
+    filled_store.put("tea", "Tea is made from leaves. " + " ".join(map(make_sentence, range(6))))
+    answer = filled_store.ask("What is tea made from?", as_segments=True, using="lexical")
     citation = answer.citations[0]
     assert (citation.document, citation.ordinal, citation.text) == ("tea", 0, "Tea is made from leaves.")
 
 
-def test_a_prompt_has_segments_and_the_evidence_its_chunks(filled: kvstore.Store) -> None:
+def test_a_prompt_has_segments_and_the_evidence_its_chunks(filled_store: kvstore.Store) -> None:
     with fix_ranking(("one", 10, 0.9), ("two", 3, 0.8), ("one", 12, 0.7), ("one", 20, 0.6), ("one", 9, 0.5)):
-        prompt = filled.prompt("x", using="given")
+        prompt = filled_store.prompt("x", using="given")
         assert [hit.ordinal for hit in prompt.evidence.hits] == [10, 3, 12, 20, 9]
         assert {hit.kind for hit in prompt.evidence.hits} == {"chunk"}
         assert prompt.passages == prompt.evidence.segments
         assert [(hit.document, hit.ordinal, len(hit.spans)) for hit in prompt.passages] == [
             *(("one", 9, 4), ("two", 3, 1), ("one", 20, 1)),
         ]
-        assert " ".join(map(sentence, range(9, 13))) in prompt.user
+        assert " ".join(map(make_sentence, range(9, 13))) in prompt.user
         assert [step.name for step in prompt.evidence.steps][-2:] == ["take segments", "build prompt"]
-        within = filled.prompt("x", using="given", within=40)
+        within = filled_store.prompt("x", using="given", within=40)
         assert [(hit.ordinal, len(hit.spans)) for hit in within.passages] == [(9, 2)]
-        assert not filled.ask("x", using="given").evidence.segments  # which no model reads
+        assert not filled_store.ask("x", using="given").evidence.segments  # which no model reads
 
 
 # Ends ----------------------------------------------------------------------------------------------------------------
@@ -250,7 +256,7 @@ TABLE = "| name | value |\n| --- | --- |\n" + "\n".join(f"| row {n} of the table
 CODE = "```python\n" + "\n\n".join(f"value_{n} = compute(value_{n - 1}, {n})" for n in range(1, 9)) + "\n```"
 ITEM = "- " + " ".join(f"The item says in its sentence number {n} that it is one." for n in range(6))
 LOOSE = ITEM + "\n\n  It goes on in a paragraph of its own, which is as long as a chunk may be here.\n- Another."
-PROSE = " ".join(map(sentence, range(4)))
+PROSE = " ".join(map(make_sentence, range(4)))
 
 document_texts = st.lists(
     st.sampled_from([TABLE, CODE, ITEM, LOOSE, PROSE, "# Heading", "## Part"]), min_size=1, max_size=6
@@ -270,17 +276,17 @@ def test_a_segment_shortened_at_its_start_includes_the_table_at_its_end(tmp_path
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), text=document_texts)
 def test_segments_are_disjoint_and_end_inside_no_block_they_have_room_for(data: st.DataObject, text: str) -> None:
-    try_ends(data, text)
+    check_ends_in_new_store(data, text)
 
 
 @pytest.mark.slow
 @settings(max_examples=num_examples(400), deadline=None)
 @given(data=st.data(), text=document_texts)
 def test_segments_end_inside_no_block_in_many_documents(data: st.DataObject, text: str) -> None:
-    try_ends(data, text)
+    check_ends_in_new_store(data, text)
 
 
-def try_ends(data: st.DataObject, text: str) -> None:
+def check_ends_in_new_store(data: st.DataObject, text: str) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         kvstore.open(folder, embedder="hashing:16", settings={"chunk_tokens": 20, "language": "rules"}) as store,
@@ -298,14 +304,14 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
     with fix_ranking(*(("d", number, 1 - rank / 10) for rank, number in enumerate(numbers))):
         hits = store.retrieve("x", using="given", as_segments=True, within=within).hits
     room = 15 * 20
-    taken: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for hit in hits:
-        assert all(hit.end <= start or stop <= hit.start for start, stop in taken)
+        assert all(hit.end <= start or stop <= hit.start for start, stop in spans)
         assert hit.text == text[hit.start : hit.end] == hit.text.strip()
         assert any(span.ordinal in numbers for span in hit.spans)
         for before, after in itertools.pairwise(hit.spans):
             assert before.end <= after.start and before.ordinal + 1 == after.ordinal
-        taken.append((hit.start, hit.end))
+        spans.append((hit.start, hit.end))
     if within is not None:
         assert sum(count_text_tokens(hit.text) for hit in hits) <= within
         return
@@ -313,7 +319,7 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
         hit.rank: min((numbers.index(span.ordinal), span) for span in hit.spans if span.ordinal in numbers)[1]
         for hit in hits
     }
-    for hit, (start, end) in itertools.product(hits, whole_blocks(text)):
+    for hit, (start, end) in itertools.product(hits, list_blocks(text)):
         if not any(start < at < end for at in (hit.start, hit.end)):
             continue
         # An end inside a block: another segment has some of it, or it is too long and the best chunk is of it.
@@ -323,12 +329,12 @@ def check_ends(store: kvstore.Store, data: st.DataObject, text: str) -> None:
         assert others or (whole > room and best.start < end and start < best.end)
 
 
-def whole_blocks(text: str) -> list[tuple[int, int]]:
-    """Return the tables, blocks of code and list items, each with all its paragraphs."""
-    found: list[tuple[int, int]] = []
+def list_blocks(text: str) -> list[tuple[int, int]]:
+    """Return the tables, code blocks and list items, each with all its paragraphs."""
+    blocks: list[tuple[int, int]] = []
     for block in parse_blocks(text, "markdown"):
         if block.kind == "item" and not text.startswith("- ", block.start):
-            found[-1] = (found[-1][0], block.end)
+            blocks[-1] = (blocks[-1][0], block.end)
         elif block.kind in ("table", "code", "item"):
-            found.append((block.start, block.end))
-    return found
+            blocks.append((block.start, block.end))
+    return blocks

@@ -36,7 +36,7 @@ LONG_KEYS = ("long/" + "k" * 600 + "a", "long/" + "k" * 600 + "b")
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     folder = tmp_path_factory.mktemp("select")
     (folder / "ingested.txt").write_text("Nobody is named here.")
     with kvstore.open(folder / "store", embedder="hashing") as store, pytest.MonkeyPatch.context() as patch:
@@ -70,13 +70,13 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
 
 
 @pytest.fixture(scope="module")
-def plain(sample: kvstore.Store) -> sqlite3.Connection:
-    """The same rows under the same numbers in ordinary tables."""
+def plain_tables(sample_store: kvstore.Store) -> sqlite3.Connection:
+    """Return the same rows with the same ids in ordinary tables."""
     connection = sqlite3.connect(":memory:")
     for table in get_sql_tables().values():
         connection.execute(table.declaration)
         names = ", ".join(f'"{name}"' for name in ("rowid", *table.columns))
-        rows = sample.execute(f"SELECT {names} FROM {table.name}").fetchall()
+        rows = sample_store.execute(f"SELECT {names} FROM {table.name}").fetchall()
         connection.executemany(
             f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * (len(table.columns) + 1))})", rows
         )
@@ -84,16 +84,18 @@ def plain(sample: kvstore.Store) -> sqlite3.Connection:
     return connection
 
 
-def both(sample: kvstore.Store, plain: sqlite3.Connection, query: str, parameters: Any = ()) -> None:
+def assert_equal_rows(
+    sample_store: kvstore.Store, plain_tables: sqlite3.Connection, query: str, parameters: Any = ()
+) -> None:
     expected: list[Any] | type[Exception]
     try:
-        expected = plain.execute(query, parameters).fetchall()
+        expected = plain_tables.execute(query, parameters).fetchall()
     except sqlite3.OperationalError:
         with pytest.raises(StatementError):
-            sample.execute(query, parameters).fetchall()
+            sample_store.execute(query, parameters).fetchall()
         return
-    found = sample.execute(query, parameters).fetchall()
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+    rows = sample_store.execute(query, parameters).fetchall()
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
 
 
 QUERIES = [
@@ -106,8 +108,10 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("table", get_sql_tables())
-def test_every_table_reads_as_a_table(sample: kvstore.Store, plain: sqlite3.Connection, table: str, query: str) -> None:
-    both(sample, plain, query.format(table=table))
+def test_every_table_reads_as_a_table(
+    sample_store: kvstore.Store, plain_tables: sqlite3.Connection, table: str, query: str
+) -> None:
+    assert_equal_rows(sample_store, plain_tables, query.format(table=table))
 
 
 @pytest.mark.parametrize(
@@ -146,14 +150,16 @@ def test_every_table_reads_as_a_table(sample: kvstore.Store, plain: sqlite3.Conn
         "SELECT no_such FROM documents",
     ],
 )
-def test_the_same_answers_as_sqlite(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
-    both(sample, plain, query)
+def test_the_same_answers_as_sqlite(sample_store: kvstore.Store, plain_tables: sqlite3.Connection, query: str) -> None:
+    assert_equal_rows(sample_store, plain_tables, query)
 
 
 @pytest.mark.parametrize("key", LONG_KEYS)
-def test_long_keys_are_reached(sample: kvstore.Store, plain: sqlite3.Connection, key: str) -> None:
+def test_long_keys_are_reached(sample_store: kvstore.Store, plain_tables: sqlite3.Connection, key: str) -> None:
     for comparison in ("=", "<", "<=", ">", ">=", "GLOB"):
-        both(sample, plain, f"SELECT key, title FROM documents WHERE key {comparison} ?", (key,))
+        assert_equal_rows(
+            sample_store, plain_tables, f"SELECT key, title FROM documents WHERE key {comparison} ?", (key,)
+        )
 
 
 LITERALS = st.one_of(
@@ -166,8 +172,8 @@ LITERALS = st.one_of(
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> str:
-    """A query over one table or a join of two, with conditions of every kind."""
+def draw_query(draw: st.DrawFn) -> str:
+    """Draw a query over one table or a join of two, with conditions of every kind."""
     names = draw(st.lists(st.sampled_from(sorted(get_sql_tables())), min_size=1, max_size=2))
     columns = [
         f'{alias}."{column}"'
@@ -176,7 +182,7 @@ def queries(draw: st.DrawFn) -> str:
     ]
     column = st.sampled_from(columns)
 
-    def term() -> str:
+    def draw_term() -> str:
         kind = draw(st.integers(0, 4))
         if kind == 0:
             chosen = ", ".join(draw(st.lists(LITERALS, min_size=1, max_size=3)))
@@ -191,21 +197,23 @@ def queries(draw: st.DrawFn) -> str:
         right = draw(column) if kind == 3 else draw(LITERALS)
         return f"{draw(column)} {draw(st.sampled_from(['=', '<', '<=', '>', '>=', '!=']))} {right}"
 
-    terms = [term() for _ in range(draw(st.integers(1, 3)))]
+    terms = [draw_term() for _ in range(draw(st.integers(1, 3)))]
     where = terms[0]
     for one in terms[1:]:
         where = f"({where}) {draw(st.sampled_from(['AND', 'OR']))} {one}"
     source = f"{names[0]} a" + (
-        f" {draw(st.sampled_from(['JOIN', 'LEFT JOIN']))} {names[1]} b ON {term()}" if names[1:] else ""
+        f" {draw(st.sampled_from(['JOIN', 'LEFT JOIN']))} {names[1]} b ON {draw_term()}" if names[1:] else ""
     )
     chosen = ", ".join(draw(st.lists(column, min_size=1, max_size=3)))
     return f"SELECT {chosen} FROM {source} WHERE {where}"
 
 
 @settings(max_examples=num_examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(queries())
-def test_random_queries_agree_with_sqlite(sample: kvstore.Store, plain: sqlite3.Connection, query: str) -> None:
-    both(sample, plain, query)
+@given(draw_query())
+def test_random_queries_agree_with_sqlite(
+    sample_store: kvstore.Store, plain_tables: sqlite3.Connection, query: str
+) -> None:
+    assert_equal_rows(sample_store, plain_tables, query)
 
 
 # Straight to the row -------------------------------------------------------------------------------------------------
@@ -230,22 +238,24 @@ def test_random_queries_agree_with_sqlite(sample: kvstore.Store, plain: sqlite3.
         ("SELECT key FROM documents LIMIT 1", 1),
     ],
 )
-def test_no_table_is_scanned_for_a_key_or_a_name(sample: kvstore.Store, query: str, most: int) -> None:
-    query = query.format(file=sample.path.parent / "ingested.txt")
-    rows = sample.execute(f"EXPLAIN ANALYZE {query}").fetchall()
+def test_no_table_is_scanned_for_a_key_or_a_name(sample_store: kvstore.Store, query: str, most: int) -> None:
+    query = query.format(file=sample_store.path.parent / "ingested.txt")
+    rows = sample_store.execute(f"EXPLAIN ANALYZE {query}").fetchall()
     assert 1 <= sum(row[2] for row in rows if row[0] == "read") <= most
 
 
-def test_a_column_that_is_not_asked_for_is_not_read(sample: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_is_not_asked_for_is_not_read(
+    sample_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from kvstore.structures.documents.documents import Documents
 
-    def unread(*_: object) -> str:
+    def refuse_to_read(*_: object) -> str:
         raise AssertionError("the text of a document was read")
 
-    monkeypatch.setattr(Documents, "read_text_slice", unread)
-    assert sample.execute("SELECT count(*) FROM chunks WHERE document = 'tea'").fetchall() == [(1,)]
+    monkeypatch.setattr(Documents, "read_text_slice", refuse_to_read)
+    assert sample_store.execute("SELECT count(*) FROM chunks WHERE document = 'tea'").fetchall() == [(1,)]
     with pytest.raises(AssertionError):
-        sample.execute("SELECT text FROM chunks").fetchall()
+        sample_store.execute("SELECT text FROM chunks").fetchall()
 
 
 # What a query may not do ---------------------------------------------------------------------------------------------
@@ -261,10 +271,10 @@ def test_a_column_that_is_not_asked_for_is_not_read(sample: kvstore.Store, monke
         "WITH x AS (SELECT 1) UPDATE documents SET key = 'b'",
     ],
 )
-def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
+def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
     with pytest.raises(StatementError):
-        sample.execute(query).fetchall()
-    assert sample.get("tea") is not None
+        sample_store.execute(query).fetchall()
+    assert sample_store.get("tea") is not None
 
 
 @pytest.mark.parametrize(
@@ -295,9 +305,9 @@ def test_a_query_only_reads(sample: kvstore.Store, query: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, column: int, said: str) -> None:
+def test_a_mistake_is_shown_at_its_position(sample_store: kvstore.Store, query: str, column: int, said: str) -> None:
     with pytest.raises(StatementError) as caught:
-        sample.execute(f"CHECK;\n{query}").fetchall()
+        sample_store.execute(f"CHECK;\n{query}").fetchall()
     assert said in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, column)
 
@@ -314,65 +324,65 @@ def test_a_mistake_is_shown_at_its_position(sample: kvstore.Store, query: str, c
         "SELECT :tea",
     ],
 )
-def test_a_message_quotes_only_the_beginning_of_a_long_text(sample: kvstore.Store, statement: str) -> None:
+def test_a_message_quotes_only_the_beginning_of_a_long_text(sample_store: kvstore.Store, statement: str) -> None:
     with pytest.raises(StatementError) as caught:
-        sample.execute(statement.replace("tea", "tea" * 1000)).fetchall()
+        sample_store.execute(statement.replace("tea", "tea" * 1000)).fetchall()
     assert "teatea" in str(caught.value) and len(str(caught.value)) < 600
 
 
-def test_parameters_of_a_condition_are_checked(sample: kvstore.Store) -> None:
+def test_parameters_of_a_condition_are_checked(sample_store: kvstore.Store) -> None:
     for parameters, reason in (((), "got 0"), (("a", "b"), "got 2")):
         with pytest.raises(StatementError, match=f"^expected 1 parameter value, one for each \\?, but {reason}$"):
-            sample.keys(where="key = ?", parameters=parameters)
+            sample_store.keys(where="key = ?", parameters=parameters)
     with pytest.raises(InputError, match="must be text, a number, bytes or None, not object$"):
-        sample.keys(where="key = ?", parameters=(object(),))
+        sample_store.keys(where="key = ?", parameters=(object(),))
 
 
-def test_a_fixed_setting_cannot_be_set(sample: kvstore.Store) -> None:
+def test_a_fixed_setting_cannot_be_set(sample_store: kvstore.Store) -> None:
     with pytest.raises(InputError, match="embedder is fixed when a store is created; create a new store"):
-        sample.execute("SET embedder = 'hashing'")
+        sample_store.execute("SET embedder = 'hashing'")
 
 
-def test_a_number_of_more_than_64_bits_is_refused(sample: kvstore.Store) -> None:
+def test_a_number_of_more_than_64_bits_is_refused(sample_store: kvstore.Store) -> None:
     with pytest.raises(InputError, match="64 bits"):
-        sample.execute("SELECT ?", (1 << 70,)).fetchall()
+        sample_store.execute("SELECT ?", (1 << 70,)).fetchall()
 
 
 # Conditions ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_condition_chooses_documents(sample: kvstore.Store) -> None:
-    def found(where: str, parameters: Any = ()) -> set[str]:
-        return {hit.document for hit in sample.search("Maria Jensen", where=where, top=50, parameters=parameters)}
+def test_a_condition_chooses_documents(sample_store: kvstore.Store) -> None:
+    def find_keys(where: str, parameters: Any = ()) -> set[str]:
+        return {hit.document for hit in sample_store.search("Maria Jensen", where=where, top=50, parameters=parameters)}
 
-    assert found("meta ->> 'year' = 2024") == {"hr/leave.md"}
-    assert found("key = ?", ("tea",)) == {"tea"}
-    assert found("key IN (SELECT document FROM chunks WHERE text LIKE '%drinks%') -- so") == {"tea"}
-    assert found("key = 'nowhere'") == set()
+    assert find_keys("meta ->> 'year' = 2024") == {"hr/leave.md"}
+    assert find_keys("key = ?", ("tea",)) == {"tea"}
+    assert find_keys("key IN (SELECT document FROM chunks WHERE text LIKE '%drinks%') -- so") == {"tea"}
+    assert find_keys("key = 'nowhere'") == set()
 
 
 @pytest.mark.parametrize(
     "condition", ["1) OR (1", "1; SELECT 1", "SELECT 1", "", "1 TOP 3", "key = 'a", "ttle = 1", "key ==== 1", "#"]
 )
-def test_an_invalid_condition_is_refused(sample: kvstore.Store, condition: str) -> None:
+def test_an_invalid_condition_is_refused(sample_store: kvstore.Store, condition: str) -> None:
     with pytest.raises(StatementError):
-        sample.search("x", where=condition)
+        sample_store.search("x", where=condition)
 
 
 # One state -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_schema_is_in_sqlite_master(sample: kvstore.Store) -> None:
-    found = sample.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+def test_the_schema_is_in_sqlite_master(sample_store: kvstore.Store) -> None:
+    found = sample_store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     assert [row[:3] for row in found] == [("table", name, name) for name in get_sql_tables()]
-    plain = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:")
     for *_, statement in found:
-        plain.execute(statement)
+        connection.execute(statement)
     for name in get_sql_tables():
-        columns = plain.execute("SELECT name, type FROM pragma_table_info(?)", [name]).fetchall()
-        assert columns == [(column.name, column.type or "") for column in sample.describe_table(name).columns]
-        assert sample.execute(f"SELECT count(*) FROM {name}").fetchone() is not None
-    assert sample.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(len(get_sql_tables()),)]
+        columns = connection.execute("SELECT name, type FROM pragma_table_info(?)", [name]).fetchall()
+        assert columns == [(column.name, column.type or "") for column in sample_store.describe_table(name).columns]
+        assert sample_store.execute(f"SELECT count(*) FROM {name}").fetchone() is not None
+    assert sample_store.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(len(get_sql_tables()),)]
 
 
 def test_a_cursor_reads_the_state_it_began_with(make_store: Callable[..., kvstore.Store]) -> None:
@@ -393,16 +403,16 @@ def test_a_cursor_reads_the_state_it_began_with(make_store: Callable[..., kvstor
         store.execute("SELECT a.key FROM documents a").fetchone()
 
 
-def test_threads_query_at_once(sample: kvstore.Store) -> None:
+def test_threads_query_at_once(sample_store: kvstore.Store) -> None:
     answers: list[Any] = []
 
-    def ask() -> None:
+    def count_chunks() -> None:
         for _ in range(20):
             answers.append(
-                sample.execute("SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document").fetchall()
+                sample_store.execute("SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document").fetchall()
             )
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
+    threads = [threading.Thread(target=count_chunks) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -411,7 +421,7 @@ def test_threads_query_at_once(sample: kvstore.Store) -> None:
     assert len(set(map(str, answers))) == 1
 
 
-def test_an_error_while_rows_are_made_ends_the_query(sample: kvstore.Store, tmp_path: Path) -> None:
+def test_an_error_while_rows_are_made_ends_the_query(sample_store: kvstore.Store, tmp_path: Path) -> None:
     with pytest.raises(StatementError, match="malformed JSON"):
-        sample.execute("SELECT json(key) FROM documents").fetchall()
-    assert sample.execute("SELECT 1").fetchall() == [(1,)]
+        sample_store.execute("SELECT json(key) FROM documents").fetchall()
+    assert sample_store.execute("SELECT 1").fetchall() == [(1,)]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.public_api
 MakeStore = Callable[..., kvstore.Store]
 
 
-def open_again(store: kvstore.Store, **options: object) -> kvstore.Store:
+def reopen(store: kvstore.Store, **options: object) -> kvstore.Store:
     return kvstore.open(store.path, **options)  # type: ignore[arg-type]
 
 
@@ -42,7 +42,7 @@ def test_an_open_path_gives_another_handle_and_the_last_close_closes(store: kvst
     with pytest.raises(errors.ClosedError, match="this handle was closed"):
         other.set("top", 2)
     assert store.delete("coffee")
-    third = open_again(store)
+    third = reopen(store)
     store.close()
     assert third.keys() == ["tea"]
     third.close()
@@ -52,7 +52,7 @@ def test_an_open_path_gives_another_handle_and_the_last_close_closes(store: kvst
 
 
 def test_a_handle_that_was_dropped_counts_no_more(store: kvstore.Store) -> None:
-    other = open_again(store)
+    other = reopen(store)
     del other
     path = store.path
     store.close()
@@ -61,7 +61,7 @@ def test_a_handle_that_was_dropped_counts_no_more(store: kvstore.Store) -> None:
 
 
 def test_each_handle_waits_for_a_writer_as_long_as_its_lock_timeout(store: kvstore.Store) -> None:
-    with open_again(store, lock_timeout=0.05) as impatient, impatient.session() as session:
+    with reopen(store, lock_timeout=0.05) as impatient, impatient.session() as session:
         writes = [
             lambda: impatient.put("tea", "Tea."),
             lambda: session.execute("INSERT DOCUMENT 'tea' TEXT 'Tea.'"),
@@ -82,29 +82,29 @@ def test_each_handle_waits_for_a_writer_as_long_as_its_lock_timeout(store: kvsto
                 thread.join()
             assert "in 0.05 s" in str(raised[0])
     with pytest.raises(errors.InputError, match="negative"):
-        open_again(store, lock_timeout=-1)
+        reopen(store, lock_timeout=-1)
 
 
 def test_another_handle_must_use_the_existing_settings(make_store: MakeStore, store: kvstore.Store) -> None:
     with pytest.raises(errors.SettingsMismatchError, match="chunk_tokens"):
-        open_again(store, settings={"chunk_tokens": 77})
+        reopen(store, settings={"chunk_tokens": 77})
     with pytest.raises(errors.SettingsMismatchError, match="embedder"):
-        open_again(store, embedder="hashing:64")
+        reopen(store, embedder="hashing:64")
     with pytest.raises(errors.SettingsMismatchError, match="durability = 'full', not 'relaxed'"):
-        open_again(store, durability="relaxed")
+        reopen(store, durability="relaxed")
     with pytest.raises(errors.SettingsMismatchError, match="max_bytes"):
-        open_again(store, max_bytes=1 << 30)
+        reopen(store, max_bytes=1 << 30)
     other = make_store("other")
     other.close()
     with (
         kvstore.open(other.path, readonly=True) as reading,
         pytest.raises(errors.InputError, match="open read-only in this process"),
     ):
-        open_again(reading)
+        reopen(reading)
 
 
 def test_a_reading_handle_sees_the_commits_of_others(store: kvstore.Store) -> None:
-    with open_again(store, readonly=True) as reading:
+    with reopen(store, readonly=True) as reading:
         store.put("tea", "Tea is made from leaves.")
         assert reading.keys() == ["tea"]
         assert reading.readonly
@@ -163,7 +163,7 @@ def test_fifty_threads_with_their_own_sessions_make_one_history(make_store: Make
     wrong: list[BaseException | str] = []
     begin = threading.Barrier(50)
 
-    def write(number: int) -> None:
+    def write_document(number: int) -> None:
         with store.session() as session:
             session.execute("BEGIN")
             ((count,),) = session.execute("SELECT meta ->> 'count' FROM documents WHERE key = 'counter'").fetchall()
@@ -171,27 +171,27 @@ def test_fifty_threads_with_their_own_sessions_make_one_history(make_store: Make
             session.execute("INSERT DOCUMENT ? TEXT ?", (f"writer {number}", f"Captain {number} was here."))
             session.execute("COMMIT")
 
-    def read(number: int) -> None:
+    def read_counts(number: int) -> None:
         with store.session() as session:
             session.set("top", number % 5 + 1)
             last = 0
             for _ in range(4):
-                asked = "SELECT count(*), max(meta ->> 'count') FROM documents"
-                ((documents, count),) = session.execute(asked).fetchall()
+                query = "SELECT count(*), max(meta ->> 'count') FROM documents"
+                ((documents, count),) = session.execute(query).fetchall()
                 if documents != count + 1 or count < last:
                     wrong.append(f"{documents} documents at {count} after {last}")
                 last = count
                 if len(session.search("Captain", using="lexical", top=number % 5 + 1)) > number % 5 + 1:
                     wrong.append("another session's top")
 
-    def run(what: Callable[[int], None], number: int) -> None:
+    def run_work(work: Callable[[int], None], number: int) -> None:
         try:
             begin.wait(60)
-            what(number)
+            work(number)
         except BaseException as error:
             wrong.append(error)
 
-    threads = [threading.Thread(target=run, args=((write, read)[n % 2], n)) for n in range(50)]
+    threads = [threading.Thread(target=run_work, args=((write_document, read_counts)[n % 2], n)) for n in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -204,7 +204,7 @@ def test_fifty_threads_with_their_own_sessions_make_one_history(make_store: Make
 def test_threads_that_open_and_close_at_once_share_one_store(tmp_path: Path) -> None:
     wrong: list[BaseException] = []
 
-    def work(number: int) -> None:
+    def open_and_put(number: int) -> None:
         try:
             for turn in range(3):
                 with kvstore.open(tmp_path / "store", embedder="hashing", lock_timeout=60) as store:
@@ -212,7 +212,7 @@ def test_threads_that_open_and_close_at_once_share_one_store(tmp_path: Path) -> 
         except BaseException as error:
             wrong.append(error)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    threads = [threading.Thread(target=open_and_put, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -52,7 +52,7 @@ def write_rows(rows: Sequence[Sequence[Any]], mode: str, width: int | None = Non
     return out.getvalue()
 
 
-def plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+def format_plain_rows(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
     return [[layout.format_plain(value) if value is not None else "" for value in row] for row in rows]
 
 
@@ -69,26 +69,26 @@ def test_csv_and_tsv_parse_back(rows: list[tuple[Any, ...]]) -> None:
     head = list(COLUMNS[: len(rows[0]) if rows else 1])
     found = list(csv.reader(io.StringIO(write_rows(rows, "csv"), newline="")))
     # A row of one empty field is written "" and an empty line is none.
-    assert [row or [""] for row in found] == [head, *plain(rows)]
+    assert [row or [""] for row in found] == [head, *format_plain_rows(rows)]
     escapes = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
     lines = write_rows(rows, "tsv").split("\n")[:-1]
     fields = [[re.sub(r"\\.", lambda m: escapes[m[0]], field) for field in line.split("\t")] for line in lines]
-    assert fields == [head, *plain(rows)]
+    assert fields == [head, *format_plain_rows(rows)]
 
 
 @given(TABLES)
 def test_markdown_parses_back(rows: list[tuple[Any, ...]]) -> None:
     head, rule, *lines = write_rows(rows, "markdown").split("\n")[:-1]
 
-    def cells(line: str) -> list[str]:
+    def split_cells(line: str) -> list[str]:
         # A bar inside a cell has a backslash before it, never a space.
-        every = [re.sub(r"\\([\\|])", r"\1", cell.replace("<br>", "\n")) for cell in line[2:-2].split(" | ")]
-        return [html.unescape(cell) for cell in every]
+        cells = [re.sub(r"\\([\\|])", r"\1", cell.replace("<br>", "\n")) for cell in line[2:-2].split(" | ")]
+        return [html.unescape(cell) for cell in cells]
 
     width = len(rows[0]) if rows else 1
-    assert cells(head) == list(COLUMNS[:width])
+    assert split_cells(head) == list(COLUMNS[:width])
     assert rule == "|" + " --- |" * width
-    assert [cells(line) for line in lines] == plain(rows)
+    assert [split_cells(line) for line in lines] == format_plain_rows(rows)
 
 
 @given(TABLES, st.integers(20, 200) | st.none(), st.sampled_from(["table", "box", "line"]))
@@ -320,8 +320,8 @@ def test_pieces_of_a_script() -> None:
     ]
 
 
-class Blocks(io.RawIOBase):
-    """A stream that gives its bytes a few at a time."""
+class SlowStream(io.RawIOBase):
+    """A stream that returns its bytes in small blocks."""
 
     def __init__(self, data: bytes, size: int) -> None:
         self._data, self._size = data, size
@@ -342,22 +342,25 @@ def test_a_statement_beyond_the_limit_is_not_read_to_its_end(monkeypatch: pytest
     with pytest.raises(
         ScriptError, match="line 1000: the statement that begins here has more than 1,000 characters; end it"
     ):
-        list(read_items(Blocks(script.encode(), 100)))  # type: ignore[arg-type]
+        list(read_items(SlowStream(script.encode(), 100)))  # type: ignore[arg-type]
 
 
 @settings(max_examples=num_examples(300))
 @given(st.lists(FRAGMENTS, max_size=15).map("".join), st.integers(1, 7))
 def test_a_stream_gives_the_pieces_of_its_text(script: str, size: int) -> None:
-    assert list(read_items(Blocks(script.encode(), size))) == split_items(script)  # type: ignore[arg-type]
+    assert list(read_items(SlowStream(script.encode(), size))) == split_items(script)  # type: ignore[arg-type]
 
 
 @given(st.lists(FRAGMENTS, max_size=15).map("".join))
 def test_pieces_lose_nothing_but_white_space_and_comments(script: str) -> None:
-    def meaning(text: str) -> str:
+    def join_tokens(text: str) -> str:
         return "".join(token.text for token in iter_tokens(text) if token.kind not in ("space", "comment", "semicolon"))
 
     if "." not in script:
-        assert meaning("".join(piece.text + "\n" for piece in split_items(script))).rstrip() == meaning(script).rstrip()
+        assert (
+            join_tokens("".join(piece.text + "\n" for piece in split_items(script))).rstrip()
+            == join_tokens(script).rstrip()
+        )
 
 
 def test_a_stream_that_is_not_utf8_names_the_line() -> None:
@@ -378,7 +381,7 @@ def test_a_statement_is_run_when_it_is_complete() -> None:
 
 
 class SmallCatalog:
-    """A store of a few names."""
+    """The catalog of a store with a few names."""
 
     def list_tables(self) -> Mapping[str, Sequence[str]]:
         return {"documents": ["key", "title", "meta"], "chunks": ["id", "document", "end"]}
@@ -481,11 +484,11 @@ def test_completion_on_every_prefix_of_every_example(example: str) -> None:
             assert 0 <= completion.start <= len(before)
             if completion.kind in ("keyword", "strategy", "table") and "SELECT" not in before.upper():
                 self_standing = before[: completion.start] + completion.text
-                _may_go_on(self_standing)
+                _assert_can_continue(self_standing)
 
 
-def _may_go_on(text: str) -> None:
-    """True if a completion causes no error except at the end of the text."""
+def _assert_can_continue(text: str) -> None:
+    """Assert that a completion causes no error except at the end of the text."""
     try:
         parse(text)
     except StatementError as error:
@@ -495,7 +498,7 @@ def _may_go_on(text: str) -> None:
 # A conversation ------------------------------------------------------------------------------------------------------
 
 
-def see(child: pexpect.spawn[str], *patterns: Any, timeout: int = 30) -> int:
+def wait_for(child: pexpect.spawn[str], *patterns: Any, timeout: int = 30) -> int:
     """Wait for one of several patterns and return its index; answer requests for the cursor position meanwhile.
 
     A space matches a line break too: where a message is wrapped depends on the length of the paths in it.
@@ -508,13 +511,13 @@ def see(child: pexpect.spawn[str], *patterns: Any, timeout: int = 30) -> int:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
-    """Starts the interactive shell on a small store in a pseudo-terminal."""
+    """Yield a function that starts the interactive shell on a small store in a pseudo-terminal."""
     with kvstore.open(tmp_path / "s", embedder="hashing") as store:
         store.put("hr/leave", "Maria Jensen approves leave.", title="Leave")
         store.put("tree", "Payroll,Finance\n", format="pairs")
     running: list[pexpect.spawn[str]] = []
 
-    def start(*arguments: str, prompt: str = "kvstore>") -> pexpect.spawn[str]:
+    def start_shell(*arguments: str, prompt: str = "kvstore>") -> pexpect.spawn[str]:
         environment = {
             **os.environ,
             "XDG_STATE_HOME": str(tmp_path / "state"),
@@ -538,10 +541,10 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
             dimensions=(40, 100),
         )
         running.append(child)
-        see(child, prompt)
+        wait_for(child, prompt)
         return child
 
-    yield start
+    yield start_shell
     for child in running:
         child.close(force=True)
 
@@ -549,31 +552,31 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., pexpect.spawn[str]]]:
 @pytest.mark.slow
 def test_a_conversation(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     child = terminal()
-    see(child, "2 documents")
+    wait_for(child, "2 documents")
     child.send("SELECT key\r")
-    see(child, r"\.\.\.>")
+    wait_for(child, r"\.\.\.>")
     child.send("FROM documents ORDER BY key;\r")
-    see(child, "hr/leave")
-    see(child, "kvstore>")
+    wait_for(child, "hr/leave")
+    wait_for(child, "kvstore>")
     child.send("LOOKUP 'payroll'; EXPAND;\r")
-    see(child, "Payroll  in tree")
-    see(child, "└─ Finance")
-    see(child, "kvstore>")
+    wait_for(child, "Payroll  in tree")
+    wait_for(child, "└─ Finance")
+    wait_for(child, "kvstore>")
     child.send("SELEC 1;\r")
-    see(child, "did you mean SELECT")
-    see(child, "kvstore>")
+    wait_for(child, "did you mean SELECT")
+    wait_for(child, "kvstore>")
     child.send("half a statement")
     child.sendintr()
-    see(child, "kvstore>")
+    wait_for(child, "kvstore>")
     child.send(".mode csv\r")
-    see(child, "kvstore>")
+    wait_for(child, "kvstore>")
     child.send("SELECT 'x;y' AS a, 6*7 AS b;\r")
-    see(child, "x;y,42")
-    see(child, "kvstore>")
+    wait_for(child, "x;y,42")
+    wait_for(child, "kvstore>")
     child.send("BEGIN;\r")
-    see(child, "transaction open")
+    wait_for(child, "transaction open")
     child.sendeof()
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
     child.wait()
     assert child.exitstatus == 0
     assert "SELECT 'x;y'" in (tmp_path / "state" / "kvstore" / "history").read_text()
@@ -584,8 +587,8 @@ def test_a_store_that_cannot_be_opened_ends_the_conversation(
 ) -> None:
     (tmp_path / "s" / "data.mdb").write_bytes(b"no store at all" * 1000)
     child = terminal(prompt="error: ")
-    see(child, "data.mdb")
-    see(child, pexpect.EOF)
+    wait_for(child, "data.mdb")
+    wait_for(child, pexpect.EOF)
     child.wait()
     assert child.exitstatus == 1
     assert "Traceback" not in child.before
@@ -594,25 +597,25 @@ def test_a_store_that_cannot_be_opened_ends_the_conversation(
 def test_input_typed_while_the_store_opens_is_run(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SELECT key FROM documents ORDER BY key;\r")
-    see(child, "hr/leave")
+    wait_for(child, "hr/leave")
 
 
 @pytest.mark.slow
 def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\r")
-    see(child, re.escape("\x1b[?2004l"))  # the prompt has let go of the terminal
+    wait_for(child, re.escape("\x1b[?2004l"))  # the prompt has let go of the terminal
     time.sleep(0.5)
     child.sendintr()
-    see(child, "canceled")
-    see(child, "kvstore>")
+    wait_for(child, "canceled")
+    wait_for(child, "kvstore>")
     child.send("SELECT 6*7 AS answer;\r")
-    see(child, "42")
-    see(child, "kvstore>")
+    wait_for(child, "42")
+    wait_for(child, "kvstore>")
     # Two that come too close together count as one: press until it leaves.
     for _ in range(10):
         child.sendintr()
-        if see(child, pexpect.EOF, pexpect.TIMEOUT, timeout=2) == 0:
+        if wait_for(child, pexpect.EOF, pexpect.TIMEOUT, timeout=2) == 0:
             break
     child.wait()
     assert child.exitstatus == 0
@@ -622,17 +625,17 @@ def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pex
 def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]], tmp_path: Path) -> None:
     child = terminal()
     child.send("DELETE FROM documents WHERE 1;\r")
-    see(child, r"\[y/N\] ")
+    wait_for(child, r"\[y/N\] ")
     child.send("n\r")
-    see(child, "not run")
-    see(child, "kvstore>")
+    wait_for(child, "not run")
+    wait_for(child, "kvstore>")
     child.send("DELETE FROM documents WHERE key = 'tree';\r")
-    see(child, r"\[y/N\] ")
+    wait_for(child, r"\[y/N\] ")
     child.send("y\r")
-    see(child, "1 document deleted")
-    see(child, "kvstore>")
+    wait_for(child, "1 document deleted")
+    wait_for(child, "kvstore>")
     child.send(".quit\r")
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
     with kvstore.open(tmp_path / "s", readonly=True) as store:
         assert store.keys() == ["hr/leave"]
 
@@ -640,51 +643,51 @@ def test_a_sweeping_delete_asks_first(terminal: Callable[..., pexpect.spawn[str]
 @pytest.mark.slow
 def test_tab_completes_from_the_store(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal("--readonly")
-    see(child, "read-only")
+    wait_for(child, "read-only")
     child.send("DESCRIBE ENTITY 'mar\t")
-    see(child, "'Maria Jensen'")
+    wait_for(child, "'Maria Jensen'")
     child.send("\t;\r")
-    see(child, "maria jensen")
-    see(child, "kvstore>")
+    wait_for(child, "maria jensen")
+    wait_for(child, "kvstore>")
     child.sendeof()
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
 
 
 @pytest.mark.slow
 def test_the_menu_offers_valid_completions(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SHOW ST\t")
-    see(child, "STATS")
-    see(child, "STRATEGIES")
+    wait_for(child, "STATS")
+    wait_for(child, "STRATEGIES")
     child.send("\t\t;\r")
-    see(child, "bridge")
-    see(child, "kvstore>")
+    wait_for(child, "bridge")
+    wait_for(child, "kvstore>")
 
 
 @pytest.mark.slow
 def test_history_is_found_again_after_a_restart(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("SELECT 6*7\r")
-    see(child, r"\.\.\.>")
+    wait_for(child, r"\.\.\.>")
     child.send("AS remembered;\r")
-    see(child, "42")
-    see(child, "kvstore>")
+    wait_for(child, "42")
+    wait_for(child, "kvstore>")
     child.sendeof()
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
     child = terminal()
     child.send("\x1b[A")  # arrow up
-    see(child, "remembered")
+    wait_for(child, "remembered")
     child.send("\r")
-    see(child, "42")
-    see(child, "kvstore>")
+    wait_for(child, "42")
+    wait_for(child, "kvstore>")
     child.send("\x12")  # Ctrl-R
-    see(child, "reverse-i-search")
+    wait_for(child, "reverse-i-search")
     child.send("6*7")
     time.sleep(0.3)
     child.send("\r")
     time.sleep(0.3)  # the search takes the first Enter
     child.send("\r")
-    see(child, "42")
+    wait_for(child, "42")
 
 
 @pytest.mark.slow
@@ -692,14 +695,14 @@ def test_a_resize_is_followed(terminal: Callable[..., pexpect.spawn[str]]) -> No
     child = terminal()
     query = "SELECT 'one two three four' AS a, 'five six seven eight' AS b;\r"
     child.send(query)
-    see(child, r"one two three four\s+\S*\s*five six seven eight")
-    see(child, "kvstore>")
+    wait_for(child, r"one two three four\s+\S*\s*five six seven eight")
+    wait_for(child, "kvstore>")
     child.setwinsize(40, 22)
     for _ in range(5):
         time.sleep(0.5)
         child.send("\x1b[A\r")
-        narrow = see(child, "a = one two three", r"four\s+\S*\s*five six seven eight") == 0
-        see(child, "kvstore>")
+        narrow = wait_for(child, "a = one two three", r"four\s+\S*\s*five six seven eight") == 0
+        wait_for(child, "kvstore>")
         if narrow:
             break
     assert narrow
@@ -713,15 +716,15 @@ def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.
         (folder / f"{number}.txt").write_text(f"Text {number} of Maria Jensen. " * 20)
     child = terminal()
     child.send("INGEST 'folder';\r")
-    see(child, r"of 3,000 files")  # the progress bar
+    wait_for(child, r"of 3,000 files")  # the progress bar
     child.sendintr()
-    see(child, "canceled")
-    see(child, "kvstore>")
+    wait_for(child, "canceled")
+    wait_for(child, "kvstore>")
     child.send("CHECK;\r")
-    see(child, "the store is sound")
-    see(child, "kvstore>")
+    wait_for(child, "the store is sound")
+    wait_for(child, "kvstore>")
     child.sendeof()
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
     with kvstore.open(tmp_path / "s", readonly=True) as store:
         assert len(store.keys()) < 3002
 
@@ -730,7 +733,7 @@ def test_ctrl_c_undoes_the_statement_it_cancels(terminal: Callable[..., pexpect.
 def test_a_missing_editor_is_reported(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".edit\r")
-    see(child, "set VISUAL or EDITOR")
+    wait_for(child, "set VISUAL or EDITOR")
 
 
 @pytest.mark.slow
@@ -740,13 +743,13 @@ def test_edit_puts_the_edited_text_at_the_prompt(terminal: Callable[..., pexpect
     editor.chmod(0o755)
     child = terminal()
     child.send("SELEC 6*7;\r")
-    see(child, "did you mean SELECT")
-    see(child, "kvstore>")
+    wait_for(child, "did you mean SELECT")
+    wait_for(child, "kvstore>")
     child.send(".edit\r")
-    see(child, "SELECT")
+    wait_for(child, "SELECT")
     child.send("\r")
-    see(child, "42")
-    see(child, "kvstore>")
+    wait_for(child, "42")
+    wait_for(child, "kvstore>")
 
 
 @pytest.mark.slow
@@ -754,18 +757,18 @@ def test_a_long_result_is_paged(terminal: Callable[..., pexpect.spawn[str]]) -> 
     child = terminal()
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS nr FROM n LIMIT"
     child.send(f"{numbers} 60;\r")
-    see(child, r"paged:\s*60")
-    see(child, "kvstore>")
+    wait_for(child, r"paged:\s*60")
+    wait_for(child, "kvstore>")
     child.send(".pager head -5\r")
-    see(child, "pager head -5")
+    wait_for(child, "pager head -5")
     child.send(f"{numbers} 100000;\r")  # a pager that is left early
-    see(child, "nr")
-    see(child, "kvstore>")
+    wait_for(child, "nr")
+    wait_for(child, "kvstore>")
     child.send(".pager off\r")
-    see(child, "pager off")
+    wait_for(child, "pager off")
     child.send(f"{numbers} 60;\r")
-    see(child, r"\n\s*60")
-    see(child, "kvstore>")
+    wait_for(child, r"\n\s*60")
+    wait_for(child, "kvstore>")
 
 
 @pytest.mark.slow
@@ -774,7 +777,7 @@ def test_the_configuration_is_read_and_its_default_is_all_comments(
 ) -> None:
     child = terminal()
     child.sendeof()
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
     config = tmp_path / "config" / "kvstore" / "config"
     lines = config.read_text().splitlines()
     assert "[main]" in lines
@@ -783,11 +786,11 @@ def test_the_configuration_is_read_and_its_default_is_all_comments(
     changed = re.sub("^# (prompt =).*", r"\1 <\\d>\nnonsense = 1", changed, flags=re.MULTILINE)
     config.write_text(changed)
     child = terminal(prompt="no such setting")
-    see(child, "<s>")
+    wait_for(child, "<s>")
     child.send("SELECT 1 AS one, 2 AS two;\r")
-    see(child, "one,two")
+    wait_for(child, "one,two")
     child.send(".prompt '%% '\r")
-    see(child, "%% ")
+    wait_for(child, "%% ")
 
 
 def test_a_dump_makes_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -851,10 +854,10 @@ def test_import_is_ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_words_of_other_shells_need_no_dot(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send("help\r")
-    see(child, r"\.schema \[TABLE\]")
-    see(child, "kvstore>")
+    wait_for(child, r"\.schema \[TABLE\]")
+    wait_for(child, "kvstore>")
     child.send("quit;\r")
-    see(child, pexpect.EOF)
+    wait_for(child, pexpect.EOF)
     child.wait()
     assert child.exitstatus == 0
 
@@ -864,13 +867,13 @@ def test_ctrl_c_on_typed_text_does_not_count_toward_quitting(terminal: Callable[
     child = terminal()
     for half in ("SELECT half", "LOOKUP 'half"):
         child.send(half)
-        see(child, "half")
+        wait_for(child, "half")
         child.sendintr()
-        see(child, "kvstore>")
+        wait_for(child, "kvstore>")
         child.sendintr()
-        see(child, "kvstore>")
+        wait_for(child, "kvstore>")
     child.send("SELECT 6*7;\r")
-    see(child, "42")
+    wait_for(child, "42")
 
 
 def test_enter_waits_for_the_semicolon() -> None:
@@ -882,30 +885,30 @@ def test_enter_waits_for_the_semicolon() -> None:
 def test_vi_commands_edit_the_input_and_the_toolbar_shows_the_mode(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".keys vi\r")
-    see(child, "vi-insert")
+    wait_for(child, "vi-insert")
     child.send("SELECT 6 * 7 AS numberx")
-    see(child, "numberx")
+    wait_for(child, "numberx")
     child.send("\x1b")
-    see(child, "navigation")  # the rest of the word is already there
+    wait_for(child, "navigation")  # the rest of the word is already there
     child.send("xA;\r")
-    see(child, r"number\s+-+\s+42")
+    wait_for(child, r"number\s+-+\s+42")
     child.send(".keys emacs\r")
-    see(child, "keys emacs")
+    wait_for(child, "keys emacs")
 
 
 @pytest.mark.slow
 def test_a_watched_statement_runs_until_ctrl_c(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
     child.send(".watch\r")
-    see(child, "there is no statement to repeat")
+    wait_for(child, "there is no statement to repeat")
     child.send("SELECT count(*) AS counted FROM documents;\r")
-    see(child, r"counted\s+-+")
+    wait_for(child, r"counted\s+-+")
     child.send(".watch 0.01\r")
     for _ in range(3):
-        see(child, r"again in 0\.01 s; Ctrl-C stops")
+        wait_for(child, r"again in 0\.01 s; Ctrl-C stops")
     child.sendintr()
-    see(child, "canceled")
-    see(child, "kvstore>")
+    wait_for(child, "canceled")
+    wait_for(child, "kvstore>")
 
 
 def test_a_watched_statement_ends_after_so_many_times_or_a_failure(

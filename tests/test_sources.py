@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def keys(*paths: str | Path, format: str | None = None) -> list[str]:
+def list_keys(*paths: str | Path, format: str | None = None) -> list[str]:
     return [source.key for source in find_sources(paths, format)]
 
 
@@ -58,7 +58,7 @@ def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path
 
 
 def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
-    assert keys(tree, format="csv") == keys(tree, format="pairs") == ["b/d/f.csv"]
+    assert list_keys(tree, format="csv") == list_keys(tree, format="pairs") == ["b/d/f.csv"]
     assert find_sources([tree], "csv").skipped["suffix .md"] == 1
     (source,) = find_sources([tree / "Makefile"], "markdown")
     assert (source.key, source.format, source.root) == ("Makefile", "markdown", None)
@@ -86,20 +86,20 @@ def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
 def test_patterns_are_relative_to_their_fixed_prefix(
     tree: Path, pattern: str, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert keys(tree / pattern) == found
+    assert list_keys(tree / pattern) == found
     monkeypatch.chdir(tree)
-    assert keys(pattern) == found
+    assert list_keys(pattern) == found
 
 
 def test_a_file_that_is_called_like_a_pattern_is_meant_itself(tree: Path) -> None:
     for name in ("what?.md", "whats.md", "x[1].md"):
         (tree / name).write_text("x")
-    assert keys(tree / "what?.md") == ["what?.md"]
-    assert keys(tree / "x[*].md") == ["x[1].md"]
+    assert list_keys(tree / "what?.md") == ["what?.md"]
+    assert list_keys(tree / "x[*].md") == ["x[1].md"]
 
 
 def test_several_paths_keep_their_order(tree: Path) -> None:
-    assert keys(tree / "g.jsonl", tree / "b" / "d", tree / "a.md") == ["g.jsonl", "e.HTML", "f.csv", "a.md"]
+    assert list_keys(tree / "g.jsonl", tree / "b" / "d", tree / "a.md") == ["g.jsonl", "e.HTML", "f.csv", "a.md"]
 
 
 @pytest.mark.parametrize("path", ["absent", "absent.md", "absent/*.md", "*.absent", "b/**/*.absent", "nul\0"])
@@ -140,7 +140,7 @@ def test_links_out_of_the_root_and_to_folders_are_not_followed(tree: Path) -> No
     assert sources.skipped["links to folders"] == 2
     linked = tree.parent / "linked"
     linked.symlink_to(tree)
-    assert keys(linked) == keys(tree)
+    assert list_keys(linked) == list_keys(tree)
     assert [covered.root for covered in find_sources([linked]).covered] == [str(tree)]
     assert {source.root for source in find_sources([linked / "b" / ".." / "b" / "*.txt"])} == {str(tree / "b")}
 
@@ -150,12 +150,12 @@ def test_unreadable_files_do_not_stop_the_rest(tree: Path, monkeypatch: pytest.M
     os.mkfifo(tree / "pipe.md")
     listdir = os.listdir
 
-    def refuse(path: Path) -> list[str]:
+    def refuse_to_list(path: Path) -> list[str]:
         if Path(path).name == "d":
             raise PermissionError(13, "Permission denied")
         return listdir(path)
 
-    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "listdir", refuse_to_list)
     sources = find_sources([tree])
     assert [source.key for source in sources] == ["a.md", "b/c.txt", "g.jsonl"]
     assert sources.skipped["not a regular file"] == 1
@@ -175,7 +175,7 @@ def test_names_that_are_no_utf8_make_keys_that_are(tree: Path) -> None:
         (tree / os.fsdecode(b"caf\xe9.md")).write_text("x")
     except OSError:
         pytest.skip("this file system takes no such names")
-    assert "caf\\xe9.md" in keys(tree)
+    assert "caf\\xe9.md" in list_keys(tree)
 
 
 def test_an_empty_path_is_an_error(tree: Path) -> None:
@@ -260,4 +260,4 @@ def test_a_store_in_a_folder_is_not_ingested(tree: Path) -> None:
         assert (path / "ingests.jsonl").exists()
         assert store.keys() == ["a.md"]
         assert len(find_sources([path])) == 0
-        assert keys(f"{tree}/**/*.jsonl") == ["g.jsonl"]
+        assert list_keys(f"{tree}/**/*.jsonl") == ["g.jsonl"]

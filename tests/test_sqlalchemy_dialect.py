@@ -31,7 +31,7 @@ def test_without_its_extra_the_dialect_names_it() -> None:
 
 @pytest.fixture
 def address(make_store: Callable[..., kvstore.Store]) -> str:
-    """The address of a store in which every table that needs no model has rows; the dialect is known."""
+    """Return the address of a store with rows in every table that needs no model; it registers the dialect."""
     registry = pytest.importorskip("sqlalchemy.dialects").registry
     registry.register("kvstore", *ENTRY["kvstore"].split(":"))
     store = make_store()
@@ -51,9 +51,9 @@ def address(make_store: Callable[..., kvstore.Store]) -> str:
 def engine(address: str) -> Iterator[Any]:
     import sqlalchemy
 
-    made = sqlalchemy.create_engine(f"{address}?timeout=0.5")
-    yield made
-    made.dispose()
+    engine = sqlalchemy.create_engine(f"{address}?timeout=0.5")
+    yield engine
+    engine.dispose()
 
 
 @pytest.mark.conformance
@@ -164,18 +164,18 @@ def test_magics_of_a_notebook_run_our_statements(address: str) -> None:
     shell = InteractiveShell.instance()
     try:
 
-        def run(cell: str) -> Any:
-            ran = shell.run_cell(cell)
-            ran.raise_error()
-            return ran.result
+        def run_cell(cell: str) -> Any:
+            result = shell.run_cell(cell)
+            result.raise_error()
+            return result.result
 
-        run("%load_ext sql")
-        run(f"%sql {address}")
-        assert run("%%sql\nLOOKUP 'Robert Fortune'").DataFrame()["document"].tolist() == ["tea", "travel"]
-        assert run("%%sql\nASK 'Who sailed to India?' USING lexical").DataFrame()["extractive"].tolist() == [1]
-        run("%%sql\nINSERT DOCUMENT 'milk' TEXT 'Milk is white.'")  # commits by itself, as the magic has it
-        frame = run("found = %sql SELECT key FROM documents ORDER BY key\nfound.DataFrame()")
+        run_cell("%load_ext sql")
+        run_cell(f"%sql {address}")
+        assert run_cell("%%sql\nLOOKUP 'Robert Fortune'").DataFrame()["document"].tolist() == ["tea", "travel"]
+        assert run_cell("%%sql\nASK 'Who sailed to India?' USING lexical").DataFrame()["extractive"].tolist() == [1]
+        run_cell("%%sql\nINSERT DOCUMENT 'milk' TEXT 'Milk is white.'")  # commits by itself, as the magic has it
+        frame = run_cell("found = %sql SELECT key FROM documents ORDER BY key\nfound.DataFrame()")
         assert frame["key"].tolist() == ["milk", "tea", "travel"]
-        run("%sql --close " + address)
+        run_cell("%sql --close " + address)
     finally:
         InteractiveShell.clear_instance()

@@ -80,32 +80,32 @@ def test_passages_do_not_support_a_statement_together() -> None:
 
 
 def test_a_pronoun_stands_for_a_name_of_the_same_passage() -> None:
-    def select(*texts: str) -> list[str]:
+    def list_supported(*texts: str) -> list[str]:
         return list(
             find_supported_sentences(
                 texts, SourcePassages([AIRPORTS[0], f"{AIRPORTS[1]} It has a hotel.", FORTUNE]), name="a sentence"
             )
         )
 
-    assert select(
+    assert list_supported(
         "Chiang Rai Airport lies in the north of Thailand. It is the second largest airport in California."
     ) == ["Chiang Rai Airport lies in the north of Thailand."]
-    assert select("San Francisco Airport is the second largest airport in California. It has a hotel.") == [
+    assert list_supported("San Francisco Airport is the second largest airport in California. It has a hotel.") == [
         "San Francisco Airport is the second largest airport in California.",
         "It has a hotel.",
     ]
-    assert select(FORTUNE) == FORTUNE.replace(". ", ".\n").split("\n"), "a copied passage supports itself"
-    assert select(
+    assert list_supported(FORTUNE) == FORTUNE.replace(". ", ".\n").split("\n"), "a copied passage supports itself"
+    assert list_supported(
         "Chiang Rai Airport lies in the north of Thailand.",
         "Ships sail.",
         "Chiang Rai Airport lies in the north of Thailand.",
     ) == ["Chiang Rai Airport lies in the north of Thailand."]
     for text in ("It has a hotel.", "He took 20,000 tea plants from China to India."):
         with pytest.raises(ValueError, match="begins with a pronoun that stands for nothing"):
-            select(text)
+            list_supported(text)
     for text in ("The choir of Rome) has forty singers.", "choir of Rome has forty singers."):
         with pytest.raises(ValueError, match="is a part of a sentence"):
-            select(text)
+            list_supported(text)
 
 
 def test_words_in_another_order_or_used_twice_say_something_else() -> None:

@@ -86,14 +86,14 @@ def test_lookup_reserves_half_of_its_results_for_documents(store: kvstore.Store)
 
 
 def test_a_transaction_is_all_or_nothing(store: kvstore.Store) -> None:
-    def interrupted() -> None:
+    def put_and_fail() -> None:
         with store.transaction() as transaction:
             transaction.put("a", "Alpha Centauri is near.")
             assert transaction.get("a") is not None
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        interrupted()
+        put_and_fail()
     assert store.keys() == []
     with store.transaction() as transaction:
         transaction.put("a", "Alpha Centauri is near.")
@@ -119,19 +119,19 @@ def test_a_snapshot_does_not_see_later_commits(store: kvstore.Store) -> None:
 
 def test_a_second_writer_gets_the_holder_of_the_lock(store: kvstore.Store) -> None:
     with store.transaction():
-        seen: list[BaseException] = []
+        raised: list[BaseException] = []
 
-        def other() -> None:
+        def begin_in_thread() -> None:
             try:
                 store.transaction(timeout=0.05)
             except errors.KvstoreError as error:
-                seen.append(error)
+                raised.append(error)
 
-        thread = threading.Thread(target=other)
+        thread = threading.Thread(target=begin_in_thread)
         thread.start()
         thread.join()
-    assert len(seen) == 1
-    assert isinstance(seen[0], errors.LockTimeoutError)
+    assert len(raised) == 1
+    assert isinstance(raised[0], errors.LockTimeoutError)
 
 
 def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
     other = "Paragraph four tells of harbour four and of its four ships."
     with kvstore.open(tmp_path / "s", embedder="hashing", settings={"chunk_tokens": 16}) as store:
         store.put("log", "\n\n".join(paragraphs), title="Log")
-        before = vectors_by_text(store)
+        before = map_texts_to_vectors(store)
         embedded: list[str] = []
         embedder = store._session.store.embedder
         embed = embedder.embed
@@ -147,7 +147,7 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
             store.put("log", "\n\n".join([*paragraphs[:4], other, *paragraphs[5:]]), title="Log")
         assert len(embedded) == 1
         assert other in embedded[0]
-        after = vectors_by_text(store)
+        after = map_texts_to_vectors(store)
         assert all(np.array_equal(after[text], before[text]) for text in after.keys() & before.keys())
         assert len(after.keys() & before.keys()) == len(after) - 1 > 3
         embedded.clear()
@@ -164,12 +164,12 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
         assert "harbour forty" in embedded[0]
 
 
-def vectors_by_text(store: kvstore.Store) -> dict[str, Any]:
+def map_texts_to_vectors(store: kvstore.Store) -> dict[str, Any]:
     with store.snapshot() as snapshot:
-        view = snapshot._state
-        chunks = list(view.chunks.scan())
-        rows = view.vectors.gather([(stored.block, stored.row) for _, stored in chunks])
-        return {view.read_chunk_text(chunk): row.copy() for (chunk, _), row in zip(chunks, rows, strict=True)}
+        state = snapshot._state
+        chunks = list(state.chunks.scan())
+        rows = state.vectors.gather([(stored.block, stored.row) for _, stored in chunks])
+        return {state.read_chunk_text(chunk): row.copy() for (chunk, _), row in zip(chunks, rows, strict=True)}
 
 
 def test_own_vectors_take_the_place_of_the_embedder(tmp_path: Path) -> None:
@@ -290,20 +290,20 @@ def test_a_readonly_store_refuses_changes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_full_store_reports_it_and_loses_nothing(tmp_path: Path) -> None:
-    def fill(store: kvstore.Store, numbers: range) -> None:
+    def put_big_documents(store: kvstore.Store, numbers: range) -> None:
         for number in numbers:
             store.put(f"big-{number}", f"Sentence number {number} goes on and on. " * 800)
 
     with kvstore.open(tmp_path / "s", embedder="hashing", settings={"language": "rules"}, max_bytes=2 << 20) as store:
         store.put("tea", TEA)
         with pytest.raises(errors.StoreFullError, match="max_bytes"):
-            fill(store, range(40))
+            put_big_documents(store, range(40))
         kept = store.keys()
         assert "tea" in kept
         assert store.check() == []
     with kvstore.open(tmp_path / "s", max_bytes=200 << 20) as store:
         assert store.keys() == kept
-        fill(store, range(100, 110))
+        put_big_documents(store, range(100, 110))
         assert store.check() == []
 
 
@@ -423,21 +423,21 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     monkeypatch.setattr(open_store, "QUICK_READ_BYTES", QUICK_READ_BYTES // 8)
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(4000))
 
-    def waiting(store: kvstore.Store) -> int:
-        with store.state() as view:
-            return sum(len(segment) for _, segment in view.lmdb.scan(tables.RECENT))
+    def count_buffered(store: kvstore.Store) -> int:
+        with store.state() as state:
+            return sum(len(segment) for _, segment in state.lmdb.scan(tables.RECENT))
 
     store = make_store()
     store.put("few", "Port Ellen.")
     store.close()
     store = make_store()
-    assert 0 < waiting(store) < QUICK_READ_BYTES // 8
+    assert 0 < count_buffered(store) < QUICK_READ_BYTES // 8
     store.put("many", names)
-    assert waiting(store) > QUICK_READ_BYTES // 8
+    assert count_buffered(store) > QUICK_READ_BYTES // 8
     held = store.keys(), store.lookup("Alpha7 Beta7")[0].document
     store.close()
     store = make_store()
-    assert waiting(store) == 0
+    assert count_buffered(store) == 0
     assert (store.keys(), store.lookup("Alpha7 Beta7")[0].document) == held
 
 

@@ -31,21 +31,23 @@ DOCUMENTS = {
 
 
 @pytest.fixture
-def harbour(store: kvstore.Store) -> kvstore.Store:
+def harbor_store(store: kvstore.Store) -> kvstore.Store:
     for key, text in DOCUMENTS.items():
         store.put(key, text, format="markdown")
     return store
 
 
-def test_questions_come_from_all_sources(harbour: kvstore.Store) -> None:
-    harbour.put("house", "House\n\nSpare key: under the third flowerpot\n\nThe bins are emptied every Tuesday morning.")
-    questions = make_questions(harbour)
+def test_questions_come_from_all_sources(harbor_store: kvstore.Store) -> None:
+    harbor_store.put(
+        "house", "House\n\nSpare key: under the third flowerpot\n\nThe bins are emptied every Tuesday morning."
+    )
+    questions = make_questions(harbor_store)
     answerable = [question for question in questions if question.kind == "answerable"]
     assert {question.part for question in answerable} == set(SOURCES)
     for question in answerable:
         (key,) = question.gold
         assert question.span is not None
-        passage = harbour.get(key).text.encode()[slice(*question.span)].decode()
+        passage = harbor_store.get(key).text.encode()[slice(*question.span)].decode()
         assert all(answer in passage for answer in question.answers), question
     by_answer = {question.answers: question.text for question in answerable if question.answers}
     assert "lamp house" in by_answer[("1891",)] and "built" in by_answer[("1891",)]
@@ -54,8 +56,8 @@ def test_questions_come_from_all_sources(harbour: kvstore.Store) -> None:
     assert "What are emptied every Tuesday morning?" in {question.text for question in answerable}
 
 
-def test_no_document_has_the_words_of_a_near_miss(harbour: kvstore.Store) -> None:
-    near = [question for question in make_questions(harbour) if question.kind == "near"]
+def test_no_document_has_the_words_of_a_near_miss(harbor_store: kvstore.Store) -> None:
+    near = [question for question in make_questions(harbor_store) if question.kind == "near"]
     assert near and all(not question.gold for question in near)
     assert any("lamp house" in question.text and "replaced" in question.text for question in near)
 
@@ -82,8 +84,8 @@ def test_other_languages_are_asked_in_words(store: kvstore.Store) -> None:
     assert [question.text for question in make_questions(store)] == ["Die Heizung Der Druck"]
 
 
-def test_a_file_of_questions_is_read_as_it_was_written(harbour: kvstore.Store, tmp_path: Path) -> None:
-    questions = make_questions(harbour)
+def test_a_file_of_questions_is_read_as_it_was_written(harbor_store: kvstore.Store, tmp_path: Path) -> None:
+    questions = make_questions(harbor_store)
     path = tmp_path / "questions.jsonl"
     write_questions(path, questions)
 
@@ -119,31 +121,31 @@ def test_lines_of_text_are_questions_without_a_known_answer(tmp_path: Path) -> N
     assert [question.kind for question in read_questions(tmp_path / "rows.jsonl")] == ["near", "answerable"]
 
 
-def test_figures_count_hits_answers_and_refusals(harbour: kvstore.Store) -> None:
+def test_figures_count_hits_answers_and_refusals(harbor_store: kvstore.Store) -> None:
     questions = [
         make_question("When does the pier open?", answers=["seven"], gold=["pier.md"]),
         make_question("When was the lamp house built?", answers=["1754"], gold=["crane.md"]),
         make_question("Who painted the Night Watch?", "near"),
     ]
-    outcomes = ask_questions(harbour, questions, using="lexical", model="none")
+    outcomes = ask_questions(harbor_store, questions, using="lexical", model="none")
     figures = compute_metrics(outcomes)
     assert (figures["answerable"], figures["near"], figures["near_refused"]) == (2, 1, 1)
     assert (figures["hit@1"], figures["answered"], figures["right_all"]) == (0.5, 1, 0.5)
     assert outcomes[0].is_right and not outcomes[1].is_right and not outcomes[2].answered
 
 
-def test_a_question_with_a_span_is_right_if_the_span_is_cited(harbour: kvstore.Store) -> None:
+def test_a_question_with_a_span_is_right_if_the_span_is_cited(harbor_store: kvstore.Store) -> None:
     text = DOCUMENTS["crane.md"]
     start = text.index("Nobody")
     right = make_question("What are the safety rules of the crane?", gold=["crane.md"], span=(start, start + 20))
     wrong = make_question("What are the safety rules of the crane?", gold=["pier.md"], span=(0, 20))
-    outcomes = ask_questions(harbour, [right, wrong], model="none")
+    outcomes = ask_questions(harbor_store, [right, wrong], model="none")
     assert [each.is_right for each in outcomes] == [True, False]
     assert outcomes[0].has_hit(3) and not outcomes[1].has_hit(1)
 
 
-def test_a_report_compares_strategies_and_settings(harbour: kvstore.Store) -> None:
-    report = evaluate_store(harbour, strategies=["lexical"], limit=6)
+def test_a_report_compares_strategies_and_settings(harbor_store: kvstore.Store) -> None:
+    report = evaluate_store(harbor_store, strategies=["lexical"], limit=6)
     names = [(row.compared, row.name) for row in report.rows if row.is_current]
     assert names == [
         ("strategy", "adaptive"),
@@ -166,20 +168,20 @@ def test_a_store_without_documents_has_no_questions(store: kvstore.Store) -> Non
         evaluate_store(store)
 
 
-def test_near_misses_alone_are_evaluated(harbour: kvstore.Store) -> None:
-    near = [question for question in make_questions(harbour) if question.kind == "near"]
-    report = evaluate_store(harbour, near, strategies=["hybrid"], compare_chunk_sizes=False)
+def test_near_misses_alone_are_evaluated(harbor_store: kvstore.Store) -> None:
+    near = [question for question in make_questions(harbor_store) if question.kind == "near"]
+    report = evaluate_store(harbor_store, near, strategies=["hybrid"], compare_chunk_sizes=False)
     assert report.current.figures["refused"] is not None
     assert report.current.figures["right"] is None and report.current.figures["hit@3"] is None
 
 
 def test_gold_documents_that_the_store_does_not_have_are_reported(
-    harbour: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    harbor_store: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     questions = tmp_path / "questions.jsonl"
     rows = [("When does the pier open?", "pier.md"), ("How high is it?", "tower.md"), ("Is it open?", "Pier.md")]
     questions.write_text("".join(json.dumps({"question": text, "document": key}) + "\n" for text, key in rows))
-    command = ["evaluate", str(harbour.path), "--strategy", "lexical", "--no-chunk-sizes", "--questions"]
+    command = ["evaluate", str(harbor_store.path), "--strategy", "lexical", "--no-chunk-sizes", "--questions"]
     assert run([*command, str(questions)]) == 0
     message = "the store does not have 2 gold documents of the questions, so no hit can count: 'Pier.md', 'tower.md'"
     assert message in capfd.readouterr().err
@@ -201,9 +203,9 @@ def test_the_area_under_the_curve_counts_pairs_in_order() -> None:
 
 
 def test_the_command_prints_writes_and_fails_below_a_bound(
-    harbour: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    harbor_store: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["evaluate", str(harbour.path), "--strategy", "lexical", "--limit", "6", "--no-chunk-sizes"]
+    command = ["evaluate", str(harbor_store.path), "--strategy", "lexical", "--limit", "6", "--no-chunk-sizes"]
     page, saved = tmp_path / "report.html", tmp_path / "questions.jsonl"
     assert run([*command, "--html", str(page), "--save-questions", str(saved), "--fail-below", "hit@8=0.5"]) == 0
     printed = capfd.readouterr()
@@ -225,10 +227,10 @@ def test_the_command_prints_writes_and_fails_below_a_bound(
 
 
 def test_the_command_rejects_options_before_it_measures(
-    harbour: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    harbor_store: kvstore.Store, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.evaluation.evaluate_store", lambda *_, **__: pytest.fail("it measured"))
-    command = ["evaluate", str(harbour.path)]
+    command = ["evaluate", str(harbor_store.path)]
     assert run([*command, "--fail-below", "speed=0.5"]) == 2
     assert "'speed' is not a figure; figures are hit@1, " in capfd.readouterr().err
     for option in ("--html", "--save-questions"):

@@ -34,28 +34,28 @@ MESSAGES = [{"role": "system", "content": "Write units."}, {"role": "user", "con
 GOOD = {"units": ["Tea is made from leaves."]}
 
 
-def prompt(check: Any = lambda value: value["units"]) -> StructuredPrompt[list[str]]:
+def make_prompt(check: Any = lambda value: value["units"]) -> StructuredPrompt[list[str]]:
     return StructuredPrompt("units", MESSAGES, SCHEMA, check)
 
 
 @pytest.fixture
 def model(server: Server) -> LanguageModel:
-    found = open_language_model(None, SessionSettings())
-    assert found is not None
-    return found
+    language_model = open_language_model(None, SessionSettings())
+    assert language_model is not None
+    return language_model
 
 
 def test_the_schema_is_sent_and_the_value_returned(server: Server, model: LanguageModel) -> None:
     server.planned_responses = [stream_answer(json.dumps(GOOD))]
     structured = StructuredModel(model)
-    assert structured.ask(prompt()) == ["Tea is made from leaves."]
+    assert structured.ask(make_prompt()) == ["Tea is made from leaves."]
     (request,) = server.requests
     assert request["messages"] == MESSAGES
     assert request["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "units", "strict": True, "schema": SCHEMA},
     }
-    assert (structured.num_calls, structured.sent_tokens) == (1, prompt().tokens)
+    assert (structured.num_calls, structured.sent_tokens) == (1, make_prompt().tokens)
     assert structured.sent_tokens >= estimate_message_tokens(MESSAGES) + token_estimate(json.dumps(SCHEMA))
     assert structured.written_tokens == token_estimate(json.dumps(GOOD))
 
@@ -64,13 +64,13 @@ def test_a_server_without_schemas_gets_the_schema_as_text_from_then_on(server: S
     refused = [make_refusal(400, "response_format is not supported"), make_refusal(422, "unknown field")]
     server.planned_responses = [*refused, stream_answer(json.dumps(GOOD)), stream_answer(json.dumps(GOOD))]
     structured = StructuredModel(model)
-    assert structured.ask(prompt()) == structured.ask(prompt()) == GOOD["units"]
+    assert structured.ask(make_prompt()) == structured.ask(make_prompt()) == GOOD["units"]
     formats = [(request.get("response_format") or {}).get("type") for request in server.requests]
     assert formats == ["json_schema", "json_object", None, None]
     system, user = server.requests[-1]["messages"]
     assert system == MESSAGES[0] and user["content"].startswith("Tea is made from leaves.\n\nAnswer with JSON")
     assert json.dumps(SCHEMA) in user["content"]
-    assert (structured.num_calls, structured.sent_tokens) == (2, 2 * prompt().tokens)
+    assert (structured.num_calls, structured.sent_tokens) == (2, 2 * make_prompt().tokens)
 
 
 def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server: Server, model: LanguageModel) -> None:
@@ -79,13 +79,13 @@ def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server
     ]
     structured = StructuredModel(model)
     with pytest.raises(errors.ModelError, match="status 400: too long 0"):
-        structured.ask(prompt())
+        structured.ask(make_prompt())
     assert (structured.num_calls, structured.sent_tokens) == (0, 0)
-    assert structured.ask(prompt()) == GOOD["units"]
+    assert structured.ask(make_prompt()) == GOOD["units"]
     assert server.requests[-1]["response_format"]["type"] == "json_schema"
     server.planned_responses = [make_refusal(401, "no key")]
     with pytest.raises(errors.ModelError, match="status 401"):
-        structured.ask(prompt())
+        structured.ask(make_prompt())
     assert server.planned_responses == []
 
 
@@ -113,14 +113,14 @@ def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server
 def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     server: Server, model: LanguageModel, answer: str, said: str
 ) -> None:
-    def check(value: Any) -> Any:
+    def check_units(value: Any) -> Any:
         if value["units"] == ["not said"]:
             raise ValueError("'not said' is not in the text")
         return value["units"]
 
     server.planned_responses = [stream_answer(answer), stream_answer(json.dumps(GOOD))]
     structured = StructuredModel(model)
-    assert structured.ask(prompt(check)) == GOOD["units"]
+    assert structured.ask(make_prompt(check_units)) == GOOD["units"]
     first, second = server.requests
     assert second["messages"][0] == first["messages"][0]
     assert (first["temperature"], second["temperature"], first["max_tokens"]) == (0, 0.7, 2000)
@@ -128,7 +128,7 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     assert content == first["messages"][1]["content"] and re.search(said, correction)
     server.planned_responses = [stream_answer(answer), stream_answer(answer)]
     with pytest.raises(errors.InvalidAnswerError, match=said) as caught:
-        structured.ask(prompt(check))
+        structured.ask(make_prompt(check_units))
     assert str(caught.value).startswith("language model 'tiny': no usable answer for 'units'")
     assert structured.num_calls == 4
 
@@ -141,7 +141,7 @@ def test_halves_of_a_surrogate_pair_are_joined_or_replaced(
 ) -> None:
     server.planned_responses = [stream_answer(f'{{"units": ["{written}"], "rating": 3}}')]
     structured = StructuredModel(model)
-    assert structured.ask(prompt(lambda value: value)) == {"units": [unit], "rating": 3}
+    assert structured.ask(make_prompt(lambda value: value)) == {"units": [unit], "rating": 3}
     assert structured.num_calls == 1
 
 
@@ -152,13 +152,13 @@ def test_words_around_the_json_are_no_matter(server: Server, model: LanguageMode
     server.planned_responses = [
         stream_answer(dress.replace("{}", json.dumps(GOOD)).replace("{{", "").replace("}}", ""))
     ]
-    assert StructuredModel(model).ask(prompt()) == GOOD["units"]
+    assert StructuredModel(model).ask(make_prompt()) == GOOD["units"]
 
 
 def test_a_cut_answer_is_asked_for_in_fewer_words(server: Server, model: LanguageModel) -> None:
     cut = encode_event({"choices": [{"delta": {"content": '{"units": ["Tea'}, "finish_reason": "length"}]})
     server.planned_responses = [PlannedResponse([cut]), stream_answer(json.dumps(GOOD))]
-    assert StructuredModel(model).ask(prompt()) == GOOD["units"]
+    assert StructuredModel(model).ask(make_prompt()) == GOOD["units"]
     assert "the token limit ended the answer: answer in fewer words" in server.requests[1]["messages"][-1]["content"]
 
 
@@ -168,7 +168,7 @@ def test_a_loop_is_refused(server: Server, model: LanguageModel) -> None:
         stream_answer(json.dumps(GOOD)),
     ]
     structured = StructuredModel(model)
-    assert structured.ask(prompt()) == GOOD["units"] and structured.num_refused == 1
+    assert structured.ask(make_prompt()) == GOOD["units"] and structured.num_refused == 1
     assert "the answer repeats itself" in server.requests[1]["messages"][-1]["content"]
 
 
@@ -192,35 +192,35 @@ def test_the_valid_beginning_of_an_unfinished_answer_is_used(text: str, expected
 
 
 def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:
-    size = prompt().tokens
+    size = make_prompt().tokens
     server.planned_responses = [stream_answer(json.dumps(GOOD)), stream_answer("no")]
     structured = StructuredModel(model, max_tokens=3 * size - 1)
-    structured.ask(prompt())
+    structured.ask(make_prompt())
     with pytest.raises(errors.InvalidAnswerError):  # not asked for again: that would be too much
-        structured.ask(prompt())
+        structured.ask(make_prompt())
     with pytest.raises(errors.TokenLimitError, match=f"{2 * size:,} of {3 * size - 1:,} tokens are used"):
-        structured.ask(prompt())
+        structured.ask(make_prompt())
     assert len(server.requests) == 2
     assert structured.sent_tokens == 2 * size
 
 
 def test_the_token_count_of_the_server_counts_if_it_is_higher(server: Server, model: LanguageModel) -> None:
-    def reply(sent: int, written: int) -> PlannedResponse:
+    def make_reply(sent: int, written: int) -> PlannedResponse:
         usage = encode_event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": written}})
         return stream_answer(json.dumps(GOOD), end=usage)
 
-    server.planned_responses = [reply(10_000, 500), reply(1, 1)]
+    server.planned_responses = [make_reply(10_000, 500), make_reply(1, 1)]
     structured = StructuredModel(model)
-    structured.ask(prompt())
+    structured.ask(make_prompt())
     assert (structured.sent_tokens, structured.written_tokens) == (10_000, 500)
-    structured.ask(prompt())
-    assert structured.sent_tokens == 10_000 + prompt().tokens
+    structured.ask(make_prompt())
+    assert structured.sent_tokens == 10_000 + make_prompt().tokens
 
 
 def test_a_server_that_is_down_is_no_invalid_answer(server: Server, model: LanguageModel) -> None:
     server.planned_responses = [make_refusal(503, "busy")] * 3
     with pytest.raises(errors.ModelUnavailableError, match="busy") as caught:
-        StructuredModel(model).ask(prompt())
+        StructuredModel(model).ask(make_prompt())
     assert not isinstance(caught.value, errors.InvalidAnswerError)
 
 

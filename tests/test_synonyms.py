@@ -18,8 +18,8 @@ NAMES = [f"{one} {two} {three}" for one in ("Port", "Cape") for two in ("Averill
 
 
 @pytest.fixture
-def named(store: kvstore.Store) -> kvstore.Store:
-    """Twenty names that an edge introduces, and an index of them."""
+def store_of_names(store: kvstore.Store) -> kvstore.Store:
+    """Return a store with twenty names that an edge introduces, and an index of them."""
     with store.transaction() as transaction:
         for name in NAMES:
             transaction.put_edge(name, "Places")
@@ -27,20 +27,20 @@ def named(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
-def synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
-    found = bind_index(snapshot._state, SYNONYMS)
-    assert found is not None
-    return found
+def bind_synonyms(snapshot: kvstore.Snapshot) -> Synonyms:
+    synonyms = bind_index(snapshot._state, SYNONYMS)
+    assert synonyms is not None
+    return synonyms
 
 
-def pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
-    """All pairs of names, in both directions."""
+def list_pairs(store: kvstore.Store) -> dict[tuple[str, str], float]:
+    """Return all pairs of names, in both directions."""
     with store.snapshot() as snapshot:
         name = {entity: record.name for entity, record in snapshot._state.entities.scan()}
         return {
-            (name[entity], name[other]): round(cosine, 4)
+            (name[entity], name[neighbor]): round(cosine, 4)
             for entity in name
-            for other, cosine in synonyms(snapshot).list_neighbors(entity)
+            for neighbor, cosine in bind_synonyms(snapshot).list_neighbors(entity)
         }
 
 
@@ -49,55 +49,55 @@ def compute_expected(store: kvstore.Store, similarity: float) -> dict[tuple[str,
         names = [record.name for _, record in snapshot._state.entities.scan()]
     vectors = store.embed(names)
     cosines = {
-        (names[one], names[two]): round(float(vectors[one] @ vectors[two]), 4)
-        for one, two in itertools.permutations(range(len(names)), 2)
+        (names[first], names[second]): round(float(vectors[first] @ vectors[second]), 4)
+        for first, second in itertools.permutations(range(len(names)), 2)
     }
     return {pair: cosine for pair, cosine in cosines.items() if cosine >= similarity}
 
 
-def test_pairs_are_those_of_all_names_compared(named: kvstore.Store) -> None:
-    found = pairs(named)
+def test_pairs_are_those_of_all_names_compared(store_of_names: kvstore.Store) -> None:
+    found = list_pairs(store_of_names)
     assert len(found) > 20
-    assert found == pytest.approx(compute_expected(named, 0.5), abs=2e-4)
+    assert found == pytest.approx(compute_expected(store_of_names, 0.5), abs=2e-4)
 
 
-def test_a_refresh_embeds_the_new_names_only(named: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refresh_embeds_the_new_names_only(store_of_names: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    embed = type(named.embedder).embed
+    embed = type(store_of_names.embedder).embed
 
-    def counted(embedder: object, texts: list[str]) -> np.ndarray:
+    def record_and_embed(embedder: object, texts: list[str]) -> np.ndarray:
         asked.extend(texts)
         return embed(embedder, texts)  # type: ignore[arg-type]
 
-    named.put_edge("Port Averill F", "Places")
-    named.delete_edge("Cape Corrin E", "Places")
-    before = pairs(named)
+    store_of_names.put_edge("Port Averill F", "Places")
+    store_of_names.delete_edge("Cape Corrin E", "Places")
+    before = list_pairs(store_of_names)
     assert not any("Cape Corrin E" in pair or "Port Averill F" in pair for pair in before)
-    monkeypatch.setattr(type(named.embedder), "embed", counted)
-    assert named.refresh("synonyms") == ["synonyms"]
+    monkeypatch.setattr(type(store_of_names.embedder), "embed", record_and_embed)
+    assert store_of_names.refresh("synonyms") == ["synonyms"]
     assert asked == ["Port Averill F"]
     monkeypatch.undo()
-    assert pairs(named) == pytest.approx(compute_expected(named, 0.5), abs=2e-4)
+    assert list_pairs(store_of_names) == pytest.approx(compute_expected(store_of_names, 0.5), abs=2e-4)
 
 
-def test_names_that_mostly_went_leave_a_new_graph(named: kvstore.Store) -> None:
-    size = (named.path / "synonyms.index").stat().st_size
+def test_names_that_mostly_went_leave_a_new_graph(store_of_names: kvstore.Store) -> None:
+    size = (store_of_names.path / "synonyms.index").stat().st_size
     for name in NAMES[:15]:
-        named.delete_edge(name, "Places")
-    named.refresh()
-    assert (named.path / "synonyms.index").stat().st_size < size
-    assert pairs(named) == pytest.approx(compute_expected(named, 0.5), abs=2e-4)
+        store_of_names.delete_edge(name, "Places")
+    store_of_names.refresh()
+    assert (store_of_names.path / "synonyms.index").stat().st_size < size
+    assert list_pairs(store_of_names) == pytest.approx(compute_expected(store_of_names, 0.5), abs=2e-4)
 
 
-def test_the_nearest_name_is_found_while_it_exists(named: kvstore.Store) -> None:
-    vector = named.embed(["Cape Corrin C"])[0]
-    old = named.snapshot()
-    named.delete_edge("Cape Corrin C", "Places")
-    with named.snapshot() as snapshot:
+def test_the_nearest_name_is_found_while_it_exists(store_of_names: kvstore.Store) -> None:
+    vector = store_of_names.embed(["Cape Corrin C"])[0]
+    old = store_of_names.snapshot()
+    store_of_names.delete_edge("Cape Corrin C", "Places")
+    with store_of_names.snapshot() as snapshot:
         nearest = [
-            snapshot._state.entities.get(entity).name for entity, _ in synonyms(snapshot).find_nearest(vector, 3)
+            snapshot._state.entities.get(entity).name for entity, _ in bind_synonyms(snapshot).find_nearest(vector, 3)
         ]
-    entity, cosine = synonyms(old).find_nearest(vector, 3)[0]
+    entity, cosine = bind_synonyms(old).find_nearest(vector, 3)[0]
     assert old._state.entities.get(entity).name == "Cape Corrin C"
     assert cosine == pytest.approx(1, abs=1e-5)
     assert len(nearest) == 3
@@ -114,26 +114,26 @@ def test_a_name_written_in_another_form_is_embedded_again(store: kvstore.Store) 
     with store.snapshot() as snapshot:
         entity = snapshot._state.entities.find_id("port averill")
         vector = store.embed(["PORT Averill"])[0]
-        assert synonyms(snapshot).find_nearest(vector, 1)[0] == (entity, pytest.approx(1, abs=1e-5))
+        assert bind_synonyms(snapshot).find_nearest(vector, 1)[0] == (entity, pytest.approx(1, abs=1e-5))
 
 
 def test_a_store_without_the_index_or_its_file_has_no_synonyms(
-    named: kvstore.Store, make_store: Callable[..., kvstore.Store]
+    store_of_names: kvstore.Store, make_store: Callable[..., kvstore.Store]
 ) -> None:
     with make_store("other").snapshot() as snapshot:
         assert bind_index(snapshot._state, SYNONYMS) is None
-    path = named.path / "synonyms.index"
-    shutil.move(path, named.path / "aside")
-    with named.snapshot() as snapshot:
+    path = store_of_names.path / "synonyms.index"
+    shutil.move(path, store_of_names.path / "aside")
+    with store_of_names.snapshot() as snapshot:
         assert bind_index(snapshot._state, SYNONYMS) is None
-    shutil.move(named.path / "aside", path)
-    assert pairs(named)
+    shutil.move(store_of_names.path / "aside", path)
+    assert list_pairs(store_of_names)
     path.write_bytes(path.read_bytes()[:-100])
-    with named.snapshot() as snapshot:
+    with store_of_names.snapshot() as snapshot:
         assert bind_index(snapshot._state, SYNONYMS) is None
-    assert named.indexes()[-1].state == "damaged"
-    named.drop_index("synonyms")
-    assert [index.kind for index in named.indexes()] == ["entities", "lexical", "vectors"]
+    assert store_of_names.indexes()[-1].state == "damaged"
+    store_of_names.drop_index("synonyms")
+    assert [index.kind for index in store_of_names.indexes()] == ["entities", "lexical", "vectors"]
 
 
 def test_refresh_continues_an_interrupted_creation(store: kvstore.Store) -> None:
@@ -152,8 +152,8 @@ def test_refresh_continues_an_interrupted_creation(store: kvstore.Store) -> None
 def test_a_store_without_names_has_an_empty_index(store: kvstore.Store) -> None:
     store.create_index("synonyms")
     with store.snapshot() as snapshot:
-        assert synonyms(snapshot).find_nearest(np.eye(256, dtype=np.float32)[0], 3) == []
-        assert synonyms(snapshot).list_neighbors(1) == []
+        assert bind_synonyms(snapshot).find_nearest(np.eye(256, dtype=np.float32)[0], 3) == []
+        assert bind_synonyms(snapshot).list_neighbors(1) == []
 
 
 def test_hipporag_walks_between_synonyms(store: kvstore.Store) -> None:

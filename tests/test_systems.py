@@ -37,15 +37,15 @@ MakeStore = Callable[..., kvstore.Store]
 
 
 class Lengths:
-    """The number of words of each length, per document and for all documents together."""
+    """The number of words of each length, by document and for all documents together."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def of(self, document: int) -> Counter[int]:
+    def get_lengths(self, document: int) -> Counter[int]:
         return self._read("toy_lengths", records.encode_u64(document))
 
-    def rows(self, table: str) -> Iterator[tuple[int, int, int]]:
+    def scan_rows(self, table: str) -> Iterator[tuple[int, int, int]]:
         for key, _ in self._view.scan(table):
             for length, words in self._read(table, key).items():
                 yield int.from_bytes(key, "big"), length, words
@@ -61,7 +61,7 @@ class LengthFollower(Lengths):
         self._write = write
 
     def remove_document(self, record: DocumentRecord) -> None:
-        self._count(self.of(record.id), -1)
+        self._count(self.get_lengths(record.id), -1)
         self._write.delete("toy_lengths", records.encode_u64(record.id))
 
     def apply_delta(self, delta: Delta) -> None:
@@ -76,9 +76,9 @@ class LengthFollower(Lengths):
     def _count(self, lengths: Counter[int], sign: int) -> None:
         for length, words in lengths.items():
             key = records.encode_u32(length)
-            left = self._read("toy_words", key)[length] + sign * words
-            if left:
-                self._write.put("toy_words", key, records.pack({length: left}))
+            remaining = self._read("toy_words", key)[length] + sign * words
+            if remaining:
+                self._write.put("toy_words", key, records.pack({length: remaining}))
             else:
                 self._write.delete("toy_words", key)
 
@@ -96,12 +96,14 @@ class LengthStructure:
 
     def dump(self, content: Lengths, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
         return {
-            "toy_lengths": ((names.name_document(document), *row) for document, *row in content.rows("toy_lengths")),
-            "toy_words": content.rows("toy_words"),
+            "toy_lengths": (
+                (names.name_document(document), *row) for document, *row in content.scan_rows("toy_lengths")
+            ),
+            "toy_words": content.scan_rows("toy_words"),
         }
 
     def compute_statistics(self, content: Lengths) -> Mapping[str, int]:
-        return {"lengths": sum(1 for _ in content.rows("toy_words"))}
+        return {"lengths": sum(1 for _ in content.scan_rows("toy_words"))}
 
 
 LENGTHS = LengthStructure()
@@ -116,14 +118,16 @@ class LongWords:
         lengths = query.state.get_part(LENGTHS)
         with query.trace.step("measure words") as step:
             sign = 1 if get_choice_option(query, self, "first") == "long" else -1
-            longest = {c: sign * max(lengths.of(chunk.document), default=0) for c, chunk in query.state.chunks.scan()}
+            longest = {
+                c: sign * max(lengths.get_lengths(chunk.document), default=0) for c, chunk in query.state.chunks.scan()
+            }
             step.count = len(longest)
         ranking = best(query.state, list(longest), np.array(list(longest.values()), float), query.reach)
         return evidence_of(query, self.name, ranking, "long words", len(longest))
 
 
 def get_length(state: State, key: str) -> Mapping[str, Any]:
-    lengths = [words for _, length, words in state.get_part(LENGTHS).rows("toy_words") if str(length) == key]
+    lengths = [words for _, length, words in state.get_part(LENGTHS).scan_rows("toy_words") if str(length) == key]
     if not lengths:
         raise InputError(f"no word has {key} letters")
     return {"letters": int(key), "words": lengths[0], "documents": ["tea", "silk"]}
@@ -141,7 +145,7 @@ TOY = System(
             {"document": "TEXT", "length": "INTEGER", "words": "INTEGER"},
             lambda reader: (
                 (reader.get_document(document).key, length, words)
-                for document, length, words in reader.state.get_part(LENGTHS).rows("toy_lengths")
+                for document, length, words in reader.state.get_part(LENGTHS).scan_rows("toy_lengths")
             ),
         ),
     ),
@@ -162,7 +166,7 @@ def dump_store(store: kvstore.Store) -> dict[str, Any]:
         return dump(state)
 
 
-def fill(store: kvstore.Store) -> None:
+def fill_store(store: kvstore.Store) -> None:
     store.put("tea", "Robert Fortune brought tea to Darjeeling.\n\nTea is grown in Assam.", title="Tea (drink)")
     store.put("assam", "Assam is a state. Robert Fortune never saw Assam.", title="Assam")
     store.put("ships", "Tug,Ship\nShip,Vessel", format="pairs")
@@ -171,7 +175,7 @@ def fill(store: kvstore.Store) -> None:
 
 def test_a_system_from_outside_is_kept_in_the_commit_and_shown(toy: System, make_store: MakeStore) -> None:
     store = make_store()
-    fill(store)
+    fill_store(store)
     rows = store.execute("SELECT words FROM word_lengths WHERE document = 'tea' AND length = 3").fetchall()
     assert rows == [(2,)]
     assert "word_lengths" in {name for name, _, _ in store.execute("SHOW TABLES")}
@@ -188,7 +192,7 @@ def test_a_system_from_outside_is_kept_in_the_commit_and_shown(toy: System, make
 
 def test_an_option_of_a_strategy_may_be_one_of_some_words(toy: System, make_store: MakeStore) -> None:
     store = make_store()
-    fill(store)
+    fill_store(store)
     first = "RETRIEVE 'anything' USING longwords TOP 1 WITH (first = {})"
     found = {word: store.execute(first.format(word)).fetchall()[0][2] for word in ("long", "SHORT", "'short'")}
     assert found == {"long": "tea", "SHORT": "assam", "'short'": "assam"}
@@ -234,9 +238,9 @@ def register_system(system: System) -> Iterator[None]:
         take_back()
 
 
-def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: MakeStore, toy_version: Any) -> None:
+def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: MakeStore, set_toy_version: Any) -> None:
     store = make_store()
-    fill(store)
+    fill_store(store)
     store.close()
     with register_system(TOY):
         with kvstore.open(store.path, readonly=True) as again:
@@ -247,19 +251,19 @@ def test_a_store_of_before_gets_a_new_structure_when_it_is_opened(make_store: Ma
             with again._session.environment.write() as view:
                 view.clear("toy_lengths")
             assert again.check()
-        toy_version(2)
+        set_toy_version(2)
         with kvstore.open(store.path) as again:
             assert again.check() == []
 
 
-def test_unmaintained_structures_are_not_changed(make_store: MakeStore, toy_version: Any) -> None:
+def test_unmaintained_structures_are_not_changed(make_store: MakeStore, set_toy_version: Any) -> None:
     store = make_store()
     with register_system(TOY):
-        toy_version(2)
+        set_toy_version(2)
         store.close()
         with kvstore.open(store.path) as newer:
-            fill(newer)
-        toy_version(1)
+            fill_store(newer)
+        set_toy_version(1)
         older = make_store()
         with pytest.raises(ReadOnlyError, match=r"it keeps toy \(version 2\), which .*; update kvstore"):
             older.put("milk", "Milk.")
@@ -289,7 +293,7 @@ def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store:
 
 
 @pytest.fixture
-def toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def set_toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda version: monkeypatch.setattr(LengthStructure, "version", version)
 
 
@@ -329,28 +333,28 @@ def test_no_file_of_the_package_knows_it() -> None:
 # What holds for every structure ---------------------------------------------------------------------------------------
 
 
-def drop_row(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
-    return {found[len(found) // 2][0]: None}
+def drop_row(rows: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+    return {rows[len(rows) // 2][0]: None}
 
 
-def one_more(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
-    key, value = found[-1]
+def add_row(rows: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+    key, value = rows[-1]
     return {(int.from_bytes(key, "big") + 1).to_bytes(len(key), "big"): value}
 
 
-def swap_row(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
-    """A row that is whole, but another's; or, where there is one alone, a row with another byte."""
-    key, value = found[len(found) // 2]
-    other = next((other for _, other in found if other != value), value[:-1] + bytes([value[-1] ^ 1]))
+def swap_row(rows: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
+    """Return a row with the value of another row, or with one changed byte if the table has a single row."""
+    key, value = rows[len(rows) // 2]
+    other = next((other for _, other in rows if other != value), value[:-1] + bytes([value[-1] ^ 1]))
     return {key: other}
 
 
-@pytest.mark.parametrize("fault", [drop_row, one_more, swap_row])
+@pytest.mark.parametrize("fault", [drop_row, add_row, swap_row])
 def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
     toy: System, make_store: MakeStore, fault: Callable[[list[tuple[bytes, bytes]]], dict[bytes, bytes | None]]
 ) -> None:
     store = make_store()
-    fill(store)
+    fill_store(store)
     before = dump_store(store)
     for structure in list_structures():
         for table in structure.tables:
@@ -365,7 +369,7 @@ def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
 
 
 def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
-    fill(store)
+    fill_store(store)
     with store._session.environment.write() as view:
         key, _ = next(view.scan("passage_entities"))
         view.delete("passage_entities", bytes(key))
@@ -376,7 +380,7 @@ def test_a_sentence_of_check_names_the_rows(store: kvstore.Store) -> None:
 
 
 def test_check_reports_a_missing_folder_for_its_files(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(store)
+    fill_store(store)
     with monkeypatch.context() as patch:
         patch.setattr("tempfile.tempdir", "/nowhere")
         (problem,) = store.check()

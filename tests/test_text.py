@@ -18,10 +18,10 @@ from kvstore.text.words import UNSPACED_RANGES, get_stemmer, segment_words, spli
 from kvstore_cext.words import WordSet
 
 
-def names_in(text: str) -> set[str]:
+def list_names(text: str) -> set[str]:
     spans = [text[start:end] for start, end in split_sentences(text)]
-    found = SentenceNames(spans)
-    return {name.form for index in range(len(spans)) for name in found.iter_names(index)}
+    sentence_names = SentenceNames(spans)
+    return {name.form for index in range(len(spans)) for name in sentence_names.iter_names(index)}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_sentences_cover_everything_but_space(text: str) -> None:
     ],
 )
 def test_names_by_rule(text: str, expected: set[str]) -> None:
-    assert names_in(text) == expected
+    assert list_names(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_names_by_rule(text: str, expected: set[str]) -> None:
 def test_a_name_inside_a_longer_one_is_a_name_if_it_also_occurs_alone(
     text: str, inside: set[str], none: set[str]
 ) -> None:
-    found = names_in(text)
+    found = list_names(text)
     assert inside <= found
     assert not none & found
 
@@ -192,14 +192,14 @@ def test_a_name_inside_a_longer_one_is_a_name_if_it_also_occurs_alone(
     ],
 )
 def test_words_that_are_not_names_are_not_found(text: str) -> None:
-    assert names_in(text) == set()
+    assert list_names(text) == set()
 
 
 def test_an_everyday_word_is_a_name_if_the_document_writes_it_as_one() -> None:
-    assert "Oracle" in names_in("Then she went to Oracle. The company is old.")
-    assert "Company" in names_in("Then she went to the Company. He came from the Company.")
-    assert "Company" not in names_in("Then she went to the Company.")
-    assert "Company" not in names_in("Then she went to the Company. The company is old.")
+    assert "Oracle" in list_names("Then she went to Oracle. The company is old.")
+    assert "Company" in list_names("Then she went to the Company. He came from the Company.")
+    assert "Company" not in list_names("Then she went to the Company.")
+    assert "Company" not in list_names("Then she went to the Company. The company is old.")
 
 
 @pytest.mark.parametrize(
@@ -234,16 +234,16 @@ def test_an_everyday_word_is_a_name_if_the_document_writes_it_as_one() -> None:
     ],
 )
 def test_names_are_whole(text: str, expected: set[str]) -> None:
-    assert names_in(text) == expected
+    assert list_names(text) == expected
 
 
 def test_a_name_next_to_its_address_is_complete() -> None:
     text = "We met Juno Ferreira. Juno Ferreira is at juno@ferreira.example."
-    assert names_in(text) == {"Juno Ferreira"}
+    assert list_names(text) == {"Juno Ferreira"}
 
 
 def test_a_unit_of_mixed_case_is_a_name_in_capitals() -> None:
-    assert {"HPA", "DBA"} <= names_in("The HPA scales the pods. Ask the DBA team, since the DBA knows the HPA.")
+    assert {"HPA", "DBA"} <= list_names("The HPA scales the pods. Ask the DBA team, since the DBA knows the HPA.")
     assert is_term("DBA") and not is_term("dBA")
     assert not list(find_identifiers("at 45 dBA and 1013 hPa"))
 
@@ -310,9 +310,9 @@ def test_the_language_of_a_part_is_detected_from_its_function_words() -> None:
 
 
 def test_a_word_that_opens_a_sentence_is_a_name_if_the_text_shows_it() -> None:
-    assert "Darjeeling" not in names_in("Darjeeling is high up.")
-    assert "Darjeeling" in names_in("Darjeeling is high up. Many visit Darjeeling.")
-    assert names_in("Vacuuming helps. We like vacuuming.") == set()
+    assert "Darjeeling" not in list_names("Darjeeling is high up.")
+    assert "Darjeeling" in list_names("Darjeeling is high up. Many visit Darjeeling.")
+    assert list_names("Vacuuming helps. We like vacuuming.") == set()
 
 
 def test_code_identifiers_in_running_text() -> None:

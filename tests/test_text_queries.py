@@ -93,7 +93,7 @@ def test_the_error_of_an_invalid_query_has_a_position(query: str, message: str) 
 
 
 @pytest.fixture
-def leave(make_store: Any) -> kvstore.Store:
+def leave_store(make_store: Any) -> kvstore.Store:
     store: kvstore.Store = make_store(**OPTIONS)
     store.put("a", LEAVE, title="Leave", meta={"note": "sick leave"})
     store.put("b", "The leaves of parental trees fall. " * 4, title="Trees")
@@ -101,40 +101,40 @@ def leave(make_store: Any) -> kvstore.Store:
     return store
 
 
-def test_a_condition_composes_with_every_statement(leave: kvstore.Store) -> None:
-    def rows(statement: str) -> list[Any]:
-        return [tuple(row) for row in leave.execute(statement)]
+def test_a_condition_composes_with_every_statement(leave_store: kvstore.Store) -> None:
+    def list_rows(statement: str) -> list[Any]:
+        return [tuple(row) for row in leave_store.execute(statement)]
 
     phrase = """content MATCH '"parental leave"'"""
-    ((_, told, count),) = rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
+    ((_, told, count),) = list_rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
     assert (told, count) == ("by the postings of words and the index of values, 2 documents read", 1)
     for using in ("lexical", "vector", "hybrid", "adaptive"):
-        assert {row[2] for row in rows(f"RETRIEVE 'leave' USING {using} WHERE {phrase}")} == {"a"}
-    assert rows("SELECT key FROM documents WHERE NOT content MATCH 'parental'") == [("c",)]
+        assert {row[2] for row in list_rows(f"RETRIEVE 'leave' USING {using} WHERE {phrase}")} == {"a"}
+    assert list_rows("SELECT key FROM documents WHERE NOT content MATCH 'parental'") == [("c",)]
     assert (
-        rows("EXPLAIN SELECT key FROM documents WHERE content MATCH 'tree'")[0][1]
+        list_rows("EXPLAIN SELECT key FROM documents WHERE content MATCH 'tree'")[0][1]
         == "SCAN documents BY content MATCH ?"
     )
-    assert rows("SELECT key FROM documents WHERE meta ->> 'note' MATCH 'leave' OR title MATCH 'tree*'") == [
+    assert list_rows("SELECT key FROM documents WHERE meta ->> 'note' MATCH 'leave' OR title MATCH 'tree*'") == [
         ("a",), ("b",),
     ]  # fmt: skip
-    assert rows("SELECT document, ordinal FROM chunks WHERE text MATCH 'three'") == [("c", 1)]
+    assert list_rows("SELECT document, ordinal FROM chunks WHERE text MATCH 'three'") == [("c", 1)]
     # No other table has a column of this name, so that one which has a text is joined without saying whose is meant.
     joined = "SELECT key, text FROM documents JOIN chunks ON document = key WHERE content MATCH 'one' AND ordinal = 1"
-    assert rows(joined) == [("c", "three four")]
+    assert list_rows(joined) == [("c", "three four")]
     # What lies between the chunks of one who has cut a text is kept and not searched.
-    assert rows("SELECT key, content FROM documents WHERE content MATCH '\"one three\"'") == [
+    assert list_rows("SELECT key, content FROM documents WHERE content MATCH '\"one three\"'") == [
         ("c", "one\n\nthree four")
     ]
-    assert rows("SELECT key FROM documents WHERE content MATCH 'two'") == []
-    assert rows("SELECT title MATCH NULL, content MATCH 'leave' FROM documents WHERE key = 'c'") == [(None, 0)]
-    assert leave.keys(where={"$content": {"$match": "NEAR(leave approves)"}}) == ["a"]
-    assert leave.keys(where={"note": {"$match": "leaves"}, "$content": {"$substring": "Maria"}}) == ["a"]
-    assert leave.keys(where={"$not": {"$content": {"$match": "parental"}}}) == ["c"]
-    with leave.transaction() as transaction:
+    assert list_rows("SELECT key FROM documents WHERE content MATCH 'two'") == []
+    assert list_rows("SELECT title MATCH NULL, content MATCH 'leave' FROM documents WHERE key = 'c'") == [(None, 0)]
+    assert leave_store.keys(where={"$content": {"$match": "NEAR(leave approves)"}}) == ["a"]
+    assert leave_store.keys(where={"note": {"$match": "leaves"}, "$content": {"$substring": "Maria"}}) == ["a"]
+    assert leave_store.keys(where={"$not": {"$content": {"$match": "parental"}}}) == ["c"]
+    with leave_store.transaction() as transaction:
         transaction.put("d", "Parental leave again.")
         assert transaction.delete_where(phrase) == 2
-    assert leave.keys() == ["b", "c"]
+    assert leave_store.keys() == ["b", "c"]
 
 
 def test_hundreds_of_conditions_are_read_once_and_split_a_text_once(
@@ -145,12 +145,12 @@ def test_hundreds_of_conditions_are_read_once_and_split_a_text_once(
         store.put(f"key {number}", f"Letter {number}: {LEAVE}")
     done: Counter[str] = Counter()
 
-    def counted(name: str) -> None:
-        made = getattr(text_query, name)
-        monkeypatch.setattr(text_query, name, lambda *given: (done.update([name]), made(*given))[1])
+    def count_calls(name: str) -> None:
+        function = getattr(text_query, name)
+        monkeypatch.setattr(text_query, name, lambda *arguments: (done.update([name]), function(*arguments))[1])
 
-    counted("_Parser")
-    counted("_Words")
+    count_calls("_Parser")
+    count_calls("_Words")
     conditions = " OR ".join(f"content || '' MATCH 'never{number}'" for number in range(150))
     assert store.execute(f"SELECT key FROM documents WHERE {conditions} OR content || '' MATCH '3'").fetchall() == [
         ("key 3",)
@@ -159,14 +159,14 @@ def test_hundreds_of_conditions_are_read_once_and_split_a_text_once(
     assert done["_Words"] <= 6
 
 
-def test_a_wrong_query_is_refused_at_its_place(leave: kvstore.Store) -> None:
+def test_a_wrong_query_is_refused_at_its_place(leave_store: kvstore.Store) -> None:
     with pytest.raises(StatementError, match="column 51: full-text query: expected a word") as refused:
-        leave.execute("SEARCH 'leave' WHERE key = 'z' AND content  MATCH 'parental AND'")
+        leave_store.execute("SEARCH 'leave' WHERE key = 'z' AND content  MATCH 'parental AND'")
     assert refused.value.column == 51
     with pytest.raises(InputError, match=r"expected '\)'"):
-        leave.execute("SELECT key FROM documents WHERE content MATCH '(tea'").fetchall()
+        leave_store.execute("SELECT key FROM documents WHERE content MATCH '(tea'").fetchall()
     with pytest.raises(InputError, match=r"\$match takes a full-text query such as"):
-        leave.keys(where={"$content": {"$match": 1}})
+        leave_store.keys(where={"$content": {"$match": 1}})
 
 
 def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
@@ -176,26 +176,33 @@ def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
     store.put("titled", "It was made for television, and somebody from a town in it wrote of it.", title="Due South")
     store.put("none", "Nothing of this.")
 
-    def ranked(question: str, top: int = 10, where: str | None = None, phrases: float = 0.5) -> list[tuple[str, float]]:
+    def rank_documents(
+        question: str, top: int = 10, where: str | None = None, phrases: float = 0.5
+    ) -> list[tuple[str, float]]:
         with mock.patch.object(strategy, "PHRASE_SHARE", phrases):
             evidence = store.retrieve(question, using="lexical", top=top, where=where)
         return [(hit.document, hit.score) for hit in evidence.hits]
 
-    bare = ranked("due south")
+    bare = rank_documents("due south")
     assert bare[0][0] == "apart"
-    assert bare == ranked('"due" "south"') == ranked('"due south') == ranked('"due south"', phrases=0)
-    quoted = ranked('"due south"', phrases=4)
-    assert quoted == ranked("\u201cDue  South\u201d", phrases=4)
+    assert (
+        bare
+        == rank_documents('"due" "south"')
+        == rank_documents('"due south')
+        == rank_documents('"due south"', phrases=0)
+    )
+    quoted = rank_documents('"due south"', phrases=4)
+    assert quoted == rank_documents("\u201cDue  South\u201d", phrases=4)
     assert [document for document, _ in quoted] == ["titled", "together", "apart"]
     assert dict(quoted)["apart"] == dict(bare)["apart"]
     # The first are the first of all, though their words alone would not bring them there.
-    assert [ranked('"due south"', top, phrases=4) for top in (1, 2)] == [quoted[:1], quoted[:2]]
-    assert [document for document, _ in ranked('"due south"', where="key <> 'titled'", phrases=4)] == [
+    assert [rank_documents('"due south"', top, phrases=4) for top in (1, 2)] == [quoted[:1], quoted[:2]]
+    assert [document for document, _ in rank_documents('"due south"', where="key <> 'titled'", phrases=4)] == [
         "together", "apart",
     ]  # fmt: skip
     # What no chunk has word for word changes nothing, nor does a run of words that say nothing.
-    assert ranked('"south due" of it', phrases=4)[1:] == ranked("south due of it")[1:]
-    assert ranked('"of it" town', phrases=4) == ranked("of it town")
+    assert rank_documents('"south due" of it', phrases=4)[1:] == rank_documents("south due of it")[1:]
+    assert rank_documents('"of it" town', phrases=4) == rank_documents("of it town")
     (step,) = (row for row in store.execute("EXPLAIN SEARCH '\"due south\" town' USING lexical") if "BM25" in row[1])
     assert step[1] == 'BM25 of due, south, town; exact phrases "due south"'
 
@@ -235,10 +242,10 @@ QUERIES = st.recursive(
 STEM = get_stemmer("english")
 
 
-def plainly(query: str, text: str) -> bool:
+def matches(query: str, text: str) -> bool:
     """True if a text matches one of the queries above, compared word by word as LANGUAGE.md defines."""
     words = re.findall("[東京]|[^\\W東京]+", text.lower().replace("é", "e"))
-    for by in (" AND ", " OR ", " NOT "):
+    for operator in (" AND ", " OR ", " NOT "):
         if query.startswith("("):
             depth = 0
             end = next(
@@ -246,42 +253,47 @@ def plainly(query: str, text: str) -> bool:
                 for place, sign in enumerate(query)
                 if (depth := depth + {"(": 1, ")": -1}.get(sign, 0)) == 0 and sign == ")"
             )
-            if query[end + 1 :].startswith(by):
-                one, other = plainly(query[1:end], text), plainly(query[end + len(by) + 2 : -1], text)
-                return {" AND ": one and other, " OR ": one or other, " NOT ": one and not other}[by]
+            if query[end + 1 :].startswith(operator):
+                left, right = matches(query[1:end], text), matches(query[end + len(operator) + 2 : -1], text)
+                return {" AND ": left and right, " OR ": left or right, " NOT ": left and not right}[operator]
     if query.startswith("NEAR("):
         listed, far = query[5:-1].rsplit(", ", 1)
         phrases = re.findall(r'"[^"]*"\*?|\S+', listed)
-        places = [occurrences(phrase, words) for phrase in phrases]
+        places = [find_occurrences(phrase, words) for phrase in phrases]
 
-        def chosen(rest: Sequence[list[tuple[int, int]]], first_end: float, last_start: int) -> bool:
-            if not rest:
+        def has_near_choice(
+            occurrence_lists: Sequence[list[tuple[int, int]]], first_end: float, last_start: int
+        ) -> bool:
+            if not occurrence_lists:
                 return last_start - first_end <= int(far)
-            return any(chosen(rest[1:], min(first_end, end), max(last_start, start)) for start, end in rest[0])
+            return any(
+                has_near_choice(occurrence_lists[1:], min(first_end, end), max(last_start, start))
+                for start, end in occurrence_lists[0]
+            )
 
-        return chosen(places, float("inf"), -1)
-    return bool(occurrences(query, words))
+        return has_near_choice(places, float("inf"), -1)
+    return bool(find_occurrences(query, words))
 
 
-def occurrences(phrase: str, words: list[str]) -> list[tuple[int, int]]:
+def find_occurrences(phrase: str, words: list[str]) -> list[tuple[int, int]]:
     exact, prefix = phrase.startswith('"'), phrase.endswith("*")
-    wanted = re.findall("[東京]|[^\\W東京]+", phrase.lower().replace("é", "e"))
+    phrase_words = re.findall("[東京]|[^\\W東京]+", phrase.lower().replace("é", "e"))
 
-    def fits(word: str, place: int) -> bool:
-        if prefix and place == len(wanted) - 1:
-            return word.startswith(wanted[place])
-        return word == wanted[place] if exact else STEM(word) == STEM(wanted[place])
+    def is_match(word: str, place: int) -> bool:
+        if prefix and place == len(phrase_words) - 1:
+            return word.startswith(phrase_words[place])
+        return word == phrase_words[place] if exact else STEM(word) == STEM(phrase_words[place])
 
-    size = len(wanted)
+    size = len(phrase_words)
     return [
         (start, start + size)
         for start in range(len(words) - size + 1)
-        if all(fits(words[start + place], place) for place in range(size))
+        if all(is_match(words[start + place], place) for place in range(size))
     ]
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
+def filled_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     with kvstore.open(tmp_path_factory.mktemp("queries") / "store", **OPTIONS) as store:
         yield store
 
@@ -290,23 +302,25 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.lists(QUERIES, min_size=10, max_size=10))
-def test_the_postings_agree_with_plain_evaluation(filled: kvstore.Store, texts: list[str], asked: list[str]) -> None:
-    with filled.transaction() as transaction:
-        transaction.delete_many(filled.keys()[::2])
-    with filled.transaction() as transaction:
+def test_the_postings_agree_with_plain_evaluation(
+    filled_store: kvstore.Store, texts: list[str], asked: list[str]
+) -> None:
+    with filled_store.transaction() as transaction:
+        transaction.delete_many(filled_store.keys()[::2])
+    with filled_store.transaction() as transaction:
         for number, text in enumerate(texts):
             transaction.put(str(number), text, title=texts[0][:20], meta={"text": text})
-    stored = {document.key: document.text for document in map(filled.get, filled.keys()) if document}
-    chunks = list(filled.execute("SELECT document, ordinal, text FROM chunks"))
+    stored = {document.key: document.text for document in map(filled_store.get, filled_store.keys()) if document}
+    chunks = list(filled_store.execute("SELECT document, ordinal, text FROM chunks"))
     for query in asked:
-        expected = sorted(key for key, text in stored.items() if plainly(query, text))
-        with filled.state() as state:
+        expected = sorted(key for key, text in stored.items() if matches(query, text))
+        with filled_store.state() as state:
             for condition, value in (("content MATCH ?", (query,)), ("NOT (content MATCH ?) IS NOT TRUE", (query,))):
                 found = filter_documents(state, condition, value).allowed.documents.tolist()
                 assert sorted(map(state.documents.get_key, found)) == expected, query
             others = filter_documents(state, "NOT content MATCH ?", (query,)).allowed.documents.tolist()
             assert sorted(map(state.documents.get_key, others)) == sorted(stored.keys() - expected), query
-        assert sorted(filled.keys(where={"$content": {"$match": query}})) == expected
-        assert sorted(filled.keys(where={"text": {"$match": query}})) == expected
-        selected = filled.execute("SELECT document, ordinal FROM chunks WHERE text MATCH ?", (query,))
-        assert sorted(map(tuple, selected)) == sorted((key, n) for key, n, text in chunks if plainly(query, text))
+        assert sorted(filled_store.keys(where={"$content": {"$match": query}})) == expected
+        assert sorted(filled_store.keys(where={"text": {"$match": query}})) == expected
+        selected = filled_store.execute("SELECT document, ordinal FROM chunks WHERE text MATCH ?", (query,))
+        assert sorted(map(tuple, selected)) == sorted((key, n) for key, n, text in chunks if matches(query, text))

@@ -31,8 +31,8 @@ REAL_LOAD = language._load_pipeline
 
 
 @pytest.fixture
-def other() -> Iterator[Callable[..., Any]]:
-    """Runs a function in one other thread, which lives as long as the test, and gives what it returns."""
+def run_in_thread() -> Iterator[Callable[..., Any]]:
+    """Yield a function that runs a function in another thread of the test and returns its result."""
     with ThreadPoolExecutor(1, "other") as pool:
         yield lambda function, *arguments: pool.submit(function, *arguments).result()
 
@@ -45,15 +45,15 @@ def test_hits_are_counted_once_whatever_threads_commit(store: kvstore.Store) -> 
     rounds, readers, writers = 150, 3, 3
     failed: list[BaseException] = []
 
-    def look() -> None:
+    def look_up() -> None:
         for _ in range(rounds):
             store.lookup("Robert Fortune")
 
-    def write(number: int) -> None:
+    def put_edges(number: int) -> None:
         for again in range(rounds // 6):
             store.put_edge(f"Leaf {number} {again}", "Tree")
 
-    def guarded(function: Callable[..., None], *arguments: int) -> None:
+    def run_and_record(function: Callable[..., None], *arguments: int) -> None:
         try:
             function(*arguments)
         except BaseException as error:
@@ -62,8 +62,8 @@ def test_hits_are_counted_once_whatever_threads_commit(store: kvstore.Store) -> 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        threads = [threading.Thread(target=guarded, args=(look,)) for _ in range(readers)]
-        threads += [threading.Thread(target=guarded, args=(write, number)) for number in range(writers)]
+        threads = [threading.Thread(target=run_and_record, args=(look_up,)) for _ in range(readers)]
+        threads += [threading.Thread(target=run_and_record, args=(put_edges, number)) for number in range(writers)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -111,36 +111,38 @@ def test_a_failed_flush_does_not_keep_a_store_open(
 # Whose a transaction is
 
 
-def test_another_thread_cannot_end_a_transaction(store: kvstore.Store, other: Callable[..., Any]) -> None:
+def test_another_thread_cannot_end_a_transaction(store: kvstore.Store, run_in_thread: Callable[..., Any]) -> None:
     transaction = store.transaction()
     transaction.put("tea", TEXT)
     for method in (transaction.commit, transaction.rollback, transaction.keys, lambda: transaction.delete("tea")):
         with pytest.raises(errors.TransactionError, match="MainThread"):
-            other(method)
+            run_in_thread(method)
     assert transaction.open
     transaction.commit()
     assert store.keys() == ["tea"]
-    other(transaction.rollback)  # does nothing, in any thread, when it is over
+    run_in_thread(transaction.rollback)  # does nothing, in any thread, when it is over
     with pytest.raises(errors.ClosedError, match="ended"):
-        other(transaction.commit)
+        run_in_thread(transaction.commit)
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_another_thread_cannot_end_a_transaction_of_begin(
-    store: kvstore.Store, other: Callable[..., Any], end: str
+    store: kvstore.Store, run_in_thread: Callable[..., Any], end: str
 ) -> None:
     store.execute("BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea is made of leaves.'")
     with pytest.raises(errors.TransactionError, match="only thread 'MainThread', which opened one"):
-        other(store.execute, end)
+        run_in_thread(store.execute, end)
     assert store.in_transaction
-    assert not other(lambda: store.in_transaction)
+    assert not run_in_thread(lambda: store.in_transaction)
     store.execute("COMMIT")
     assert store.keys() == ["tea"]
     with pytest.raises(errors.TransactionError, match="no transaction is open"):
-        other(store.execute, end)
+        run_in_thread(store.execute, end)
 
 
-def test_others_read_the_last_commit_while_one_has_begun(store: kvstore.Store, other: Callable[..., Any]) -> None:
+def test_others_read_the_last_commit_while_one_has_begun(
+    store: kvstore.Store, run_in_thread: Callable[..., Any]
+) -> None:
     store.put("tea", TEXT)
     store.execute("BEGIN; DELETE DOCUMENT 'tea'")
     for statement in (
@@ -153,13 +155,13 @@ def test_others_read_the_last_commit_while_one_has_begun(store: kvstore.Store, o
         "DESCRIBE DOCUMENT 'tea'",
         "EXPLAIN ANALYZE SELECT key FROM documents",
     ):
-        assert other(lambda: store.execute(statement).fetchall()), statement  # noqa: B023
-    assert other(store.keys) == ["tea"]
+        assert run_in_thread(lambda: store.execute(statement).fetchall()), statement  # noqa: B023
+    assert run_in_thread(store.keys) == ["tea"]
     assert store.execute("SELECT count(*) FROM documents").fetchall() == [(0,)]
     with pytest.raises(errors.LockTimeoutError, match="MainThread"):
-        other(lambda: store.transaction(timeout=0))
+        run_in_thread(lambda: store.transaction(timeout=0))
     store.execute("ROLLBACK")
-    assert other(store.execute, "DELETE DOCUMENT 'tea'").rowcount == 1
+    assert run_in_thread(store.execute, "DELETE DOCUMENT 'tea'").rowcount == 1
 
 
 def test_a_thread_that_ends_rolls_back_its_transaction(store: kvstore.Store) -> None:
@@ -189,15 +191,17 @@ def test_a_dropped_transaction_is_rolled_back_at_once(store: kvstore.Store) -> N
     assert store.keys() == ["coffee"]
 
 
-def test_a_transaction_may_be_dropped_by_another_thread(store: kvstore.Store, other: Callable[..., Any]) -> None:
-    held = [other(store.transaction)]
-    assert other(lambda: held[0].put("tea", TEXT))
+def test_a_transaction_may_be_dropped_by_another_thread(
+    store: kvstore.Store, run_in_thread: Callable[..., Any]
+) -> None:
+    held = [run_in_thread(store.transaction)]
+    assert run_in_thread(lambda: held[0].put("tea", TEXT))
     held.clear()
     with store.transaction(timeout=0) as transaction:
         assert transaction.keys() == []
     held = [store.transaction()]
-    other(held.clear)
-    assert other(store.put, "coffee", "Coffee is roasted.")
+    run_in_thread(held.clear)
+    assert run_in_thread(store.put, "coffee", "Coffee is roasted.")
 
 
 def test_a_transaction_that_cannot_begin_lets_the_lock_go(store: kvstore.Store) -> None:
@@ -226,19 +230,19 @@ def test_close_rolls_back_the_open_transaction(make_store: Callable[..., kvstore
 
 
 def test_close_rolls_back_the_transaction_of_another_thread(
-    make_store: Callable[..., kvstore.Store], other: Callable[..., Any]
+    make_store: Callable[..., kvstore.Store], run_in_thread: Callable[..., Any]
 ) -> None:
     store = make_store(lock_timeout=600.0)
-    transaction = other(store.transaction)
-    other(lambda: transaction.put("tea", TEXT))
+    transaction = run_in_thread(store.transaction)
+    run_in_thread(lambda: transaction.put("tea", TEXT))
     store.close()
     with pytest.raises(errors.ClosedError, match="store was closed"):
-        other(transaction.commit)
+        run_in_thread(transaction.commit)
     store = make_store(lock_timeout=600.0)
-    other(store.execute, "BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea.'")
+    run_in_thread(store.execute, "BEGIN; INSERT DOCUMENT 'tea' TEXT 'Tea.'")
     store.close()
     with pytest.raises(errors.KvstoreError):
-        other(store.execute, "COMMIT")
+        run_in_thread(store.execute, "COMMIT")
     assert make_store().put("tea", TEXT)
 
 
@@ -251,13 +255,13 @@ def test_close_does_not_interrupt_a_method(make_store: Callable[..., kvstore.Sto
         assert go_on.wait(60)
         return HashingEmbedder(256).embed(texts)
 
-    def put() -> None:
+    def put_document() -> None:
         with store.transaction() as transaction:
             transaction.put("tea", TEXT)
             transaction.keys()
 
     with mock.patch.object(store._session.store.embedder, "embed", embed):
-        thread = threading.Thread(target=put, name="worker")
+        thread = threading.Thread(target=put_document, name="worker")
         thread.start()
         assert at_work.wait(60)
         with pytest.raises(errors.TransactionError, match="'worker' is executing a method"):
@@ -300,13 +304,13 @@ def test_a_child_process_opens_a_store_that_a_thread_of_its_parent_was_reading(s
     store.put("tea", TEXT)
     reading, stop = threading.Event(), threading.Event()
 
-    def read(environment: Any) -> None:
+    def hold_reader(environment: Any) -> None:
         with environment.begin() as transaction:  # as during a query: the frame holds LMDB's own objects
             reading.set()
             stop.wait(60)
             assert transaction.stat()["entries"]
 
-    thread = threading.Thread(target=read, args=[store._session.environment.data.environment])
+    thread = threading.Thread(target=hold_reader, args=[store._session.environment.data.environment])
     thread.start()
     reading.wait(60)
     child = os.fork()
@@ -353,9 +357,9 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
         embedder = LoadedEmbedder(loaded)
         with kvstore.open(tmp_path / f"store {number}", embedder=embedder) as store:
             lock = store._session.environment._writer_lock
-            embedder.held = lambda lock=lock: lock._holder is not None
+            embedder.is_lock_held = lambda lock=lock: lock._holder is not None
 
-            def load(name: str, lock: WriterLock = lock, loaded: list[str] = loaded) -> Any:
+            def record_load(name: str, lock: WriterLock = lock, loaded: list[str] = loaded) -> Any:
                 assert lock._holder is None, "the pipeline is loaded while the lock is held"
                 loaded.append("pipeline")
                 return REAL_LOAD(name)
@@ -363,24 +367,24 @@ def test_models_are_loaded_before_the_lock_is_taken(make_store: Callable[..., kv
             with (
                 mock.patch("kvstore.models.language.open_language", lambda name, pipeline=pipeline: pipeline),
                 mock.patch("kvstore.extraction.extraction.open_language", lambda name, pipeline=pipeline: pipeline),
-                mock.patch("kvstore.models.language._load_pipeline", load),
+                mock.patch("kvstore.models.language._load_pipeline", record_load),
             ):
                 put(store)
         assert loaded[:2] in (["pipeline", "embedder"], ["embedder", "pipeline"]), number
 
 
 class LoadedEmbedder(HashingEmbedder):
-    """One that must be loaded, and says so."""
+    """An embedder that must be loaded and records its loading."""
 
     def __init__(self, loaded: list[str]) -> None:
         super().__init__(256)
-        self._told = loaded
-        self.held: Callable[[], bool] = lambda: False
+        self._loaded = loaded
+        self.is_lock_held: Callable[[], bool] = lambda: False
 
     def load(self) -> None:
-        if "embedder" not in self._told:
-            assert not self.held(), "the embedder is loaded while the lock is held"
-            self._told.append("embedder")
+        if "embedder" not in self._loaded:
+            assert not self.is_lock_held(), "the embedder is loaded while the lock is held"
+            self._loaded.append("embedder")
 
     def embed(self, texts: Any) -> Any:
         self.load()
@@ -416,7 +420,7 @@ def test_sixteen_threads_use_one_store_for_a_minute(tmp_path: Path) -> None:
     done: list[str] = []
     documented = (errors.LockTimeoutError, errors.TransactionError, errors.DocumentNotFoundError)
 
-    def work(number: int) -> None:
+    def act_repeatedly(number: int) -> None:
         chance = random.Random(number)
         while time.monotonic() < until and not failed:
             name, act = chance.choice(acts)
@@ -429,7 +433,7 @@ def test_sixteen_threads_use_one_store_for_a_minute(tmp_path: Path) -> None:
                 failed.append(f"{name}: {error!r}")
 
     acts = sorted(ACTS.items())
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    threads = [threading.Thread(target=act_repeatedly, args=(number,)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -442,34 +446,34 @@ def test_sixteen_threads_use_one_store_for_a_minute(tmp_path: Path) -> None:
     assert store.closed
 
 
-def key_of(chance: random.Random) -> str:
+def make_key(chance: random.Random) -> str:
     return f"document {chance.randrange(30)}"
 
 
-def text_of(chance: random.Random) -> str:
+def make_text(chance: random.Random) -> str:
     names = ["Robert Fortune", "Ada Lovelace", "Darjeeling", "the Analytical Engine", "Kelloe"]
     return " ".join(f"{chance.choice(names)} met {chance.choice(names)}." for _ in range(chance.randrange(1, 12)))
 
 
-def begin(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+def execute_transaction(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     store.execute("BEGIN")
     try:
-        store.execute("INSERT DOCUMENT ? TEXT ?", (f"begun {chance.random()}", text_of(chance)))
+        store.execute("INSERT DOCUMENT ? TEXT ?", (f"begun {chance.random()}", make_text(chance)))
         store.execute("SELECT count(*) FROM documents").fetchall()
     finally:
         store.execute(chance.choice(["COMMIT", "ROLLBACK"]))
 
 
-def several(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+def put_and_delete(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     with store.transaction() as transaction:
-        transaction.put(key_of(chance), text_of(chance), title=chance.choice([None, "Ada Lovelace"]))
-        transaction.delete(key_of(chance))
+        transaction.put(make_key(chance), make_text(chance), title=chance.choice([None, "Ada Lovelace"]))
+        transaction.delete(make_key(chance))
         transaction.lookup("Darjeeling")
         if chance.random() < 0.2:
             transaction.rollback()
 
 
-def triples(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
+def put_triples(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     for key in store.keys(limit=1):
         with suppress(errors.DocumentNotFoundError):  # another thread has deleted it
             store.put_triples(key, [("Robert Fortune", "visited", "Kelloe")])
@@ -490,22 +494,22 @@ def copy_store(store: kvstore.Store, chance: random.Random, folder: Path) -> Non
 
 def lose_handle(store: kvstore.Store, chance: random.Random, folder: Path) -> None:
     transaction = store.transaction(timeout=0.05)
-    transaction.put(key_of(chance), text_of(chance))
+    transaction.put(make_key(chance), make_text(chance))
 
 
 #: What the threads do; every method of a store and the statements of a transaction.
 ACTS: dict[str, Callable[[kvstore.Store, random.Random, Path], Any]] = {
-    "put": lambda s, r, f: s.put(key_of(r), text_of(r)),
-    "put with a title": lambda s, r, f: s.put(key_of(r), text_of(r), title="Kelloe", meta={"n": r.random()}),
+    "put": lambda s, r, f: s.put(make_key(r), make_text(r)),
+    "put with a title": lambda s, r, f: s.put(make_key(r), make_text(r), title="Kelloe", meta={"n": r.random()}),
     "update": lambda s, r, f: [s.update(key, title=f"T{r.random()}") for key in s.keys("begun", 1)],
-    "delete": lambda s, r, f: s.delete(key_of(r)),
+    "delete": lambda s, r, f: s.delete(make_key(r)),
     "delete where": lambda s, r, f: s.delete_where("key LIKE ?", (f"begun 0.{r.randrange(100):02}%",)),
     "edges": lambda s, r, f: (s.put_edge("Darjeeling", "India"), s.delete_edge("Darjeeling", "India")),
-    "triples": triples,
-    "begin": begin,
-    "several": several,
+    "triples": put_triples,
+    "begin": execute_transaction,
+    "several": put_and_delete,
     "lost": lose_handle,
-    "get": lambda s, r, f: s.get(key_of(r)),
+    "get": lambda s, r, f: s.get(make_key(r)),
     "keys": lambda s, r, f: (s.keys(), s.names("r"), s.aliases(), s.indexes()),
     "lookup": lambda s, r, f: s.lookup("Robert Fortune", "Kelloe"),
     "expand": lambda s, r, f: s.execute("SELECT name FROM entities LIMIT 3").fetchall(),

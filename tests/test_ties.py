@@ -18,12 +18,12 @@ KEYS = ["d", "b", "e", "a", "c"]
 
 
 @pytest.fixture(scope="module", params=[KEYS, KEYS[::-1]], ids=["one order", "the other"])
-def twins(
+def twin_store(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     make_needed_indexes: Callable[[kvstore.Store], None],
 ) -> Iterator[kvstore.Store]:
-    """Documents of one text, put in an order or in the opposite."""
+    """Yield a store of documents with one text, put in an order or in the opposite."""
     settings = {"chunk_tokens": 16, "language": "rules"}
     with kvstore.open(tmp_path_factory.mktemp("ties") / "store", embedder="hashing", settings=settings) as store:
         store.create_index("units")
@@ -35,9 +35,9 @@ def twins(
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_hits_of_equal_score_are_ordered_by_key_and_position(twins: kvstore.Store, strategy: str) -> None:
+def test_hits_of_equal_score_are_ordered_by_key_and_position(twin_store: kvstore.Store, strategy: str) -> None:
     for top in (3, 30):
-        hits = twins.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
+        hits = twin_store.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
         found = [(-hit.score, hit.document, hit.start) for hit in hits]
         assert found == sorted(found)
         whole = len(found) == top or len({key for _, key, _ in found}) == len(KEYS)
@@ -45,13 +45,13 @@ def test_hits_of_equal_score_are_ordered_by_key_and_position(twins: kvstore.Stor
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_where_nothing_may_answer_nothing_is_found(twins: kvstore.Store, strategy: str) -> None:
+def test_where_nothing_may_answer_nothing_is_found(twin_store: kvstore.Store, strategy: str) -> None:
     question = "What did Ada write of the Engine?"
-    assert twins.retrieve(question, using=strategy, where="key = 'none'").hits == []
+    assert twin_store.retrieve(question, using=strategy, where="key = 'none'").hits == []
 
 
-def test_equal_scores_have_one_rank_in_merged_rankings(twins: kvstore.Store) -> None:
-    hits = twins.search("Ada knew the Engine well", using="hybrid", top=5)
+def test_equal_scores_have_one_rank_in_merged_rankings(twin_store: kvstore.Store) -> None:
+    hits = twin_store.search("Ada knew the Engine well", using="hybrid", top=5)
     assert len({hit.score for hit in hits}) == 1
     assert {hit.path for hit in hits} == {"vector #1, words #1"}
 
@@ -71,13 +71,13 @@ def _sum_rounding_once(values: Iterable[Any], /, start: Any = 0) -> Any:
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_scores_do_not_depend_on_how_sum_rounds(
-    twins: kvstore.Store, monkeypatch: pytest.MonkeyPatch, strategy: str
+    twin_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     answers = []
     for sum_function in (_sum_rounding_each_addition, _sum_rounding_once):
         monkeypatch.setattr(builtins, "sum", sum_function)
         for question in ("What did Ada know of the Engine, and who wrote well of it?", "Ada Engine wrote knew well"):
-            answer = twins.ask(question, using=strategy)
+            answer = twin_store.ask(question, using=strategy)
             answers.append([(hit.document, hit.start, hit.score) for hit in answer.evidence.hits])
             answers.append([answer.text, answer.weighed])
     assert answers[:4] == answers[4:]

@@ -36,8 +36,8 @@ SUBJECTS = {
 }
 
 
-def text_of(subject: str, number: int) -> str:
-    """A text on a subject, with a word that no other has."""
+def make_text(subject: str, number: int) -> str:
+    """Return a text on a subject, with a unique word."""
     sentences = SUBJECTS[subject]
     return f"{sentences[number % 3]}. {sentences[(number + 1) % 3]}. The words are by Xyzzy{subject}{number}qux."
 
@@ -45,7 +45,7 @@ def text_of(subject: str, number: int) -> str:
 def put_subjects(store: kvstore.Store) -> None:
     for subject in SUBJECTS:
         for number in range(4):
-            store.put(f"{subject}-{number}", text_of(subject, number))
+            store.put(f"{subject}-{number}", make_text(subject, number))
 
 
 def put_topics(store: kvstore.Store) -> None:
@@ -54,119 +54,122 @@ def put_topics(store: kvstore.Store) -> None:
 
 
 @pytest.fixture
-def grouped(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    """Twelve documents on three subjects, and their topics."""
+def topic_store(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Return a store with twelve documents on three subjects and their topics."""
     return copy_store(put_topics)
 
 
-def rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
+def fetch_rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
     return store.execute(query).fetchall()
 
 
-def detail(store: kvstore.Store) -> tuple[str, int, str]:
-    (found,) = (index for index in store.indexes() if index.kind == "topics")
+def get_index_state(store: kvstore.Store) -> tuple[str, int, str]:
+    (found,) = (topic_index for topic_index in store.indexes() if topic_index.kind == "topics")
     return found.state, found.stale, found.detail
 
 
 def collect_statements(store: kvstore.Store) -> str:
     """Return all results of statements about topics."""
-    told = [
-        *rows(store, "SELECT * FROM topics"),
-        *rows(store, "SELECT * FROM topic_members"),
-        *rows(store, "EXPAND TOPICS DEPTH 9"),
-        *rows(store, "SHOW INDEXES"),
+    rows = [
+        *fetch_rows(store, "SELECT * FROM topics"),
+        *fetch_rows(store, "SELECT * FROM topic_members"),
+        *fetch_rows(store, "EXPAND TOPICS DEPTH 9"),
+        *fetch_rows(store, "SHOW INDEXES"),
     ]
-    return repr(told)
+    return repr(rows)
 
 
-def bound(store: kvstore.Store) -> Iterator[Topics]:
+def bind_topics(store: kvstore.Store) -> Iterator[Topics]:
     with store.state() as state:
-        found = bind_index(state, TOPICS)
-        assert found is not None
-        yield found
+        topics = bind_index(state, TOPICS)
+        assert topics is not None
+        yield topics
 
 
-def test_subjects_are_topics(grouped: kvstore.Store) -> None:
+def test_subjects_are_topics(topic_store: kvstore.Store) -> None:
     members: dict[int, set[str]] = {}
-    for topic, document in rows(grouped, "SELECT topic, document FROM topic_members"):
+    for topic, document in fetch_rows(topic_store, "SELECT topic, document FROM topic_members"):
         members.setdefault(topic, set()).add(document.partition("-")[0])
     assert sum(map(len, members.values())) == len(members), "a topic is on one subject"
-    top = rows(grouped, "SELECT max(level) FROM topics")[0][0]
-    assert [row[:2] for row in rows(grouped, "EXPAND TOPICS")] == [
-        row[:2] for row in rows(grouped, f"SELECT 0, title FROM topics WHERE level = {top} ORDER BY chunks DESC, topic")
+    top = fetch_rows(topic_store, "SELECT max(level) FROM topics")[0][0]
+    assert [row[:2] for row in fetch_rows(topic_store, "EXPAND TOPICS")] == [
+        row[:2]
+        for row in fetch_rows(
+            topic_store, f"SELECT 0, title FROM topics WHERE level = {top} ORDER BY chunks DESC, topic"
+        )
     ]
-    titles = " ".join(title for (title,) in rows(grouped, "SELECT title FROM topics WHERE level = 0"))
+    titles = " ".join(title for (title,) in fetch_rows(topic_store, "SELECT title FROM topics WHERE level = 0"))
     assert {"Camellia", "Locomotives", "Drones"} <= set(titles.replace(",", "").split())
-    for level, parent, chunks, documents, stale, model, text in rows(
-        grouped, "SELECT level, parent, chunks, documents, stale, written_by, text FROM topics"
+    for level, parent, chunks, documents, stale, model, text in fetch_rows(
+        topic_store, "SELECT level, parent, chunks, documents, stale, written_by, text FROM topics"
     ):
         assert (parent is None) == (level == top)
         assert chunks == documents
         assert (stale, model) == (False, None)
         assert 0 < len(text.split()) <= MAX_SUMMARY_WORDS
         assert text.count(".") <= MAX_SUMMARY_SENTENCES
-    assert detail(grouped)[0] == "ready"
-    assert grouped.outline("topics", depth=2)[0].count == rows(grouped, "EXPAND TOPICS")[0][2]
+    assert get_index_state(topic_store)[0] == "ready"
+    assert topic_store.outline("topics", depth=2)[0].count == fetch_rows(topic_store, "EXPAND TOPICS")[0][2]
 
 
-def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(grouped: kvstore.Store) -> None:
-    grouped.delete("bees-1")
-    grouped.put("tea-9", text_of("tea", 9))
-    grouped.put("rail-2", "Locomotives pull wagons on rails. Nothing else is known.")
-    told = collect_statements(grouped)
+def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(topic_store: kvstore.Store) -> None:
+    topic_store.delete("bees-1")
+    topic_store.put("tea-9", make_text("tea", 9))
+    topic_store.put("rail-2", "Locomotives pull wagons on rails. Nothing else is known.")
+    told = collect_statements(topic_store)
     for gone in ("Xyzzybees1qux", "Xyzzyrail2qux", "bees-1"):
         assert gone not in told
-    placed = dict(rows(grouped, "SELECT document, topic FROM topic_members WHERE newer"))
+    placed = dict(fetch_rows(topic_store, "SELECT document, topic FROM topic_members WHERE newer"))
     assert placed.keys() == {"tea-9", "rail-2"}
     for document, topic in placed.items():
-        others = rows(grouped, f"SELECT document FROM topic_members WHERE topic = {topic}")
+        others = fetch_rows(topic_store, f"SELECT document FROM topic_members WHERE topic = {topic}")
         assert {key.partition("-")[0] for (key,) in others} == {document.partition("-")[0]}
-    stale = {topic for (topic,) in rows(grouped, "SELECT topic FROM topics WHERE stale AND level = 0")}
+    stale = {topic for (topic,) in fetch_rows(topic_store, "SELECT topic FROM topics WHERE stale AND level = 0")}
     assert stale >= set(placed.values())
-    assert detail(grouped) == ("ready", 3, detail(grouped)[2])
-    assert detail(grouped)[2].endswith("; 2 chunks are newer")
-    for topics in bound(grouped):
+    assert get_index_state(topic_store) == ("ready", 3, get_index_state(topic_store)[2])
+    assert get_index_state(topic_store)[2].endswith("; 2 chunks are newer")
+    for topics in bind_topics(topic_store):
         newer = topics.list_newer_chunks()[0]
         (topics_above,) = topics.find_topics_by_chunk([newer])
         assert topics_above[0] == placed["tea-9"]
         assert newer in topics.list_chunks(topics_above[-1])
-    grouped.delete_where("key LIKE 'bees%'")
-    assert "Drones" not in collect_statements(grouped)
-    grouped.refresh("topics")
-    assert rows(grouped, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
+    topic_store.delete_where("key LIKE 'bees%'")
+    assert "Drones" not in collect_statements(topic_store)
+    topic_store.refresh("topics")
+    assert fetch_rows(topic_store, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
 
 
-def test_many_newer_chunks_are_placed_in_one_pass(grouped: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_newer_chunks_are_placed_in_one_pass(topic_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from kvstore.systems.raptor import topics
 
     for number in range(4, 9):
-        grouped.put(f"rail-{number}", text_of("rail", number))
-    placed = rows(grouped, "SELECT document, topic FROM topic_members WHERE newer")
+        topic_store.put(f"rail-{number}", make_text("rail", number))
+    placed = fetch_rows(topic_store, "SELECT document, topic FROM topic_members WHERE newer")
     monkeypatch.setattr(topics, "_MAX_SEARCHES", 1)
-    assert rows(grouped, "SELECT document, topic FROM topic_members WHERE newer") == placed
+    assert fetch_rows(topic_store, "SELECT document, topic FROM topic_members WHERE newer") == placed
 
 
 def test_of_nothing_and_of_one(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     store.create_index("topics")
-    assert (rows(store, "SELECT * FROM topics"), rows(store, "EXPAND TOPICS")) == ([], [])
-    store.put("tea-0", text_of("tea", 0))
-    assert rows(store, "SELECT * FROM topics") == []
+    assert (fetch_rows(store, "SELECT * FROM topics"), fetch_rows(store, "EXPAND TOPICS")) == ([], [])
+    store.put("tea-0", make_text("tea", 0))
+    assert fetch_rows(store, "SELECT * FROM topics") == []
     store.refresh("topics")
-    assert rows(store, "SELECT level, parent, chunks FROM topics") == [(0, None, 1)]
+    assert fetch_rows(store, "SELECT level, parent, chunks FROM topics") == [(0, None, 1)]
     assert store.forecast_refresh("topics")["topics"].texts == 0, "one chunk need not be summed up by a model"
     store.delete("tea-0")
-    assert rows(store, "SELECT * FROM topics") == []
+    assert fetch_rows(store, "SELECT * FROM topics") == []
 
 
 def test_soft_topics_share_chunks_between_them(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store()
     for subject in SUBJECTS:
         for number in range(4):
-            store.put(f"{subject}-{number}", text_of(subject, number))
+            store.put(f"{subject}-{number}", make_text(subject, number))
     store.execute("CREATE INDEX topics WITH (method = affinity, size = 3, soft = 1)")
     count = "SELECT count(*), count(DISTINCT document) FROM topic_members"
-    members, documents = rows(store, count)[0]
+    members, documents = fetch_rows(store, count)[0]
     assert members > documents == 12
     assert store.check() == []
 
@@ -197,20 +200,20 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
     assert all(labels[0][node] != group for group, node in second_groups.tolist())
     store = make_store()
     for number in range(30):
-        store.put(f"tea-{number}", text_of("tea", number))
+        store.put(f"tea-{number}", make_text("tea", number))
     store.create_index("topics", {"method": "gmm"})
-    assert rows(store, "SELECT count(*) FROM topic_members") == [(30,)]
+    assert fetch_rows(store, "SELECT count(*) FROM topic_members") == [(30,)]
 
 
-def answer_writing(request: dict[str, Any]) -> PlannedResponse:
-    shown = request["messages"][-1]["content"]
-    subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in shown)
+def write_summary(request: dict[str, Any]) -> PlannedResponse:
+    prompt = request["messages"][-1]["content"]
+    subject = next(subject for subject in SUBJECTS if f"Xyzzy{subject}" in prompt)
     sources = [number for number, text in enumerate(list_quoted_texts(request), 1) if f"Xyzzy{subject}" in text]
     sentence = {"sources": sources[:2], "text": list_quoted_texts(request)[sources[0] - 1]}
     return stream_answer(json.dumps({"sentences": [sentence], "title": SUBJECTS[subject][0]}))
 
 
-def answer_first_source(request: dict[str, Any]) -> PlannedResponse:
+def cite_first_source(request: dict[str, Any]) -> PlannedResponse:
     text = list_quoted_texts(request)[0]
     sentence = {"sources": [1], "text": f"So: {text}"}
     return stream_answer(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
@@ -231,42 +234,42 @@ def answer_first_source(request: dict[str, Any]) -> PlannedResponse:
     ],
 )
 def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
-    grouped: kvstore.Store, server: Server, fields: dict[str, Any], said: str
+    topic_store: kvstore.Store, server: Server, fields: dict[str, Any], said: str
 ) -> None:
-    before = rows(grouped, "SELECT title, text FROM topics")
+    before = fetch_rows(topic_store, "SELECT title, text FROM topics")
 
-    def answering(request: dict[str, Any]) -> PlannedResponse:
+    def write_useless_summary(request: dict[str, Any]) -> PlannedResponse:
         text = list_quoted_texts(request)[0]
         sentence = {"sources": [1], "text": text, **fields}
         return stream_answer(json.dumps({"sentences": [sentence], "title": " ".join(text.split()[:3])}))
 
-    server.respond = answering
-    cursor = grouped.execute("REFRESH INDEX topics MODEL 'scribe'")
+    server.respond = write_useless_summary
+    cursor = topic_store.execute("REFRESH INDEX topics MODEL 'scribe'")
     assert cursor.failed and said in server.requests[1]["messages"][-1]["content"]
-    assert rows(grouped, "SELECT title, text FROM topics") == before
+    assert fetch_rows(topic_store, "SELECT title, text FROM topics") == before
 
 
 def test_a_sentence_is_from_the_source_that_has_its_words_and_a_wrong_title_is_omitted(
-    grouped: kvstore.Store, server: Server
+    topic_store: kvstore.Store, server: Server
 ) -> None:
-    def answering(request: dict[str, Any]) -> PlannedResponse:
+    def write_mixed_summary(request: dict[str, Any]) -> PlannedResponse:
         texts = list_quoted_texts(request)
         texts = [texts[-1], "Ships sail across the stormy ocean.", "The words are by Locomotives and Camellia."]
         sentences = [{"sources": [1], "text": text} for text in texts]
         return stream_answer(json.dumps({"sentences": sentences, "title": "Marvellous ships"}))
 
-    titles = rows(grouped, "SELECT title FROM topics")
-    server.respond = answering
-    assert grouped.refresh("topics", model="scribe").written[0].failures == []
-    assert rows(grouped, "SELECT title FROM topics") == titles
-    written = rows(grouped, "SELECT text FROM topics WHERE written_by IS NOT NULL")
+    titles = fetch_rows(topic_store, "SELECT title FROM topics")
+    server.respond = write_mixed_summary
+    assert topic_store.refresh("topics", model="scribe").written[0].failures == []
+    assert fetch_rows(topic_store, "SELECT title FROM topics") == titles
+    written = fetch_rows(topic_store, "SELECT text FROM topics WHERE written_by IS NOT NULL")
     assert written and not any("Ships" in text or "by Locomotives" in text for (text,) in written)
 
 
 def test_a_second_attempt_asks_for_one_sentence_about_each_source_of_the_extractive_summary(
-    grouped: kvstore.Store, server: Server
+    topic_store: kvstore.Store, server: Server
 ) -> None:
-    def answering(request: dict[str, Any]) -> PlannedResponse:
+    def answer_attempt(request: dict[str, Any]) -> PlannedResponse:
         schema = request["response_format"]["json_schema"]["schema"]["properties"]
         if "title" in schema:
             return stream_answer(
@@ -280,57 +283,57 @@ def test_a_second_attempt_asks_for_one_sentence_about_each_source_of_the_extract
         entries[0]["text"] = "Ships sail across the stormy ocean."
         return stream_answer(json.dumps({"sentences": entries}))
 
-    titles = rows(grouped, "SELECT title FROM topics")
-    server.respond = answering
-    (report,) = grouped.refresh("topics", model="scribe").written
+    titles = fetch_rows(topic_store, "SELECT title FROM topics")
+    server.respond = answer_attempt
+    (report,) = topic_store.refresh("topics", model="scribe").written
     assert report.failures == [] and report.refused == 3, "after three failures, the second attempt comes first"
     assert report.calls == report.texts + 3
     assert "An earlier answer was invalid" in server.requests[1]["messages"][-1]["content"]
-    assert rows(grouped, "SELECT title FROM topics") == titles
-    written = rows(grouped, "SELECT text FROM topics WHERE written_by IS NOT NULL")
+    assert fetch_rows(topic_store, "SELECT title FROM topics") == titles
+    written = fetch_rows(topic_store, "SELECT text FROM topics WHERE written_by IS NOT NULL")
     assert written and not any("ocean" in text for (text,) in written)
 
 
-def test_a_prompt_that_exceeds_the_context_has_fewer_sources(grouped: kvstore.Store, server: Server) -> None:
-    def answering(request: dict[str, Any]) -> PlannedResponse:
+def test_a_prompt_that_exceeds_the_context_has_fewer_sources(topic_store: kvstore.Store, server: Server) -> None:
+    def refuse_long_prompt(request: dict[str, Any]) -> PlannedResponse:
         if len(list_quoted_texts(request)) <= 2:
-            return answer_first_source(request)
+            return cite_first_source(request)
         return make_refusal(400, "request (800 tokens) exceeds the available context size (720 tokens)")
 
-    server.respond = answering
-    (report,) = grouped.refresh("topics", model="scribe").written
+    server.respond = refuse_long_prompt
+    (report,) = topic_store.refresh("topics", model="scribe").written
     assert report.texts > 0 and report.refused == 0
     assert all("exceeds the available context size" in failure for failure in report.failures)
     assert report.left == len(report.failures)
 
 
-def test_a_written_summary_has_the_sources_that_the_model_named(grouped: kvstore.Store, server: Server) -> None:
-    server.respond = answer_first_source
-    assert grouped.refresh("topics", model="scribe").written[0].failures == []
-    hits = grouped.retrieve("Camellia leaves", using="raptor", options={"mode": "collapsed"}).hits
+def test_a_written_summary_has_the_sources_that_the_model_named(topic_store: kvstore.Store, server: Server) -> None:
+    server.respond = cite_first_source
+    assert topic_store.refresh("topics", model="scribe").written[0].failures == []
+    hits = topic_store.retrieve("Camellia leaves", using="raptor", options={"mode": "collapsed"}).hits
     written = [hit for hit in hits if hit.kind == "summary"]
     assert written and all(len(hit.spans) == 1 for hit in written)
     for hit in written:
         (span,) = hit.spans
-        document = grouped.get(span.document)
+        document = topic_store.get(span.document)
         assert document is not None and document.text.encode()[span.start : span.end].decode() in hit.text
 
 
-def test_a_written_summary_is_found_by_the_vector_of_its_text(grouped: kvstore.Store, server: Server) -> None:
+def test_a_written_summary_is_found_by_the_vector_of_its_text(topic_store: kvstore.Store, server: Server) -> None:
     question = "Camellia leaves"
-    (vector,) = grouped.embed([question])
+    (vector,) = topic_store.embed([question])
 
     def list_summaries() -> list[kvstore.Hit]:
-        hits = grouped.retrieve(question, using="raptor", top=30, options={"mode": "collapsed"}).hits
+        hits = topic_store.retrieve(question, using="raptor", top=30, options={"mode": "collapsed"}).hits
         return [hit for hit in hits if hit.path.startswith("topic of ")]
 
     centroids = {hit.spans: hit.score for hit in list_summaries()}
-    server.respond = answer_first_source
-    assert grouped.refresh("topics", model="scribe").written[0].failures == []
+    server.respond = cite_first_source
+    assert topic_store.refresh("topics", model="scribe").written[0].failures == []
     written = list_summaries()
     assert written and not centroids.keys() & {hit.spans for hit in written}
     for hit in written:
-        (text_vector,) = grouped.embed([f"{hit.title}\n{hit.text}"])
+        (text_vector,) = topic_store.embed([f"{hit.title}\n{hit.text}"])
         assert hit.score == pytest.approx(float(text_vector @ vector), abs=1e-5)
     # The text of an earlier version has no vector: its topic has the centroid.
     by_centroid = {hit.title: hit.score for hit in written}
@@ -343,25 +346,30 @@ def test_a_written_summary_is_found_by_the_vector_of_its_text(grouped: kvstore.S
             value = {field: part for field, part in text.value.items() if field != "vector"}
             texts.copy(digest, dataclasses.replace(text, value=value))
 
-    grouped._session.store.environment.write_with_growth(remove_vectors)
+    topic_store._session.store.environment.write_with_growth(remove_vectors)
     earlier = {hit.title: hit.score for hit in list_summaries()}
     assert earlier and earlier != by_centroid
     assert {round(score, 4) for score in earlier.values()} <= {round(score, 4) for score in centroids.values()}
 
 
-def test_a_model_sums_topics_up(grouped: kvstore.Store, server: Server) -> None:
-    server.respond = answer_writing
-    assert grouped.refresh("topics", model="scribe").written[0].failures == []
+def test_a_model_sums_topics_up(topic_store: kvstore.Store, server: Server) -> None:
+    server.respond = write_summary
+    assert topic_store.refresh("topics", model="scribe").written[0].failures == []
     first = len(server.requests)
-    groups = {(model, title) for model, title in rows(grouped, "SELECT written_by, title FROM topics WHERE chunks > 1")}
+    groups = {
+        (model, title)
+        for model, title in fetch_rows(topic_store, "SELECT written_by, title FROM topics WHERE chunks > 1")
+    }
     assert groups >= {("scribe", sentences[0]) for sentences in SUBJECTS.values()}
     assert all(model == "scribe" for model, _ in groups)
-    assert " texts by scribe" in detail(grouped)[2]
+    assert " texts by scribe" in get_index_state(topic_store)[2]
     prompt = server.requests[0]["messages"]
     assert [message["role"] for message in prompt] == ["system", "user", "assistant", "user"]
-    grouped.delete("tea-1")
-    assert rows(grouped, "SELECT count(*) FROM topics WHERE stale AND written_by IS NOT NULL AND level = 0") == [(0,)]
-    grouped.refresh("topics", model="scribe")
+    topic_store.delete("tea-1")
+    assert fetch_rows(
+        topic_store, "SELECT count(*) FROM topics WHERE stale AND written_by IS NOT NULL AND level = 0"
+    ) == [(0,)]
+    topic_store.refresh("topics", model="scribe")
     assert len(server.requests) - first < first, "topics that are as they were are not paid for again"
 
 
@@ -371,56 +379,64 @@ def put_related_topics(store: kvstore.Store) -> None:
 
 
 @pytest.fixture
-def related(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
-    """The same twelve documents with both trees."""
+def related_store(copy_store: Callable[..., kvstore.Store]) -> kvstore.Store:
+    """Return a store with the same twelve documents and both trees."""
     return copy_store(put_related_topics, name="related")
 
 
 RELATED = "tree = 'relatedness'"
 
 
-def test_related_sentences_name_the_same_entity(related: kvstore.Store, grouped: kvstore.Store) -> None:
-    texts = {key: text_of(key.partition("-")[0], int(key[-1])) for key in KEYS}
-    leaves = rows(related, f"SELECT topic, title, chunks, parent, text FROM topics WHERE level = 0 AND {RELATED}")
+def test_related_sentences_name_the_same_entity(related_store: kvstore.Store, topic_store: kvstore.Store) -> None:
+    texts = {key: make_text(key.partition("-")[0], int(key[-1])) for key in KEYS}
+    leaves = fetch_rows(
+        related_store, f"SELECT topic, title, chunks, parent, text FROM topics WHERE level = 0 AND {RELATED}"
+    )
     titles = {title for _, title, *_ in leaves}
     assert titles >= {"Camellia", "Drones", "Locomotives"}
     for topic, title, chunks, parent, text in leaves:
         assert chunks > 1
         assert parent is not None
         assert all(title in sentence for sentence in text.rstrip(".").split(". ")), "each names it"
-        members = {key for (key,) in rows(related, f"SELECT document FROM topic_members WHERE topic = {topic}")}
+        members = {
+            key for (key,) in fetch_rows(related_store, f"SELECT document FROM topic_members WHERE topic = {topic}")
+        }
         assert members == {key for key in KEYS if title in texts[key]}
-    above = rows(related, f"SELECT title FROM topics WHERE level > 0 AND {RELATED}")
+    above = fetch_rows(related_store, f"SELECT title FROM topics WHERE level > 0 AND {RELATED}")
     assert above
     assert {name for (title,) in above for name in title.split(", ")} <= titles
-    others = rows(related, "SELECT topic, level, title, text FROM topics WHERE tree = 'similarity'")
-    assert others == rows(grouped, "SELECT topic, level, title, text FROM topics"), "the other tree is as it was"
-    drawn = rows(related, "EXPAND TOPICS DEPTH 9")
+    others = fetch_rows(related_store, "SELECT topic, level, title, text FROM topics WHERE tree = 'similarity'")
+    assert others == fetch_rows(topic_store, "SELECT topic, level, title, text FROM topics"), (
+        "the other tree is as it was"
+    )
+    drawn = fetch_rows(related_store, "EXPAND TOPICS DEPTH 9")
     assert {line[-1] for line in drawn} == {"", "related content"}
-    assert [(len(drawn),)] == rows(related, "SELECT count(*) FROM topics")
-    assert f"topics of related content, {len(leaves)} of them about one name" in detail(related)[2]
-    assert "related" not in detail(grouped)[2] + collect_statements(grouped)
-    assert related.check() == []
+    assert [(len(drawn),)] == fetch_rows(related_store, "SELECT count(*) FROM topics")
+    assert f"topics of related content, {len(leaves)} of them about one name" in get_index_state(related_store)[2]
+    assert "related" not in get_index_state(topic_store)[2] + collect_statements(topic_store)
+    assert related_store.check() == []
 
 
 def test_related_topics_omit_deleted_chunks_and_include_newer_ones_by_name(
-    related: kvstore.Store,
+    related_store: kvstore.Store,
 ) -> None:
-    related.delete("bees-1")
-    related.put("visit", "Drones and Camellia were seen. The words are by Xyzzyvisitqux.")
-    assert "Xyzzybees1qux" not in collect_statements(related)
-    stale = dict(rows(related, f"SELECT topic, stale FROM topics WHERE {RELATED} AND level = 0"))
-    called = dict(rows(related, f"SELECT topic, title FROM topics WHERE {RELATED} AND level = 0"))
-    newer = rows(related, f"SELECT topic FROM topic_members WHERE newer AND document = 'visit' AND {RELATED}")
+    related_store.delete("bees-1")
+    related_store.put("visit", "Drones and Camellia were seen. The words are by Xyzzyvisitqux.")
+    assert "Xyzzybees1qux" not in collect_statements(related_store)
+    stale = dict(fetch_rows(related_store, f"SELECT topic, stale FROM topics WHERE {RELATED} AND level = 0"))
+    called = dict(fetch_rows(related_store, f"SELECT topic, title FROM topics WHERE {RELATED} AND level = 0"))
+    newer = fetch_rows(
+        related_store, f"SELECT topic FROM topic_members WHERE newer AND document = 'visit' AND {RELATED}"
+    )
     assert {called[topic] for (topic,) in newer} == {"Camellia", "Drones"}
     assert all(stale[topic] for (topic,) in newer)
     assert [stale[topic] for topic, title in called.items() if title == "Locomotives"] == [False]
-    related.delete("visit")
-    related.delete_where("key LIKE 'bees%'")
-    assert "Drones" not in collect_statements(related)
-    related.refresh("topics")
-    assert rows(related, f"SELECT count(*) FROM topics WHERE {RELATED} AND title = 'Camellia'") == [(1,)]
-    assert rows(related, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
+    related_store.delete("visit")
+    related_store.delete_where("key LIKE 'bees%'")
+    assert "Drones" not in collect_statements(related_store)
+    related_store.refresh("topics")
+    assert fetch_rows(related_store, f"SELECT count(*) FROM topics WHERE {RELATED} AND title = 'Camellia'") == [(1,)]
+    assert fetch_rows(related_store, "SELECT count(*) FROM topics WHERE stale") == [(0,)]
 
 
 def test_names_that_share_all_their_sentences_share_a_topic(
@@ -432,34 +448,34 @@ def test_names_that_share_all_their_sentences_share_a_topic(
         store.put(f"d{number}", f"Maria Jensen met Tom Berg on day {number}. Nothing came of it.")
     store.put("alone", "Port Ellery is named once.")
     store.execute("CREATE INDEX topics WITH (relatedness = 1)")
-    found = rows(store, f"SELECT level, parent, title, chunks FROM topics WHERE {RELATED}")
+    found = fetch_rows(store, f"SELECT level, parent, title, chunks FROM topics WHERE {RELATED}")
     assert found == [(0, None, "Maria Jensen, Tom Berg", 3)]
     store.put("other", "Tom Berg left for Port Ellery.")
     store.refresh("topics")
     counted = f"SELECT title, chunks FROM topics WHERE {RELATED}"
-    assert rows(store, counted) == [("Maria Jensen", 3), ("Port Ellery", 2), ("Tom Berg", 4)]
+    assert fetch_rows(store, counted) == [("Maria Jensen", 3), ("Port Ellery", 2), ("Tom Berg", 4)]
     store.alias("Tommy", "Tom Berg")
     store.put("short", "Tommy was seen at sea.")
-    assert ("Tom Berg", 5) in rows(store, counted)
+    assert ("Tom Berg", 5) in fetch_rows(store, counted)
     store.refresh("topics")
-    assert ("Tom Berg", 5) in rows(store, counted)
+    assert ("Tom Berg", 5) in fetch_rows(store, counted)
     assert store.check() == []
 
 
-def test_a_model_summarizes_related_sentences_once(related: kvstore.Store, server: Server) -> None:
-    server.respond = answer_first_source
-    forecast = related.forecast_refresh("topics")["topics"]
-    related.refresh("topics", model="scribe")
+def test_a_model_summarizes_related_sentences_once(related_store: kvstore.Store, server: Server) -> None:
+    server.respond = cite_first_source
+    forecast = related_store.forecast_refresh("topics")["topics"]
+    related_store.refresh("topics", model="scribe")
     assert len(server.requests) == forecast.calls
     shown = [request["messages"][-1]["content"] for request in server.requests]
     assert len(set(shown)) == len(shown)
-    assert {title for (title,) in rows(related, f"SELECT title FROM topics WHERE {RELATED}")} <= {
+    assert {title for (title,) in fetch_rows(related_store, f"SELECT title FROM topics WHERE {RELATED}")} <= {
         " ".join(text.split()[:3]) for request in server.requests for text in list_quoted_texts(request)
     }
-    assert "related content, by scribe" in {line[-1] for line in rows(related, "EXPAND TOPICS")}
-    related.delete("tea-1")
-    kept = rows(
-        related, f"SELECT count(*) FROM topics WHERE {RELATED} AND stale AND level = 0 AND written_by IS NOT NULL"
+    assert "related content, by scribe" in {line[-1] for line in fetch_rows(related_store, "EXPAND TOPICS")}
+    related_store.delete("tea-1")
+    kept = fetch_rows(
+        related_store, f"SELECT count(*) FROM topics WHERE {RELATED} AND stale AND level = 0 AND written_by IS NOT NULL"
     )
     assert kept == [(0,)]
 
@@ -469,11 +485,11 @@ KEYS = [f"{subject}-{number}" for subject in SUBJECTS for number in range(4)]
 HISTORIES = st.lists(st.tuples(st.sampled_from([*KEYS, None]), st.integers(-2, 3)), min_size=1, max_size=25)
 
 
-def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]], relatedness: int) -> None:
-    """A history, held against the store of what is left of it."""
+def check_history(path: Any, fresh_path: Any, history: list[tuple[str | None, int]], relatedness: int) -> None:
+    """Assert that a store with a history equals a store of the remaining documents."""
     options: dict[str, Any] = {"embedder": "hashing", "settings": {"language": "rules"}}
     texts: dict[str, str] = {}
-    gone: set[str] = set()
+    deleted_texts: set[str] = set()
     with kvstore.open(path, **options) as store:
         store.create_index("topics", {"relatedness": relatedness})
         for key, version in history:
@@ -481,16 +497,16 @@ def lives(path: Any, fresh_path: Any, history: list[tuple[str | None, int]], rel
                 store.refresh("topics")
             elif version < 0:
                 store.delete(key)
-                gone.add(texts.pop(key, ""))
+                deleted_texts.add(texts.pop(key, ""))
             else:
-                gone.add(texts.pop(key, ""))
-                texts[key] = text_of(key.partition("-")[0], int(key[-1]) + 10 * version)
+                deleted_texts.add(texts.pop(key, ""))
+                texts[key] = make_text(key.partition("-")[0], int(key[-1]) + 10 * version)
                 store.put(key, texts[key])
-            words = {text.split()[-1] for text in gone - set(texts.values()) if text}
+            words = {text.split()[-1] for text in deleted_texts - set(texts.values()) if text}
             told = collect_statements(store)
             assert not [word for word in words if word in told]
-            placed = {document for (document,) in rows(store, "SELECT document FROM topic_members")}
-            assert placed == set(texts) or not rows(store, "SELECT 1 FROM topics LIMIT 1")
+            placed = {document for (document,) in fetch_rows(store, "SELECT document FROM topic_members")}
+            assert placed == set(texts) or not fetch_rows(store, "SELECT 1 FROM topics LIMIT 1")
         store.refresh("topics")
         with store.state() as state:
             found = dump(state)["topics"]
@@ -509,7 +525,7 @@ def test_after_any_history_topics_are_those_of_a_fresh_store(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("topics")
-    lives(folder / "lived", folder / "fresh", history, relatedness)
+    check_history(folder / "lived", folder / "fresh", history, relatedness)
 
 
 @pytest.mark.slow
@@ -519,7 +535,7 @@ def test_after_a_hundred_histories_topics_are_those_of_a_fresh_store(
     tmp_path_factory: pytest.TempPathFactory, history: list[tuple[str | None, int]], relatedness: int
 ) -> None:
     folder = tmp_path_factory.mktemp("topics")
-    lives(folder / "lived", folder / "fresh", history, relatedness)
+    check_history(folder / "lived", folder / "fresh", history, relatedness)
 
 
 @pytest.mark.slow

@@ -28,13 +28,13 @@ def write_lines(path: Path, *lines: Any) -> Path:
 
 
 @pytest.fixture
-def tea(store: kvstore.Store) -> kvstore.Store:
+def tea_store(store: kvstore.Store) -> kvstore.Store:
     store.put("tea", TEXT, title="Tea")
     store.put("garden", "Kelloe has a botanical garden.", title="Gardens")
     return store
 
 
-def test_lines_of_every_shape(tea: kvstore.Store, tmp_path: Path) -> None:
+def test_lines_of_every_shape(tea_store: kvstore.Store, tmp_path: Path) -> None:
     path = write_lines(
         tmp_path / "t.jsonl",
         {"id": "tea", "entities": ["Fortune", "tea  plants"], "triples": [["Robert Fortune", "born in", "Kelloe"]]},
@@ -43,34 +43,36 @@ def test_lines_of_every_shape(tea: kvstore.Store, tmp_path: Path) -> None:
         {"document": "garden", "triples": [{"subject": "Kelloe", "relation": "founded", "object": 1843}]},
         {"id": "tea", "triples": [["Darjeeling", "is", "a town  of", "India"]]},
     )
-    report = tea.ingest(path, format="triples")
+    report = tea_store.ingest(path, format="triples")
     assert (report.added, report.changed, report.unchanged, report.failures) == (0, 2, 0, [])
-    assert tea.triples("garden") == [Triple("Kelloe", "founded", "1843")]
-    assert tea.triples("tea") == [
+    assert tea_store.triples("garden") == [Triple("Kelloe", "founded", "1843")]
+    assert tea_store.triples("tea") == [
         Triple("Robert Fortune", "born in", "Kelloe"),
         Triple("Robert Fortune", "worked in", "China"),
         Triple("Darjeeling", "is a town of", "India"),
     ]
-    rows = tea.execute("SELECT relation, document FROM triples WHERE subject = 'Robert Fortune' ORDER BY 1").fetchall()
+    rows = tea_store.execute(
+        "SELECT relation, document FROM triples WHERE subject = 'Robert Fortune' ORDER BY 1"
+    ).fetchall()
     assert rows == [("born in", "tea"), ("worked in", "tea")]
-    assert tea.execute("SELECT subject FROM triples WHERE object = 'India'").fetchall() == [("Darjeeling",)]
-    assert tea.execute("SELECT count(*) FROM triples WHERE document = 'tea'").fetchall() == [(3,)]
-    again = tea.ingest(path, format="triples")
+    assert tea_store.execute("SELECT subject FROM triples WHERE object = 'India'").fetchall() == [("Darjeeling",)]
+    assert tea_store.execute("SELECT count(*) FROM triples WHERE document = 'tea'").fetchall() == [(3,)]
+    again = tea_store.ingest(path, format="triples")
     assert (again.changed, again.unchanged, again.documents) == (0, 2, 0)
-    assert len(tea.triples("tea")) == 3
+    assert len(tea_store.triples("tea")) == 3
 
 
-def test_names_are_known_and_found(tea: kvstore.Store) -> None:
-    assert tea.lookup("botanical garden") == []
-    assert tea.put_triples("tea", [("Robert Fortune", "visited", "Botanical Garden")], names=["took years"])
+def test_names_are_known_and_found(tea_store: kvstore.Store) -> None:
+    assert tea_store.lookup("botanical garden") == []
+    assert tea_store.put_triples("tea", [("Robert Fortune", "visited", "Botanical Garden")], names=["took years"])
     # Older texts too, and names that are in no triple.
-    assert {place.document for place in tea.lookup("botanical garden")} == {"garden"}
-    assert {place.document for place in tea.lookup("took years")} == {"tea"}
-    assert tea.execute("SELECT kind FROM entities WHERE name = 'took years'").fetchall() == [("triple",)]
-    assert not tea.put_triples("tea", [("Robert Fortune", "visited", "Botanical Garden")], names=["took years"])
-    assert tea.put_triples("tea", [])
-    assert tea.lookup("botanical garden") == []
-    assert tea.triples("tea") == []
+    assert {place.document for place in tea_store.lookup("botanical garden")} == {"garden"}
+    assert {place.document for place in tea_store.lookup("took years")} == {"tea"}
+    assert tea_store.execute("SELECT kind FROM entities WHERE name = 'took years'").fetchall() == [("triple",)]
+    assert not tea_store.put_triples("tea", [("Robert Fortune", "visited", "Botanical Garden")], names=["took years"])
+    assert tea_store.put_triples("tea", [])
+    assert tea_store.lookup("botanical garden") == []
+    assert tea_store.triples("tea") == []
 
 
 @pytest.mark.parametrize(
@@ -97,33 +99,33 @@ def test_a_phrase_is_a_name_if_it_is_written_as_one(phrase: str, is_name: bool) 
     assert is_written_as_name(phrase) == is_name
 
 
-def test_a_phrase_that_is_not_a_name_is_only_a_value(tea: kvstore.Store) -> None:
+def test_a_phrase_that_is_not_a_name_is_only_a_value(tea_store: kvstore.Store) -> None:
     values = [("Robert Fortune", "visited", "botanical garden"), ("took years", "in", "1848")]
-    tea.put_triples("tea", [*values, ("Robert Fortune", "met", "Ada Lovelace")])
-    assert tea.lookup("botanical garden") == []
-    assert tea.names("took years") == []
-    assert tea.execute("SELECT kind FROM entities WHERE name = 'Ada Lovelace'").fetchall() == [("triple",)]
+    tea_store.put_triples("tea", [*values, ("Robert Fortune", "met", "Ada Lovelace")])
+    assert tea_store.lookup("botanical garden") == []
+    assert tea_store.names("took years") == []
+    assert tea_store.execute("SELECT kind FROM entities WHERE name = 'Ada Lovelace'").fetchall() == [("triple",)]
     # The values are stored, found by SELECT, and exported.
-    assert tea.triples("tea")[:2] == values
-    rows = tea.execute("SELECT subject FROM triples WHERE object = 'botanical garden'").fetchall()
+    assert tea_store.triples("tea")[:2] == values
+    rows = tea_store.execute("SELECT subject FROM triples WHERE object = 'botanical garden'").fetchall()
     assert rows == [("Robert Fortune",)]
-    assert tea.execute("SELECT object FROM triples WHERE subject = 'took years'").fetchall() == [("1848",)]
-    assert tea.check() == []
+    assert tea_store.execute("SELECT object FROM triples WHERE subject = 'took years'").fetchall() == [("1848",)]
+    assert tea_store.check() == []
 
 
-def test_a_phrase_is_a_name_if_it_is_stated_as_one(tea: kvstore.Store) -> None:
-    tea.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["botanical garden"])
-    assert {place.document for place in tea.lookup("botanical garden")} == {"garden"}
+def test_a_phrase_is_a_name_if_it_is_stated_as_one(tea_store: kvstore.Store) -> None:
+    tea_store.put_triples("tea", [("Robert Fortune", "visited", "botanical garden")], names=["botanical garden"])
+    assert {place.document for place in tea_store.lookup("botanical garden")} == {"garden"}
 
 
-def test_triples_by_an_earlier_rule_need_a_migration(tea: kvstore.Store) -> None:
+def test_triples_by_an_earlier_rule_need_a_migration(tea_store: kvstore.Store) -> None:
     def write_earlier_version(view: WriteView) -> None:
         view.put(tables.META, b"structures", records.pack({**read_versions(view), "passage_graph": 1}))
 
-    path = tea.path
-    tea.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
-    tea._session.store.environment.write_with_growth(write_earlier_version)
-    tea.close()
+    path = tea_store.path
+    tea_store.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
+    tea_store._session.store.environment.write_with_growth(write_earlier_version)
+    tea_store.close()
     with pytest.raises(errors.StoreFormatError, match="every phrase of its imported relations is a name"):
         kvstore.open(path)
     assert kvstore.migrate(path, backup=False).changed
@@ -141,14 +143,14 @@ def test_triples_by_an_earlier_rule_need_a_migration(tea: kvstore.Store) -> None
     ],
 )
 def test_triples_go_with_the_text_they_were_found_in(
-    tea: kvstore.Store, change: Callable[[kvstore.Store], Any]
+    tea_store: kvstore.Store, change: Callable[[kvstore.Store], Any]
 ) -> None:
-    tea.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
-    tea.put("tea", TEXT, title="Tea")
-    assert len(tea.triples("tea")) == 1, "a document put as it is keeps them"
-    change(tea)
-    assert tea.triples("tea") == []
-    assert tea.names("atlantis") == []
+    tea_store.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
+    tea_store.put("tea", TEXT, title="Tea")
+    assert len(tea_store.triples("tea")) == 1, "a document put as it is keeps them"
+    change(tea_store)
+    assert tea_store.triples("tea") == []
+    assert tea_store.names("atlantis") == []
 
 
 @pytest.mark.parametrize(
@@ -161,19 +163,19 @@ def test_triples_go_with_the_text_they_were_found_in(
     ],
 )
 def test_triples_stay_while_the_text_is_the_same(
-    tea: kvstore.Store,
+    tea_store: kvstore.Store,
     make_store: Callable[..., kvstore.Store],
     tmp_path: Path,
     change: Callable[[kvstore.Store], Any],
 ) -> None:
     found = [("Robert Fortune", "visited", "Atlantis")]
-    tea.put_triples("tea", found, names=["took years"])
-    change(tea)
-    assert tea.triples("tea") == found
-    assert {place.document for place in tea.lookup("took years")} == {"tea"}
+    tea_store.put_triples("tea", found, names=["took years"])
+    change(tea_store)
+    assert tea_store.triples("tea") == found
+    assert {place.document for place in tea_store.lookup("took years")} == {"tea"}
     fresh = make_store("fresh")
-    for key in list(tea.keys()):
-        document = tea.get(key)
+    for key in list(tea_store.keys()):
+        document = tea_store.get(key)
         assert document is not None
         fresh.put(
             key,
@@ -184,35 +186,35 @@ def test_triples_stay_while_the_text_is_the_same(
             format=document.format,
         )
     fresh.put_triples("tea", found, names=["took years"])
-    with tea.state() as here, fresh.state() as there:
+    with tea_store.state() as here, fresh.state() as there:
         assert dump(here) == dump(there)
-    tea.export(tmp_path / "all.jsonl")
+    tea_store.export(tmp_path / "all.jsonl")
     again = make_store("again")
     again.import_(tmp_path / "all.jsonl")
-    with tea.state() as here, again.state() as there:
+    with tea_store.state() as here, again.state() as there:
         assert dump(here) == dump(there)
-    rebuild_store(tea._session.environment, tea.settings, tea.embed)
-    assert tea.triples("tea") == found
+    rebuild_store(tea_store._session.environment, tea_store.settings, tea_store.embed)
+    assert tea_store.triples("tea") == found
 
 
-def test_triples_stay_within_a_transaction(tea: kvstore.Store) -> None:
-    with tea.transaction() as transaction:
+def test_triples_stay_within_a_transaction(tea_store: kvstore.Store) -> None:
+    with tea_store.transaction() as transaction:
         transaction.put("new", "Robert Fortune came back.")
         transaction.put_triples("new", [("Robert Fortune", "came from", "Lhasa")])
         transaction.update("new", title="News")
         transaction.put_triples("tea", [("Robert Fortune", "visited", "Atlantis")])
         transaction.update("tea", meta={"year": 1848})
-    assert tea.triples("new") == [("Robert Fortune", "came from", "Lhasa")]
-    assert tea.triples("tea") == [("Robert Fortune", "visited", "Atlantis")]
-    with tea.transaction() as transaction:
+    assert tea_store.triples("new") == [("Robert Fortune", "came from", "Lhasa")]
+    assert tea_store.triples("tea") == [("Robert Fortune", "visited", "Atlantis")]
+    with tea_store.transaction() as transaction:
         transaction.delete("tea")
         transaction.put("tea", TEXT, title="Tea")
         transaction.put("new", "Another text.")
         transaction.put("new", "Robert Fortune came back.")
-    assert tea.triples("tea") == tea.triples("new") == []
+    assert tea_store.triples("tea") == tea_store.triples("new") == []
 
 
-def test_invalid_files_are_reported_and_the_rest_continues(tea: kvstore.Store, tmp_path: Path) -> None:
+def test_invalid_files_are_reported_and_the_rest_continues(tea_store: kvstore.Store, tmp_path: Path) -> None:
     path = write_lines(
         tmp_path / "t.jsonl",
         {"id": "tea", "triples": [["one", "two"], ["China", "borders", "India"], ["a", None, "b"]]},
@@ -225,8 +227,8 @@ def test_invalid_files_are_reported_and_the_rest_continues(tea: kvstore.Store, t
         {"id": "tea", "triples": [["x" * 500, "is", "long"]]},
         {"id": "garden", "triples": []},
     )
-    report = tea.ingest(path, format="triples")
-    assert tea.triples("tea") == [Triple("China", "borders", "India")]
+    report = tea_store.ingest(path, format="triples")
+    assert tea_store.triples("tea") == [Triple("China", "borders", "India")]
     assert (report.changed, report.unchanged) == (1, 1)
     told = {failure.place.removeprefix(f"{path}:"): failure.reason for failure in report.failures}
     assert set(told) == {"1", "2", "3", "4", "5", "6", "7", "8"}
@@ -250,8 +252,8 @@ def test_only_documents_with_passages_have_triples(store: kvstore.Store) -> None
             store.put_triples("fleet", bad)
 
 
-def test_a_transaction_sees_its_own(tea: kvstore.Store) -> None:
-    with tea.transaction() as transaction:
+def test_a_transaction_sees_its_own(tea_store: kvstore.Store) -> None:
+    with tea_store.transaction() as transaction:
         transaction.put("new", "Assam is in India.")
         assert transaction.put_triples("new", [("Assam", "is in", "India")])
         assert transaction.triples("new") == [Triple("Assam", "is in", "India")]
@@ -262,16 +264,16 @@ def test_a_transaction_sees_its_own(tea: kvstore.Store) -> None:
         with pytest.raises(errors.DocumentNotFoundError):
             transaction.put_triples("new", [])
         transaction.put_triples("tea", [("Tea", "grows in", "Assam")])
-    assert tea.triples("tea") == [Triple("Tea", "grows in", "Assam")]
-    assert tea.keys() == ["garden", "tea"]
+    assert tea_store.triples("tea") == [Triple("Tea", "grows in", "Assam")]
+    assert tea_store.keys() == ["garden", "tea"]
 
 
-def test_export_keeps_them(tea: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
-    tea.put_triples("tea", [("Robert Fortune", "born in", "Kelloe")], names=["Fortune"])
-    assert tea.export(tmp_path / "all.jsonl").triples == 1
+def test_export_keeps_them(tea_store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
+    tea_store.put_triples("tea", [("Robert Fortune", "born in", "Kelloe")], names=["Fortune"])
+    assert tea_store.export(tmp_path / "all.jsonl").triples == 1
     other = make_store("other")
     assert other.import_(tmp_path / "all.jsonl").triples == 1
-    assert other.triples("tea") == tea.triples("tea")
+    assert other.triples("tea") == tea_store.triples("tea")
     assert other.import_(tmp_path / "all.jsonl").unchanged == 3
     header = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
     del header["lines"]  # the file has other lines than those of the export
@@ -280,11 +282,11 @@ def test_export_keeps_them(tea: kvstore.Store, make_store: Callable[..., kvstore
         other.import_(lone)
 
 
-def test_a_folder_of_triples(tea: kvstore.Store, tmp_path: Path) -> None:
+def test_a_folder_of_triples(tea_store: kvstore.Store, tmp_path: Path) -> None:
     folder = tmp_path / "extracted"
     folder.mkdir()
     write_lines(folder / "a.jsonl", {"id": "tea", "triples": [["a", "b", "c"]]})
     write_lines(folder / "b.jsonl", {"id": "garden", "triples": [["d", "e", "f"]]})
     (folder / "notes.txt").write_text("nothing")
-    cursor = tea.execute(f"INGEST '{folder}' AS triples")
+    cursor = tea_store.execute(f"INGEST '{folder}' AS triples")
     assert cursor.fetchall()[0][:6] == (0, 2, 0, 0, 1, 0)

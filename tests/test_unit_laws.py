@@ -39,33 +39,33 @@ upkeep = st.tuples(
 
 @contextmanager
 def interrupt_batches(batches: int) -> Iterator[None]:
-    """Batches of one document, and Ctrl-C before the one of this number; 0: never."""
+    """Limit batches to one document and raise KeyboardInterrupt before the batch with this number; 0: never."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 1)
         begun: list[int] = []
 
-        def work(method: Any) -> Any:
-            def call(*arguments: Any) -> Any:
+        def wrap_method(method: Any) -> Any:
+            def call_or_interrupt(*arguments: Any) -> Any:
                 begun.append(1)
                 if len(begun) == batches:
                     raise KeyboardInterrupt
                 return method(*arguments)
 
-            return call
+            return call_or_interrupt
 
         for name in ("_store_batch", "_remove_batch"):
-            patch.setattr(index_maintenance.MaintainedIndexBuilder, name, work(
+            patch.setattr(index_maintenance.MaintainedIndexBuilder, name, wrap_method(
                 getattr(index_maintenance.MaintainedIndexBuilder, name)
             ))  # fmt: skip
         yield
 
 
-def state_of(store: kvstore.Store) -> str | None:
+def get_index_state(store: kvstore.Store) -> str | None:
     return next((index.state for index in store.indexes() if index.kind == "units"), None)
 
 
-def keep_up(store: kvstore.Store, action: str, batches: int) -> None:
-    stands = state_of(store)
+def maintain_index(store: kvstore.Store, action: str, batches: int) -> None:
+    index_state = get_index_state(store)
     if action in ("write", "take back") and store.keys():
         key = store.keys()[batches % len(store.keys())]
         texts = [f"Ada Lovelace wrote {number} of these." for number in range(1 + batches)]
@@ -74,33 +74,33 @@ def keep_up(store: kvstore.Store, action: str, batches: int) -> None:
             transaction._put_fact(WRITTEN_UNITS, key, value)
     try:
         with interrupt_batches(batches):
-            if action == "create" and stands is None:
+            if action == "create" and index_state is None:
                 store.create_index("units")
-            elif action == "drop" and stands is not None:
+            elif action == "drop" and index_state is not None:
                 store.drop_index("units")
             elif action == "refresh":
-                store.refresh("units") if stands is not None else None
+                store.refresh("units") if index_state is not None else None
     except KeyboardInterrupt:
         pass
 
 
-def vectors_by_text(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
+def map_texts_to_vectors(store: kvstore.Store) -> dict[tuple[str, int], bytes]:
     with store.state() as state:
-        found = {}
+        vectors = {}
         for ids, matrix in state.get_derived_parts(UNIT_DERIVATION).vectors.scan():
             for id, vector in zip(ids.tolist(), matrix, strict=True):
                 document, text = split_vector_id(id)
-                found[state.documents.get(document).key, text] = vector.tobytes()
-        return found
+                vectors[state.documents.get(document).key, text] = vector.tobytes()
+        return vectors
 
 
-def records(store: kvstore.Store) -> int:
+def count_records(store: kvstore.Store) -> int:
     with store.state() as state:
         return sum(state.lmdb.count(f"units_{table}") for table in ("parts", "vectors", "vector_space"))
 
 
-def live(store: kvstore.Store, model: Model, history: list, upkeeps: list) -> Model:
-    """Live through a history; returns what survives."""
+def apply_history(store: kvstore.Store, model: Model, history: list, upkeeps: list) -> Model:
+    """Apply a history; return the surviving content."""
     for number, (steps, outcome) in enumerate([([("put", "a", FIRST)], "commit"), *history]):
         after = deepcopy(model)
         transaction = store.transaction()
@@ -112,11 +112,11 @@ def live(store: kvstore.Store, model: Model, history: list, upkeeps: list) -> Mo
             transaction.commit()
             model = after
         if number < len(upkeeps):
-            keep_up(store, *upkeeps[number])
+            maintain_index(store, *upkeeps[number])
     return model
 
 
-def fresh(store: kvstore.Store, model: Model, written: dict[str, Any]) -> None:
+def fill_from_model(store: kvstore.Store, model: Model, written: dict[str, Any]) -> None:
     for key in sorted(model.documents, reverse=True):
         store.put(key, **model.documents[key])
     for key, (triples, names) in model.triples.items():
@@ -130,44 +130,44 @@ def fresh(store: kvstore.Store, model: Model, written: dict[str, Any]) -> None:
             transaction._put_fact(WRITTEN_UNITS, key, value)
 
 
-def any_history(history: list, upkeeps: list) -> None:
+def check_history(history: list, upkeeps: list) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with kvstore.open(folder / "lived", **MAKING) as lived:
-            model = live(lived, Model(), history, upkeeps)
+            model = apply_history(lived, Model(), history, upkeeps)
             assert lived.check() == []
             lived.refresh()
-            has = state_of(lived) is not None
-            assert has or records(lived) == 0
-            found, vectors = dump_checked_store(lived), vectors_by_text(lived)
+            has_index = get_index_state(lived) is not None
+            assert has_index or count_records(lived) == 0
+            index_dump, vectors = dump_checked_store(lived), map_texts_to_vectors(lived)
             with lived.state() as state:
                 written = dict(WRITTEN_UNITS.scan(state))
             lived.export(folder / "all.jsonl")
             assert lived.repair().rebuilt is None
             with lived.transaction() as transaction:
                 transaction.delete_many(transaction.keys())
-            assert records(lived) == 0, "no unit and no vector of what is deleted"
+            assert count_records(lived) == 0, "no unit and no vector of what is deleted"
             with lived.state() as state:
                 assert state.lmdb.count("unit_texts") == 0, "and no text"
         for number, way in enumerate(("put", "import")):
             with kvstore.open(folder / way, **MAKING) as other:
-                if has and number == 0:
+                if has_index and number == 0:
                     other.create_index("units")
                 if way == "put":
-                    fresh(other, model, written)
+                    fill_from_model(other, model, written)
                 else:
                     other.import_(folder / "all.jsonl")
-                if has and number == 1:
+                if has_index and number == 1:
                     other.create_index("units")
-                assert dump_checked_store(other) == found
-                assert vectors_by_text(other) == vectors
+                assert dump_checked_store(other) == index_dump
+                assert map_texts_to_vectors(other) == vectors
 
 
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(transactions, st.lists(upkeep, max_size=10))
 def test_any_history_gives_the_units_of_a_fresh_store(history: list, upkeeps: list) -> None:
-    any_history(history, upkeeps)
+    check_history(history, upkeeps)
 
 
 @pytest.mark.slow
@@ -175,21 +175,21 @@ def test_any_history_gives_the_units_of_a_fresh_store(history: list, upkeeps: li
 @settings(max_examples=num_examples(100), deadline=None)
 @given(history=transactions, upkeeps=st.lists(upkeep, min_size=2, max_size=10))
 def test_three_hundred_histories_give_the_units_of_a_fresh_store(part: int, history: list, upkeeps: list) -> None:
-    any_history(history, upkeeps)
+    check_history(history, upkeeps)
 
 
 WORDS = "Ada Lovelace Bank Engine Harbour Pump Valve Ledger Payroll Uppsala Oslo".split()
 
 
-def text(draw: random.Random, sentences: int) -> str:
+def make_text(draw: random.Random, sentences: int) -> str:
     return " ".join(
         f"{draw.choice(WORDS)} {draw.choice(WORDS)} keeps the {draw.choice(WORDS)} of {draw.choice(WORDS)}."
         for _ in range(sentences)
     )
 
 
-class Course:
-    """Writes to a store with units, and what it holds after each: built, interrupted, dropped, made again."""
+class WriteHistory:
+    """Writes to a store with units and its content after each: built, interrupted, dropped, rebuilt."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.seed, self.folder = seed, folder
@@ -197,17 +197,17 @@ class Course:
         self.points: list[int] = []
         passed = 0
 
-        def hear(point: str) -> None:
+        def record_point(point: str) -> None:
             nonlocal passed
             if point == "committed":
-                self.states.append(self.held(store))
+                self.states.append(self.read_content(store))
             self.points.append(len(self.states))
             passed += 1
 
         folder.mkdir()
         with kvstore.open(folder / "store", **MAKING) as store:
-            self.states.append(self.held(store))
-            with call_at_every_point(hear):
+            self.states.append(self.read_content(store))
+            with call_at_every_point(record_point):
                 self.write(store)
             assert store.check() == []
         shutil.rmtree(folder)
@@ -217,16 +217,16 @@ class Course:
         draw = random.Random(self.seed)
         with store.transaction() as transaction:
             for number in range(6):
-                transaction.put(f"d{number}", text(draw, draw.randint(1, 4)), title=draw.choice(WORDS))
+                transaction.put(f"d{number}", make_text(draw, draw.randint(1, 4)), title=draw.choice(WORDS))
         with interrupt_batches(3), pytest.raises(KeyboardInterrupt):
             store.create_index("units")
-        store.put("d1", text(draw, 3))
+        store.put("d1", make_text(draw, 3))
         store.delete("d5")
         with interrupt_batches(0):
             store.refresh("units")
         with store.transaction() as transaction:
-            transaction.put("d2", text(draw, 2), title="Engine")
-            transaction.put("new", text(draw, 5))
+            transaction.put("d2", make_text(draw, 2), title="Engine")
+            transaction.put("new", make_text(draw, 5))
             transaction.put_triples("d3", [("Ada", "knew", "Lovelace")])
         for key, more in (("d1", 2), ("d2", 3)):  # as EXTRACT commits what a model wrote of one after another
             texts = [f"{draw.choice(WORDS)} keeps {number} Ledgers." for number in range(more)]
@@ -243,29 +243,29 @@ class Course:
         store.delete("d3")
 
     @staticmethod
-    def held(store: kvstore.Store) -> dict[str, Any]:
+    def read_content(store: kvstore.Store) -> dict[str, Any]:
         with store.state() as state:
-            return {**dump(state), "vectors": vectors_by_text(store)}
+            return {**dump(state), "vectors": map_texts_to_vectors(store)}
 
     def kill_at(self, place: int) -> None:
-        """Kill the writer at a point: the store is whole, holds what the commits left, and goes on to what is whole."""
+        """Kill the writer at a point; assert that the store is valid, holds the commits, and accepts writes."""
 
-        def run() -> None:
+        def write_until_killed() -> None:
             with kvstore.open(self.folder / "store", **MAKING) as store, call_at_every_point(make_killer_at(place)):
                 self.write(store)
 
         self.folder.mkdir()
         try:
-            assert run_until_killed(run), place
+            assert run_until_killed(write_until_killed), place
             with kvstore.open(self.folder / "store", **MAKING) as store:
                 assert store.check() == []
-                assert self.held(store) == self.states[self.points[place] - 1]
+                assert self.read_content(store) == self.states[self.points[place] - 1]
                 store.put("after", "The Harbour is open again, says Ada.")
                 store.refresh()
                 assert store.check() == []
-                assert state_of(store) in (None, "exact")
+                assert get_index_state(store) in (None, "exact")
                 found = dump_checked_store(store)
-                has = state_of(store) is not None
+                has = get_index_state(store) is not None
                 store.export(self.folder / "all.jsonl")
             with kvstore.open(self.folder / "fresh", **MAKING) as other:
                 if has:
@@ -278,7 +278,7 @@ class Course:
 
 @pytest.mark.slow
 def test_a_writer_of_units_that_is_killed_leaves_a_store_that_is_whole(tmp_path: Path) -> None:
-    course = Course(0, tmp_path / "run")
+    course = WriteHistory(0, tmp_path / "run")
     for place in random.Random(0).sample(range(len(course.points)), 6):
         course.kill_at(place)
 
@@ -286,7 +286,7 @@ def test_a_writer_of_units_that_is_killed_leaves_a_store_that_is_whole(tmp_path:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_two_hundred_killed_writers_of_units(tmp_path: Path, seed: int) -> None:
-    course = Course(seed, tmp_path / "run")
+    course = WriteHistory(seed, tmp_path / "run")
     draw = random.Random(seed)
     for place in draw.sample(range(len(course.points)), 50):
         course.kill_at(place)

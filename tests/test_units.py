@@ -91,7 +91,7 @@ def test_the_embedded_text_contains_the_headings_of_a_sentence(
     ]  # fmt: skip
 
 
-def units_of(store: kvstore.Store, read: Callable[[Units], object]) -> object:
+def read_units(store: kvstore.Store, read: Callable[[Units], object]) -> object:
     with store.state() as state:
         return read(state.get_part(UNITS))
 
@@ -114,7 +114,7 @@ def test_a_strategy_reads_them(store: kvstore.Store) -> None:
         assert york is not None
         assert units.list_texts(units.list_entity_units(york.entity, [chunks[0]])) == ["York is a town."]
     store.drop_index("units")
-    assert units_of(store, lambda units: (units.is_present, units.is_complete, units.count)) == (False, False, 0)
+    assert read_units(store, lambda units: (units.is_present, units.is_complete, units.count)) == (False, False, 0)
 
 
 def test_equal_scores_are_ordered_by_key_for_any_history(make_store: Callable[..., kvstore.Store]) -> None:
@@ -125,12 +125,14 @@ def test_equal_scores_are_ordered_by_key_for_any_history(make_store: Callable[..
             store.put(key, "The same two sentences. The same two sentences.")
         vector = store.embed(["The same two sentences."])[0]
 
-        def places(units: Units, vector: np.ndarray = vector, store: kvstore.Store = store) -> list[tuple[str, int]]:
-            found = units.get(units.find_nearest(vector, 3)[0].tolist())
+        def list_places(
+            units: Units, vector: np.ndarray = vector, store: kvstore.Store = store
+        ) -> list[tuple[str, int]]:
+            units_found = units.get(units.find_nearest(vector, 3)[0].tolist())
             return [(str(store.execute("SELECT document FROM chunks WHERE id = ?", (unit.chunk,)).fetchall()[0][0]),
-                     unit.ordinal) for unit in found]  # fmt: skip
+                     unit.ordinal) for unit in units_found]  # fmt: skip
 
-        assert units_of(store, places) == [("a", 0), ("a", 1), ("b", 0)]
+        assert read_units(store, list_places) == [("a", 0), ("a", 1), ("b", 0)]
 
 
 def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Store]) -> None:
@@ -242,12 +244,14 @@ def test_self_contained_clauses(sentence: str, clauses: list[str]) -> None:
     pipeline = open_language("en")
     assert pipeline is not None
 
-    def read(text: str, parses: Sequence[Parse]) -> list[str]:
-        found = [clause for parse in parses for each in iter_sentences(parse.doc) for clause in find_clauses(each)]
-        subjects = [f"{text[slice(*clause.subject)]} | " if clause.subject else "" for clause in found]
-        return [subject + text[c.start : c.end] for subject, c in zip(subjects, found, strict=True)]
+    def list_clauses(text: str, parses: Sequence[Parse]) -> list[str]:
+        clauses = [
+            clause for parse in parses for sentence in iter_sentences(parse.doc) for clause in find_clauses(sentence)
+        ]
+        subjects = [f"{text[slice(*clause.subject)]} | " if clause.subject else "" for clause in clauses]
+        return [subject + text[c.start : c.end] for subject, c in zip(subjects, clauses, strict=True)]
 
-    assert list(pipeline.parse_texts([sentence], read)) == [clauses]
+    assert list(pipeline.parse_texts([sentence], list_clauses)) == [clauses]
 
 
 def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kvstore.Store]) -> None:
@@ -258,17 +262,17 @@ def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kv
         each.put("a", text)
         each.put("b", text, title="Another")
 
-    def vectors(store: kvstore.Store) -> list[bytes]:
+    def read_vectors(store: kvstore.Store) -> list[bytes]:
         with store.state() as state:
             return [state.read_vectors(state.documents.get(number)).tobytes() for number in sorted(
                 record.id for record in state.documents.scan())]  # fmt: skip
 
-    before = vectors(store)
-    assert before == vectors(fresh), "what is stored of a unit is less exact, and serves no chunk"
+    before = read_vectors(store)
+    assert before == read_vectors(fresh), "what is stored of a unit is less exact, and serves no chunk"
     store.update("a", meta={"year": 1850})
     store.put("b", text, title="A third")
     store.put("b", text, title="Another")
     with store._session.environment.write() as view:
         view.clear("vector_space")
     store.repair()
-    assert sorted(vectors(store)) == sorted(before)
+    assert sorted(read_vectors(store)) == sorted(before)

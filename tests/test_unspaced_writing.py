@@ -59,22 +59,22 @@ Documents = Mapping[str, str]
 
 
 @pytest.fixture
-def fill_store(make_store: Callable[..., kvstore.Store]) -> Callable[[Documents], kvstore.Store]:
-    def fill(documents: Documents) -> kvstore.Store:
+def make_filled_store(make_store: Callable[..., kvstore.Store]) -> Callable[[Documents], kvstore.Store]:
+    def fill_store(documents: Documents) -> kvstore.Store:
         store = make_store()
         with store.transaction() as transaction:
             for key, text in documents.items():
                 transaction.put(key, text)
         return store
 
-    return fill
+    return fill_store
 
 
 @pytest.mark.parametrize(("documents", "question", "key", "text"), ANSWERED)
 def test_a_question_is_answered_with_exact_citations(
-    fill_store: Callable[[Documents], kvstore.Store], documents: Documents, question: str, key: str, text: str
+    make_filled_store: Callable[[Documents], kvstore.Store], documents: Documents, question: str, key: str, text: str
 ) -> None:
-    answer = fill_store(documents).ask(question)
+    answer = make_filled_store(documents).ask(question)
     assert not answer.abstained
     assert answer.confidence >= 0.5
     assert text in answer.text
@@ -85,16 +85,16 @@ def test_a_question_is_answered_with_exact_citations(
 
 @pytest.mark.parametrize(("documents", "question"), UNANSWERED)
 def test_a_question_about_something_else_is_refused(
-    fill_store: Callable[[Documents], kvstore.Store], documents: Documents, question: str
+    make_filled_store: Callable[[Documents], kvstore.Store], documents: Documents, question: str
 ) -> None:
-    answer = fill_store(documents).ask(question)
+    answer = make_filled_store(documents).ask(question)
     assert answer.abstained
     assert answer.text.startswith(NO_ANSWER)
     assert answer.confidence < 0.5
 
 
-def test_a_character_and_a_part_of_a_run_are_found(fill_store: Callable[[Documents], kvstore.Store]) -> None:
-    store = fill_store(JAPANESE)
+def test_a_character_and_a_part_of_a_run_are_found(make_filled_store: Callable[[Documents], kvstore.Store]) -> None:
+    store = make_filled_store(JAPANESE)
     for wanted, key in (("茶", "緑茶"), ("幹", "新幹線"), ("噴火", "富士山"), ('"休館日"', "図書館")):
         assert [hit.document for hit in store.search(wanted, using="lexical")] == [key]
     for query, key in (("茶", "緑茶"), ("新大阪", "新幹線"), ("瀬田*", "琵琶湖")):
@@ -111,27 +111,27 @@ def test_a_character_and_a_part_of_a_run_are_found(fill_store: Callable[[Documen
     ],
 )
 def test_a_part_of_a_sentence_is_found_in_other_writing_without_spaces(
-    fill_store: Callable[[Documents], kvstore.Store], text: str, question: str
+    make_filled_store: Callable[[Documents], kvstore.Store], text: str, question: str
 ) -> None:
-    store = fill_store({"capital": text, "tea": "Tea is made from leaves."})
+    store = make_filled_store({"capital": text, "tea": "Tea is made from leaves."})
     assert [hit.document for hit in store.search(question, using="lexical")] == ["capital"]
 
 
 def test_sentences_end_at_the_marks_of_chinese_and_japanese() -> None:
-    def split(text: str) -> list[str]:
+    def list_sentences(text: str) -> list[str]:
         return [text[start:end] for start, end in split_sentences(text)]
 
-    assert split("它建于1958年！真的吗？是的。") == ["它建于1958年！", "真的吗？", "是的。"]
-    assert split("他很高（真的！）。她也是。") == ["他很高（真的！）。", "她也是。"]
-    assert split("他（真的！）很高。她也是。") == ["他（真的！）很高。", "她也是。"]
-    assert split("「本当ですか？」と聞いた。次の文。") == ["「本当ですか？」と聞いた。", "次の文。"]
-    assert split("「本当ですか？」彼は聞いた。") == ["「本当ですか？」", "彼は聞いた。"]
+    assert list_sentences("它建于1958年！真的吗？是的。") == ["它建于1958年！", "真的吗？", "是的。"]
+    assert list_sentences("他很高（真的！）。她也是。") == ["他很高（真的！）。", "她也是。"]
+    assert list_sentences("他（真的！）很高。她也是。") == ["他（真的！）很高。", "她也是。"]
+    assert list_sentences("「本当ですか？」と聞いた。次の文。") == ["「本当ですか？」と聞いた。", "次の文。"]
+    assert list_sentences("「本当ですか？」彼は聞いた。") == ["「本当ですか？」", "彼は聞いた。"]
 
 
 def test_an_answer_that_nothing_answers_has_abstained_in_every_interface(
-    fill_store: Callable[[Documents], kvstore.Store], capsys: pytest.CaptureFixture[str]
+    make_filled_store: Callable[[Documents], kvstore.Store], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = fill_store({})
+    store = make_filled_store({})
     # A heading is found, and is no sentence to quote.
     store.put("office", "# Opening hours of the Bergen harbor office\n", format="markdown")
     question = "What are the opening hours of the Bergen harbor office?"
@@ -157,12 +157,12 @@ def test_titles_in_title_marks_are_names(store: kvstore.Store) -> None:
 
 
 def test_a_quoted_sentence_has_an_ellipsis_only_if_it_is_cut(
-    fill_store: Callable[[Documents], kvstore.Store],
+    make_filled_store: Callable[[Documents], kvstore.Store],
 ) -> None:
     # Many short words: more than the limit in words, but not in characters.
     short = "灯塔由阿达" + "甲b" * 61 + "建于一九八八年。"
     long = "码头由博建于" + "甲" * 200 + "一九〇二年。"
-    store = fill_store({"灯塔": short, "码头": long})
+    store = make_filled_store({"灯塔": short, "码头": long})
     store.set("least_confidence", 0)
     assert store.ask("灯塔建于何时？").text.startswith(f"{short} [1]")
     assert f"{long[:180]}… [" in store.ask("码头由谁建？").text

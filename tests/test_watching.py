@@ -18,8 +18,8 @@ from kvstore_shell.cli import run
 from kvstore_shell.watching import PollingWatcher, SystemWatcher, Watcher, ingest_on_change
 
 
-class Played:
-    """A watcher whose changes are played, and then Ctrl-C."""
+class ScriptedWatcher:
+    """A watcher that returns scripted changes, then raises KeyboardInterrupt."""
 
     def __init__(self, *changes: bool) -> None:
         self._changes = iter(changes)
@@ -33,7 +33,7 @@ class Played:
 def test_it_ingests_at_once_and_after_each_change() -> None:
     reports: list[kvstore.IngestReport] = []
     with pytest.raises(KeyboardInterrupt):
-        ingest_on_change(Played(False, True, False, True), kvstore.IngestReport, reports.append, pytest.fail)
+        ingest_on_change(ScriptedWatcher(False, True, False, True), kvstore.IngestReport, reports.append, pytest.fail)
     assert len(reports) == 3
 
 
@@ -43,7 +43,7 @@ def test_a_failing_ingest_is_retried_and_reported_once(monkeypatch: pytest.Monke
         [errors.LockTimeoutError("held"), errors.LockTimeoutError("held"), errors.StoreFullError("full"), None]
     )
 
-    def ingest() -> kvstore.IngestReport:
+    def ingest_or_fail() -> kvstore.IngestReport:
         outcome = next(outcomes)
         if outcome is not None:
             raise outcome
@@ -51,7 +51,7 @@ def test_a_failing_ingest_is_retried_and_reported_once(monkeypatch: pytest.Monke
 
     told: list[object] = []
     with pytest.raises(KeyboardInterrupt):
-        ingest_on_change(Played(), ingest, lambda report: told.append(report.added), told.append)
+        ingest_on_change(ScriptedWatcher(), ingest_or_fail, lambda report: told.append(report.added), told.append)
     assert told == ["held", "full", 1]
 
 
@@ -116,7 +116,7 @@ def test_the_command_keeps_a_store_like_a_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    class Scene(Played):
+    class RenamingWatcher(ScriptedWatcher):
         def wait_for_change(self) -> bool:
             (folder / "a.md").rename(folder / "b.md")
             (folder / "bad.csv").write_bytes(b"a,text\n1,\xff\xfe\x00\n")
@@ -124,7 +124,7 @@ def test_the_command_keeps_a_store_like_a_folder(
             self.wait_for_change = super().wait_for_change  # type: ignore[method-assign]
             return True
 
-    monkeypatch.setattr(watching, "make_watcher", lambda *_, **__: Scene(True))
+    monkeypatch.setattr(watching, "make_watcher", lambda *_, **__: RenamingWatcher(True))
     assert run(["watch", "s", str(folder), "--embedder", "hashing", "--language", "rules"]) == 0
     said = capsys.readouterr().err
     assert said.count("1 added, 0 changed") == 1

@@ -14,7 +14,7 @@ from kvstore.structures.forest.edge_filter import CYCLIC, REDUNDANT, Edge
 FILE = Path(__file__).parents[2] / "shared" / "data" / "forest" / "wordnet-hypernyms.csv.gz"
 
 
-def verdicts(store: kvstore.Store) -> dict[Edge, int | None]:
+def list_verdicts(store: kvstore.Store) -> dict[Edge, int | None]:
     with store.snapshot() as snapshot:
         forest = snapshot._state.forest
         return {edge: forest.get_verdict(*edge) for edge in forest.iter_edges()}
@@ -26,7 +26,7 @@ def test_wordnet_is_filtered_whole_and_stays_exact_edge_by_edge(store: kvstore.S
     plain = tmp_path / "wordnet.csv"
     plain.write_bytes(gzip.decompress(FILE.read_bytes()))
     assert not store.ingest(plain, format="pairs").failures
-    before = verdicts(store)
+    before = list_verdicts(store)
     refused = [edge for edge, verdict in before.items() if verdict]
     assert len(before) > 83_000
     assert sum(before[edge] == CYCLIC for edge in refused) > 100
@@ -50,4 +50,4 @@ def test_wordnet_is_filtered_whole_and_stays_exact_edge_by_edge(store: kvstore.S
         transaction.keys()
         for child, parent in reversed(stated):
             assert transaction.delete_edge(child, parent, tree="wordnet")
-    assert verdicts(store) == before
+    assert list_verdicts(store) == before

@@ -58,8 +58,8 @@ def test_tokens_are_counted(text: str) -> None:
     assert count_text_tokens(text) == len(TOKEN_PATTERN.findall(text))
 
 
-def words_and_pairs(text: str) -> list[str]:
-    """Return the words of a text, each with the pair of characters that begins where it does, if there is one."""
+def list_words_and_pairs(text: str) -> list[str]:
+    """Return the words of a text, each followed by the pair of characters that begins at its start, if any."""
     folded = fold_text(text)
     words = []
     for segment in SEGMENT.finditer(folded):
@@ -73,7 +73,7 @@ def words_and_pairs(text: str) -> list[str]:
 def test_terms_are_counted_in_order_of_their_first_words(text: str, language: str) -> None:
     stem = get_stemmer(language)
     for leaving_out in (frozenset[str](), FUNCTION_WORDS):
-        expected = Counter(stem(word) for word in words_and_pairs(text) if word not in leaving_out)
+        expected = Counter(stem(word) for word in list_words_and_pairs(text) if word not in leaving_out)
         assert list(count_text_terms(text, stem, leaving_out).items()) == list(expected.items())
 
 
@@ -96,7 +96,7 @@ def test_questions_are_asked_without_the_function_words_of_their_language(questi
 @given(TEXTS, st.sampled_from(["english", "none"]))
 def test_technical_tokens_and_joined_parts_are_terms_like_words(text: str, language: str) -> None:
     stem = get_stemmer(language)
-    words = [part for word in words_and_pairs(text) for part in (word, *split_underscores(word))]
+    words = [part for word in list_words_and_pairs(text) for part in (word, *split_underscores(word))]
     assert count_chunk_terms(None, [], text, stem) == Counter([*map(stem, words), *find_technical_tokens(text)])
 
 

@@ -78,7 +78,7 @@ def test_a_tag_of_the_version_may_be_published_and_no_other() -> None:
     ],
 )
 def test_files_follow_their_published_schemas(schema: str, paths: list[Path]) -> None:
-    run = ran("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
+    run = run_program("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths)
     assert paths and run.returncode == 0, run.stdout + run.stderr
 
 
@@ -116,17 +116,17 @@ def test_the_dockerfile_has_no_findings() -> None:
 @pytest.mark.slow
 def test_workflows_give_away_nothing(tmp_path: Path) -> None:
     """Workflows expose no secrets and permissions, and never run user-supplied text as a command."""
-    run = ran("zizmor", "--offline", "--quiet", "--no-progress", ROOT / ".github")
+    run = run_program("zizmor", "--offline", "--quiet", "--no-progress", ROOT / ".github")
     assert run.returncode == 0, run.stdout + run.stderr
     bad = tmp_path / "bad.yml"
     bad.write_text(
         "on: pull_request_target\njobs:\n  greet:\n    runs-on: ubuntu-24.04\n    steps:\n"
         "      - run: echo ${{ github.event.pull_request.title }}\n"
     )
-    assert "template-injection" in ran("zizmor", "--offline", "--no-progress", bad).stdout
+    assert "template-injection" in run_program("zizmor", "--offline", "--no-progress", bad).stdout
 
 
-def ran(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run_program(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     path = Path(sys.executable).with_name(program)
     if not path.exists():
         pytest.skip(f"{program} is not installed; it is of the extra `test-slow`")

@@ -41,12 +41,14 @@ RIGHT: dict[str, Any] = {
 CLAUSES = ("using", "depth", "top", "within", "where", "options", "vector", "parameters", "reranker")
 
 
-def calls() -> Iterator[tuple[type, str, str, bool, dict[str, Any]]]:
-    """Every argument of every public method, and what must be given with it."""
-    seen = set()
-    for of in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
-        for method, function in inspect.getmembers(of, inspect.isfunction):
-            inherited = of is not kvstore.Store and hasattr(kvstore.Store, method) and method not in ("put", "update")
+def iter_calls() -> Iterator[tuple[type, str, str, bool, dict[str, Any]]]:
+    """Yield every argument of every public method with the arguments that the call requires."""
+    known = set()
+    for class_ in (kvstore.Store, kvstore.Snapshot, kvstore.Transaction):
+        for method, function in inspect.getmembers(class_, inspect.isfunction):
+            inherited = (
+                class_ is not kvstore.Store and hasattr(kvstore.Store, method) and method not in ("put", "update")
+            )
             if method[0] == "_" or method in ("close", "state") or inherited:
                 continue
             parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
@@ -55,38 +57,38 @@ def calls() -> Iterator[tuple[type, str, str, bool, dict[str, Any]]]:
                 names += [(name, False) for name in CLAUSES]
             needed = {p.name: RIGHT.get(p.name, "nowhere") for p in parameters if p.default is p.empty and p.kind < 2}
             for name, several in names:
-                if name not in LEFT_OUT and (of, method, name) not in seen:
-                    seen.add((of, method, name))
-                    yield of, method, name, several, needed
+                if name not in LEFT_OUT and (class_, method, name) not in known:
+                    known.add((class_, method, name))
+                    yield class_, method, name, several, needed
 
 
-def attempt(call: Callable[[], Any]) -> None:
+def call_and_ignore_errors(call: Callable[[], Any]) -> None:
     try:
-        found = call()
-        if isinstance(found, kvstore.Cursor):
-            found.fetchall()
+        result = call()
+        if isinstance(result, kvstore.Cursor):
+            result.fetchall()
     except (errors.KvstoreError, TypeError):
         pass
 
 
-def attempt_all(store: kvstore.Store, wrong: list[Any]) -> None:
-    for of, method, name, several, needed in calls():
+def call_with_wrong_values(store: kvstore.Store, wrong: list[Any]) -> None:
+    for class_, method, name, several, needed in iter_calls():
         for value in wrong:
 
-            def call(on: Any, method: str = method, name: str = name, value: Any = value) -> Any:
-                given = {} if several else {**needed, name: value}  # noqa: B023
-                return getattr(on, method)(*([value] if several else []), **given)  # noqa: B023
+            def call_method(target: Any, method: str = method, name: str = name, value: Any = value) -> Any:
+                arguments = {} if several else {**needed, name: value}  # noqa: B023
+                return getattr(target, method)(*([value] if several else []), **arguments)  # noqa: B023
 
-            def called(of: type = of, call: Callable[..., Any] = call) -> Any:
-                if of is kvstore.Store:
-                    return call(store)
-                with store.transaction() if of is kvstore.Transaction else store.snapshot() as on:
-                    return call(on)
+            def call_on_class(class_: type = class_, call_method: Callable[..., Any] = call_method) -> Any:
+                if class_ is kvstore.Store:
+                    return call_method(store)
+                with store.transaction() if class_ is kvstore.Transaction else store.snapshot() as target:
+                    return call_method(target)
 
             try:
-                attempt(called)
+                call_and_ignore_errors(call_on_class)
             except Exception as error:
-                raise AssertionError(f"{of.__name__}.{method}({name}={format_value(value)}): {error!r}") from error
+                raise AssertionError(f"{class_.__name__}.{method}({name}={format_value(value)}): {error!r}") from error
             if store.in_transaction:
                 store.execute("ROLLBACK")
 
@@ -96,14 +98,14 @@ def test_no_value_of_an_argument_gives_another_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store.put("tea", "Tea is made from leaves. Robert Fortune took it to India.", title="Tea")
-    attempt_all(store, WRONG)
+    call_with_wrong_values(store, WRONG)
 
 
 @pytest.mark.parametrize("name", ["path", "embedder", "settings", "lock_timeout", "max_bytes", "durability"])
 def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None:
     for number, value in enumerate(WRONG):
         given = {"path": tmp_path / str(number), "embedder": "hashing", name: value}
-        attempt(lambda given=given: kvstore.open(**given).close())
+        call_and_ignore_errors(lambda given=given: kvstore.open(**given).close())
     with pytest.raises(errors.ArgumentError, match="NUL"):
         kvstore.open("a\0b")
     with pytest.raises(errors.ArgumentError, match="NUL"):
