@@ -21,7 +21,7 @@ def find_documents(store: kvstore.Store, question: str, using: str = "hybrid", *
     return [hit.document for hit in store.retrieve(question, using=using, top=50, options=options).hits]
 
 
-def steps(store: kvstore.Store, question: str) -> dict[str, str]:
+def list_steps(store: kvstore.Store, question: str) -> dict[str, str]:
     return {step.name: step.detail for step in store.retrieve(question, using="adaptive").steps}
 
 
@@ -33,8 +33,10 @@ def test_consecutive_words_of_the_question_count_if_they_are_adjacent(store: kvs
     # One finds them with the words in order, the other only near each other.
     assert find_documents(store, "lock key", words=1)[:2] == ["together", "apart"]
     scores = {hit.document: hit.score for hit in store.retrieve("spare lock key", using="hybrid").hits}
-    plain = store.retrieve("spare lock key", using="hybrid", options={"nearness": 0, "headings": 0, "entries": 0})
-    even = {hit.document: hit.score for hit in plain.hits}
+    without_bonuses = store.retrieve(
+        "spare lock key", using="hybrid", options={"nearness": 0, "headings": 0, "entries": 0}
+    )
+    even = {hit.document: hit.score for hit in without_bonuses.hits}
     assert scores["together"] / scores["apart"] > even["together"] / even["apart"]
 
 
@@ -43,30 +45,30 @@ def test_the_search_that_separates_its_best_hits_counts_more(store: kvstore.Stor
         store.put(f"tide{number}", f"The tide of the sea comes to the quay on day {number}.")
     store.put("keel", "The keel of a sloop was laid on the quay.")
 
-    def share(question: str, meant: str, **options: float) -> int:
-        vector = store.embedder.embed_query(meant)
+    def compute_share(question: str, similar_question: str, **options: float) -> int:
+        vector = store.embedder.embed_query(similar_question)
         evidence = store.retrieve(question, using="hybrid", options=options, vector=vector)
         detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
         return int(detail.partition("% BM25")[0].rpartition(" ")[2])
 
     keel, tide = "Was the keel of a sloop laid here?", "When does the tide of the sea come to the quay?"
-    assert share(keel, tide) > 50 > share(tide, keel)
-    assert (share(keel, keel, words=0), share(keel, keel, words=1)) == (0, 100)
+    assert compute_share(keel, tide) > 50 > compute_share(tide, keel)
+    assert (compute_share(keel, keel, words=0), compute_share(keel, keel, words=1)) == (0, 100)
 
 
 class UnknowingEmbedder:
-    """Knows no word of a text: its vectors are nearly alike, and what little differs follows from a digest.
+    """An embedder that knows few words: its vectors are nearly alike and differ by a digest of the text.
 
-    The share of ``known`` is the part of a vector that comes from the hashing embedder, which knows words.
+    ``known_share`` is the part of a vector that comes from the hashing embedder, which knows words.
     """
 
     name, dimension, poor = "unknowing", 256, False
     description = "an embedder that does not know the language"
 
-    def __init__(self, known: float) -> None:
+    def __init__(self, known_share: float) -> None:
         from kvstore.models.embedder import open_embedder
 
-        self._known = known
+        self._known_share = known_share
         self._words = open_embedder("hashing")
 
     def embed(self, texts: Sequence[str]) -> Any:
@@ -75,40 +77,41 @@ class UnknowingEmbedder:
     def embed_query(self, text: str) -> Any:
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
         vector = np.ones(256) + np.random.default_rng(seed).exponential(0.3, 256)
-        vector = (1 - self._known) * vector / np.linalg.norm(vector) + self._known * self._words.embed_query(text)
+        unknown = (1 - self._known_share) * vector / np.linalg.norm(vector)
+        vector = unknown + self._known_share * self._words.embed_query(text)
         return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("known", [0.0, 0.8])
+@pytest.mark.parametrize("known_share", [0.0, 0.8])
 def test_dense_search_has_no_weight_if_the_embedder_does_not_know_the_language(
-    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch, known: float
+    make_store: Callable[..., kvstore.Store], monkeypatch: pytest.MonkeyPatch, known_share: float
 ) -> None:
     chooser = random.Random(1)
-    syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
+    syllables = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
     words = sorted({"".join(chooser.choices(syllables, k=3)) for _ in range(400)})
     texts = {f"text{number}": chooser.sample(words, 40) for number in range(150)}
-    store = make_store(embedder=UnknowingEmbedder(known))
+    store = make_store(embedder=UnknowingEmbedder(known_share))
     with store.transaction() as transaction:
         for key, text in texts.items():
             transaction.put(key, " ".join(text) + ".")
     weights = Weights(nearness=0)  # the words are in no order
     monkeypatch.setattr(adaptive_strategy, "search_hybrid", partial(search_hybrid, weights=weights))
-    right = {"adaptive": 0, "hybrid": 0, "lexical": 0}
+    num_correct = {"adaptive": 0, "hybrid": 0, "lexical": 0}
     weightless = 0
     for key, text in texts.items():
         question = " ".join([*chooser.sample(text, 3), *chooser.sample(words, 3)])
-        for strategy in right:
+        for strategy in num_correct:
             options = {"nearness": 0} if strategy == "hybrid" else {}
             evidence = store.retrieve(question, using=strategy, top=1, options=options)
-            right[strategy] += evidence.hits[0].document == key
+            num_correct[strategy] += evidence.hits[0].document == key
             if strategy == "adaptive":
                 detail = next(step.detail for step in evidence.steps if step.name == "resemblance")
                 weightless += "chunks with the question's words are hardly nearer to it than others" in detail
-    if known:
+    if known_share:
         assert weightless <= 0.05 * len(texts)
     else:
-        assert right["adaptive"] == right["hybrid"] == right["lexical"] > 0.4 * len(texts)
+        assert num_correct["adaptive"] == num_correct["hybrid"] == num_correct["lexical"] > 0.4 * len(texts)
         assert weightless >= 0.9 * len(texts)
 
 
@@ -163,7 +166,7 @@ def test_the_cosine_of_a_chunk_that_has_nothing_to_do_with_a_question_is_reckone
 
 @pytest.fixture
 def films(store: kvstore.Store) -> kvstore.Store:
-    """A chain over two films, and many passages that resemble a question about its end more than the end does."""
+    """Fill a store with a chain over two films, and with many chunks more similar to the question than its end."""
     with store.transaction() as transaction:
         transaction.put("harbour", "Blue Harbour is a film directed by Nora Quill.", title="Blue Harbour")
         transaction.put("quill", "Nora Quill was born in Tolland.", title="Nora Quill")
@@ -179,10 +182,10 @@ def test_a_specific_name_leads_if_nothing_resembles_the_question(films: kvstore.
     assert set(find_documents(films, question, "adaptive")[:2]) == {"harbour", "quill"}
     hit = next(hit for hit in films.retrieve(question, using="adaptive").hits if hit.document == "quill")
     assert "nora quill" in hit.path
-    told = steps(films, question)["weigh walk"]
-    assert "blue harbour is in about 1 of 82 chunks" in told
-    assert "of the question is not names" in told
-    assert "the best chunk covers" in told
+    reason = list_steps(films, question)["weigh walk"]
+    assert "blue harbour is in about 1 of 82 chunks" in reason
+    assert "of the question is not names" in reason
+    assert "the best chunk covers" in reason
 
 
 @pytest.mark.parametrize(
@@ -196,22 +199,22 @@ def test_a_specific_name_leads_if_nothing_resembles_the_question(films: kvstore.
     ],
 )
 def test_a_walk_without_information_is_ignored(films: kvstore.Store, question: str, reason: str) -> None:
-    told = steps(films, question)
-    assert reason in told["weigh walk"]
-    assert "personalized PageRank" not in told
+    steps = list_steps(films, question)
+    assert reason in steps["weigh walk"]
+    assert "personalized PageRank" not in steps
     assert find_documents(films, question, "adaptive") == find_documents(films, question, "hybrid")
 
 
 def test_names_in_very_many_passages_stay_in_the_question(films: kvstore.Store) -> None:
-    told = steps(films, "What does the User Guide say of the director of Blue Harbour?")
-    assert told["decompose question"] == "asks 'What does the User Guide say of the director of ?'"
-    compared = steps(films, "Is the User Guide or Blue Harbour older?")
+    steps = list_steps(films, "What does the User Guide say of the director of Blue Harbour?")
+    assert steps["decompose question"] == "asks 'What does the User Guide say of the director of ?'"
+    compared = list_steps(films, "Is the User Guide or Blue Harbour older?")
     assert compared["decompose question"].startswith("compares user guide, blue harbour")
 
 
 def test_lower_case_names_of_a_question_count_if_they_have_several_words(films: kvstore.Store) -> None:
-    assert "blue harbour" in steps(films, "where was the director of blue harbour born?")["weigh walk"]
-    assert "no name" in steps(films, "where is tolland?")["weigh walk"]
+    assert "blue harbour" in list_steps(films, "where was the director of blue harbour born?")["weigh walk"]
+    assert "no name" in list_steps(films, "where is tolland?")["weigh walk"]
 
 
 def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
@@ -222,9 +225,9 @@ def test_the_weight_of_a_walk_is_an_option(films: kvstore.Store) -> None:
 
 def test_two_names_that_are_compared_are_two_ends_of_a_chain(films: kvstore.Store) -> None:
     films.put("pier", "Green Pier is a film directed by Ada Stone.", title="Green Pier")
-    told = steps(films, "Whose town is it, Blue Harbour or Green Pier?")
-    assert "(1 word); it compares names" in told["weigh walk"]
-    assert "personalized PageRank" in told
+    steps = list_steps(films, "Whose town is it, Blue Harbour or Green Pier?")
+    assert "(1 word); it compares names" in steps["weigh walk"]
+    assert "personalized PageRank" in steps
 
 
 def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None:
@@ -232,8 +235,8 @@ def test_a_name_is_as_common_as_its_words_together(films: kvstore.Store) -> None
         films.put(f"design{number}", f"In session {number} they spoke of design that is industrial, and of the town.")
     films.put("team", "The team of Industrial Design met the mayor of the town.")
     question = "Why did the director disagree with Industrial Design when they spoke of the town?"
-    told = steps(films, question)
-    assert "industrial design is in about 9 of 163 chunks" in told["weigh walk"]  # the root of 1 and 81
+    steps = list_steps(films, question)
+    assert "industrial design is in about 9 of 163 chunks" in steps["weigh walk"]  # the root of 1 and 81
     assert find_documents(films, question, "adaptive") == find_documents(films, question, "hybrid")
 
 

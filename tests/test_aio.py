@@ -23,7 +23,7 @@ LEFT_OUT = {"interrupt", "state"}
 OPENING = {"ask_pieces", "dump", "execute", "ingest_progress", "query", "session", "snapshot", "transaction"}
 
 
-def run(path: Path, test: Callable[[aio.AsyncStore], Coroutine[Any, Any, Any]], **options: Any) -> Any:
+def run_with_store(path: Path, test: Callable[[aio.AsyncStore], Coroutine[Any, Any, Any]], **options: Any) -> Any:
     """Run a test on a store of two documents, which must pass CHECK at the end."""
 
     async def main() -> Any:
@@ -42,7 +42,7 @@ def test_the_example_of_the_module_runs() -> None:
 
 
 @pytest.mark.parametrize("name", ["Store", "Snapshot", "Transaction", "Cursor"])
-def test_every_method_is_there_with_the_same_arguments(name: str) -> None:
+def test_every_method_exists_with_the_same_arguments(name: str) -> None:
     original, wrapped = getattr(kvstore, name), getattr(aio, f"Async{name}")
     public = {method for method in dir(original) if method[0] != "_"} - LEFT_OUT
     attributes = {"kind", "columns", "types", "rowcount", "message", "problems", "failed", "description"}
@@ -51,8 +51,11 @@ def test_every_method_is_there_with_the_same_arguments(name: str) -> None:
         value = getattr(wrapped, method)
         if callable(value):
             expected = list(inspect.signature(getattr(original, method)).parameters.values())
-            named = [(one.name, one.kind, one.default) for one in inspect.signature(value).parameters.values()]
-            assert named == [(one.name, one.kind, one.default) for one in expected]
+            parameters = [
+                (parameter.name, parameter.kind, parameter.default)
+                for parameter in inspect.signature(value).parameters.values()
+            ]
+            assert parameters == [(parameter.name, parameter.kind, parameter.default) for parameter in expected]
             assert inspect.iscoroutinefunction(value) != (method in OPENING)
 
 
@@ -67,14 +70,14 @@ def test_a_task_runs_a_statement_and_async_for_opens_a_stream(tmp_path: Path) ->
         with pytest.raises(errors.StatementError):
             await asyncio.create_task(store.execute("SELEC"))
 
-    run(tmp_path, test)
+    run_with_store(tmp_path, test)
 
 
 def test_open_has_the_arguments_of_open() -> None:
-    own = inspect.signature(aio.open).parameters
+    parameters = inspect.signature(aio.open).parameters
     original = inspect.signature(kvstore.open).parameters
-    assert {name: one.default for name, one in own.items() if name != "threads"} == {
-        name: one.default for name, one in original.items()
+    assert {name: parameter.default for name, parameter in parameters.items() if name != "threads"} == {
+        name: parameter.default for name, parameter in original.items()
     }
 
 
@@ -84,7 +87,7 @@ def test_calls_of_many_tasks_run_at_the_same_time(tmp_path: Path) -> None:
         hits = await asyncio.gather(*(store.search(f"note {number}", using="lexical") for number in range(20)))
         return all(changes), [hit[0].document for hit in hits][:2], await store.count()
 
-    assert run(tmp_path, test, threads=3) == (True, ["note 0", "note 1"], 22)
+    assert run_with_store(tmp_path, test, threads=3) == (True, ["note 0", "note 1"], 22)
 
 
 def test_a_cursor_is_iterated_and_closed(tmp_path: Path) -> None:
@@ -96,38 +99,41 @@ def test_a_cursor_is_iterated_and_closed(tmp_path: Path) -> None:
         await cursor.close()
         return rows, cursor.columns, first, await cursor.fetchall()
 
-    assert run(tmp_path, test) == ([("sea",), ("tea",)], ("key",), ("sea",), [])
+    assert run_with_store(tmp_path, test) == ([("sea",), ("tea",)], ("key",), ("sea",), [])
 
 
 def test_begin_and_commit_belong_together(tmp_path: Path) -> None:
     async def test(store: aio.AsyncStore) -> Any:
         await store.execute("BEGIN")
         await store.execute("DELETE DOCUMENT 'sea'")
-        inside = await store.in_transaction, await (await store.execute("SELECT count(*) FROM documents")).fetchone()
-        outside = await store.count()
+        inside_keys = (
+            await store.in_transaction,
+            await (await store.execute("SELECT count(*) FROM documents")).fetchone(),
+        )
+        outside_keys = await store.count()
         await store.execute("ROLLBACK")
         async with store.session() as session:
             await session.set("top", 1)
             hits = len((await session.retrieve("tea leaves")).hits)
-        return inside, outside, await store.count(), hits
+        return inside_keys, outside_keys, await store.count(), hits
 
-    assert run(tmp_path, test) == ((True, (1,)), 2, 2, 1)
+    assert run_with_store(tmp_path, test) == ((True, (1,)), 2, 2, 1)
 
 
 def test_a_transaction_commits_or_rolls_back(tmp_path: Path) -> None:
     async def test(store: aio.AsyncStore) -> Any:
         async with store.transaction() as transaction:
             await transaction.put("milk", "Milk is white.")
-            seen = await transaction.count(), await store.count()
+            texts = await transaction.count(), await store.count()
         with pytest.raises(ZeroDivisionError):
             async with store.transaction() as transaction:
                 await transaction.delete("milk")
                 raise ZeroDivisionError
         with pytest.raises(errors.ClosedError):
             await transaction.count()
-        return seen, await store.keys("milk"), transaction.open
+        return texts, await store.keys("milk"), transaction.open
 
-    assert run(tmp_path, test) == ((3, 2), ["milk"], False)
+    assert run_with_store(tmp_path, test) == ((3, 2), ["milk"], False)
 
 
 def test_a_change_beside_an_open_transaction_names_the_remedy(tmp_path: Path) -> None:
@@ -148,7 +154,7 @@ def test_a_snapshot_keeps_its_state(tmp_path: Path) -> None:
             await store.delete("tea")
             return await snapshot.count(), await store.count(), [line async for line in snapshot.dump()][1]
 
-    assert run(tmp_path, test) == (2, 1, "BEGIN;")
+    assert run_with_store(tmp_path, test) == (2, 1, "BEGIN;")
 
 
 def test_an_answer_arrives_in_pieces(tmp_path: Path) -> None:
@@ -162,7 +168,7 @@ def test_an_answer_arrives_in_pieces(tmp_path: Path) -> None:
             await closed.answer
         return text == answer.text, evidence
 
-    assert run(tmp_path, test) == (True, "tea")
+    assert run_with_store(tmp_path, test) == (True, "tea")
 
 
 def test_an_ingest_reports_and_stops(tmp_path: Path) -> None:
@@ -182,7 +188,7 @@ def test_an_ingest_reports_and_stops(tmp_path: Path) -> None:
                 break
         return report.added, all(loop_threads), ingestion.report.added
 
-    assert run(tmp_path, test) == (3, True, 0)
+    assert run_with_store(tmp_path, test) == (3, True, 0)
 
 
 def test_a_cancelled_block_rolls_back(tmp_path: Path) -> None:
@@ -202,7 +208,7 @@ def test_a_cancelled_block_rolls_back(tmp_path: Path) -> None:
             await task
         return await store.count(), await store.put("milk", "Milk is white.")  # the writer's lock is free
 
-    assert run(tmp_path, test) == (2, True)
+    assert run_with_store(tmp_path, test) == (2, True)
 
 
 def test_a_transaction_that_is_cancelled_while_it_waits_is_rolled_back(tmp_path: Path) -> None:
@@ -212,15 +218,15 @@ def test_a_transaction_that_is_cancelled_while_it_waits_is_rolled_back(tmp_path:
                 raise AssertionError("the lock is taken")
 
         async with store.transaction() as transaction:
-            waiting = asyncio.create_task(begin())
+            task = asyncio.create_task(begin())
             await asyncio.sleep(0.1)
-            waiting.cancel()
+            task.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await waiting
+                await task
             await transaction.put("milk", "Milk is white.")
         return await store.put("rum", "Rum is brown."), await store.count()
 
-    assert run(tmp_path, test) == (True, 4)
+    assert run_with_store(tmp_path, test) == (True, 4)
 
 
 def test_a_cancelled_change_is_complete_or_missing(tmp_path: Path) -> None:
@@ -232,7 +238,7 @@ def test_a_cancelled_change_is_complete_or_missing(tmp_path: Path) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
         return 2 <= await store.count() <= 12
 
-    assert run(tmp_path, test, threads=2)
+    assert run_with_store(tmp_path, test, threads=2)
 
 
 def test_a_cancelled_query_is_interrupted(tmp_path: Path) -> None:
@@ -244,7 +250,7 @@ def test_a_cancelled_query_is_interrupted(tmp_path: Path) -> None:
                 await store.query(endless)
         return await store.count()  # the only thread is free again
 
-    assert run(tmp_path, test, threads=1) == 2
+    assert run_with_store(tmp_path, test, threads=1) == 2
 
 
 def test_a_closed_store_says_so(tmp_path: Path) -> None:

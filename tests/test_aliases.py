@@ -15,7 +15,7 @@ CITY = "# New York\n\nNew York has five boroughs."
 TRIP = "We flew to NYC in May. NYC was warm."
 
 
-def contents(store: kvstore.Store) -> dict:
+def dump_contents(store: kvstore.Store) -> dict:
     with store.snapshot() as snapshot:
         return dump(snapshot._state)
 
@@ -32,7 +32,7 @@ def cities(store: kvstore.Store) -> kvstore.Store:
 
 
 def test_an_alias_finds_its_own_mentions_and_the_entitys_under_one_name(cities: kvstore.Store) -> None:
-    before = contents(cities)
+    contents = dump_contents(cities)
     assert cities.lookup("Big Apple") == []
     assert cities.alias("Big  Apple", "new york")
     assert (
@@ -45,7 +45,7 @@ def test_an_alias_finds_its_own_mentions_and_the_entitys_under_one_name(cities: 
     assert not cities.alias("BIG APPLE", "New York"), "it stands for that already"
     assert cities.drop_alias("big apple")
     assert not cities.drop_alias("big apple")
-    assert contents(cities) == before
+    assert dump_contents(cities) == contents
 
 
 def test_a_question_with_any_of_the_names_reads_the_places_of_all(cities: kvstore.Store) -> None:
@@ -72,7 +72,7 @@ def test_hits_of_any_name_warm_the_one_shown(cities: kvstore.Store) -> None:
 def test_a_merge_reads_two_known_names_as_one(store: kvstore.Store) -> None:
     store.put("one", "# J. Smith\n\nJ. Smith wrote it.", format="markdown")
     store.put("two", "# John Smith\n\nJohn Smith edited it.", format="markdown")
-    before = contents(store)
+    contents = dump_contents(store)
     assert store.merge("J. Smith", "John Smith")
     assert find_places(store, "j. smith") == find_places(store, "john smith")
     assert {document for _, document in find_places(store, "J. Smith")} == {"one", "two"}
@@ -84,7 +84,7 @@ def test_a_merge_reads_two_known_names_as_one(store: kvstore.Store) -> None:
     assert {document for _, document in find_places(store, "J. Smith")} == {"one", "two"}, "it survives a new ingest"
     assert store.unmerge("J. Smith")
     assert not store.unmerge("J. Smith")
-    assert contents(store) == before
+    assert dump_contents(store) == contents
 
 
 def test_expand_walks_from_all_names_of_an_entity(store: kvstore.Store) -> None:
@@ -134,7 +134,7 @@ def test_an_invalid_alias_is_refused(cities: kvstore.Store) -> None:
     cities.alias("Big Apple", "New York")
     cities.put("york", "York is old.", title="York")
     cities.merge("York", "New York")
-    before = contents(cities)
+    contents = dump_contents(cities)
     refusals = [
         (cities.alias, ("Gotham", "New Yrok"), errors.EntityNotFoundError, "did you mean.*'New York'"),
         (cities.merge, ("Gotham", "New York"), errors.EntityNotFoundError, "no entity is called 'Gotham'"),
@@ -152,7 +152,7 @@ def test_an_invalid_alias_is_refused(cities: kvstore.Store) -> None:
     for change, names, error, message in refusals:
         with pytest.raises(error, match=message):
             change(*names)
-    assert contents(cities) == before
+    assert dump_contents(cities) == contents
 
 
 def test_a_transaction_sees_its_aliases_and_their_entities(store: kvstore.Store) -> None:

@@ -28,8 +28,8 @@ from kvstore.registry import STRATEGIES
 from kvstore.retrieval.evidence import Evidence
 
 EMBEDDER = "hashing:32"
-#: What is as new as the last commit; other strategies need an index that is as new as its last REFRESH.
-EXACT = sorted(name for name, each in STRATEGIES.items() if getattr(each, "needs", None) in (None, "units"))
+#: Strategies whose answers follow every commit; others need an index, which follows REFRESH.
+EXACT = sorted(name for name, strategy in STRATEGIES.items() if getattr(strategy, "needs", None) in (None, "units"))
 
 # Sentences that recur, so that scores tie; names that contain each other; relations that several documents state.
 SENTENCES = [
@@ -57,7 +57,7 @@ QUESTIONS = [
     "What are the main topics of these documents?",
 ]
 
-#: What another process does to the store when it is told so: one line of JSON in, one out.
+#: The code of another process: it reads a request as a line of JSON, changes the store and prints a line.
 OTHER = """
 import json
 import kvstore
@@ -74,20 +74,20 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def other() -> Iterator[subprocess.Popen[str]]:
-    """A process that opens one store after the other on request; starting a process takes longer than its work."""
+def other_process() -> Iterator[subprocess.Popen[str]]:
+    """Yield a process that opens stores on request, since starting a process takes longer than its work."""
     with start_python(OTHER, "-") as process:
         yield process
 
 
-def order(process: subprocess.Popen[str], *action: Any) -> None:
+def send_request(process: subprocess.Popen[str], *action: Any) -> None:
     """Send a request to the other process."""
     send_line(process, json.dumps(action))
     assert read_line(process) == "done"
 
 
-def words(rng: random.Random) -> dict[str, Any]:
-    """A document's text, format, title and metadata."""
+def generate_document(rng: random.Random) -> dict[str, Any]:
+    """Return the text, format, title and metadata of a random document."""
     if rng.random() < 0.15:
         rows = (f"{child},{parent}" for child, parent in (rng.sample(NAMES, 2) for _ in range(3)))
         return {"text": "\n".join(rows), "format": "pairs", "meta": {"tree": rng.choice(TREES)}}
@@ -96,17 +96,17 @@ def words(rng: random.Random) -> dict[str, Any]:
         if rng.random() < 0.3:
             blocks.append(rng.choice(HEADINGS))
         blocks.append(" ".join(rng.choices(SENTENCES, k=rng.randint(1, 6))))
-    found: dict[str, Any] = {"text": "\n\n".join(blocks), "format": "markdown", "title": rng.choice(TITLES)}
+    document: dict[str, Any] = {"text": "\n\n".join(blocks), "format": "markdown", "title": rng.choice(TITLES)}
     if rng.random() < 0.3:
-        found["meta"] = {"year": rng.choice([1815, 1843])}
-    return found
+        document["meta"] = {"year": rng.choice([1815, 1843])}
+    return document
 
 
 class History:
-    """A store with what it should hold, and the steps that change both."""
+    """A store with its expected contents, and the steps that change both."""
 
-    def __init__(self, folder: Path, seed: int, language: str, other: subprocess.Popen[str]) -> None:
-        self.other = other
+    def __init__(self, folder: Path, seed: int, language: str, other_process: subprocess.Popen[str]) -> None:
+        self.other_process = other_process
         self.rng = random.Random(seed)
         self.folder = folder
         self.settings = {"language": language, "chunk_tokens": 16}
@@ -125,37 +125,39 @@ class History:
         return store
 
     def step(self) -> None:
-        """One change, or a few in one transaction, which may be rolled back."""
+        """Make one change, or a few in one transaction, which may be rolled back."""
         choice = self.rng.random()
         if choice < 0.55:
-            self._within(self.store, self.rng.choice([self._put, self._put, self._delete, self._triple, self._edge]))
+            self._change_documents(
+                self.store, self.rng.choice([self._put, self._put, self._delete, self._put_triples, self._change_edge])
+            )
         elif choice < 0.7:
-            self._transaction()
+            self._run_transaction()
         elif choice < 0.8:
-            self._name()
+            self._change_name()
         elif choice < 0.88:
-            self._ingest()
+            self._ingest_files()
         elif choice < 0.91:
-            self._import()
+            self._import_documents()
         elif choice < 0.94:
             self.store.compact()
         elif choice < 0.97:
             self.store.close()
             self.store = self.open("lived")
         else:
-            self._other_process()
-        if self.rng.random() < 0.3:  # what is read in between is kept in memory, and heats names
+            self._alternate_processes()
+        if self.rng.random() < 0.3:  # reads in between fill caches and heat names
             self.store.retrieve(self.rng.choice(QUESTIONS), using=self.rng.choice(EXACT))
             self.store.lookup(self.rng.choice(NAMES))
 
-    def _within(self, target: Any, change: Any) -> None:
+    def _change_documents(self, target: Any, change: Any) -> None:
         change(target, self.documents, self.edges)
 
-    def _transaction(self) -> None:
+    def _run_transaction(self) -> None:
         documents, edges = dict(self.documents), dict(self.edges)
         transaction = self.store.transaction()
         for _ in range(self.rng.randint(1, 4)):
-            self.rng.choice([self._put, self._delete, self._edge])(transaction, documents, edges)
+            self.rng.choice([self._put, self._delete, self._change_edge])(transaction, documents, edges)
             if self.rng.random() < 0.3:
                 transaction.retrieve(self.rng.choice(QUESTIONS))
         if self.rng.random() < 0.4:
@@ -166,7 +168,7 @@ class History:
 
     def _put(self, target: Any, documents: Any, edges: Any) -> None:
         key = self.rng.choice("abcdefgh")
-        documents[key] = words(self.rng)
+        documents[key] = generate_document(self.rng)
         target.put(key, **documents[key])
 
     def _delete(self, target: Any, documents: Any, edges: Any) -> None:
@@ -175,24 +177,24 @@ class History:
             target.delete(key)
             documents.pop(key)
 
-    def _triple(self, target: Any, documents: Any, edges: Any) -> None:
+    def _put_triples(self, target: Any, documents: Any, edges: Any) -> None:
         fit = sorted(key for key in documents if documents[key]["format"] != "pairs")
         if fit:
             key = self.rng.choice(fit)
             target.put_triples(key, [(self.rng.choice(NAMES), "knew", self.rng.choice(NAMES)) for _ in range(2)])
 
-    def _edge(self, target: Any, documents: Any, edges: Any) -> None:
+    def _change_edge(self, target: Any, documents: Any, edges: Any) -> None:
         if edges and self.rng.random() < 0.3:
-            gone = self.rng.choice(sorted(edges))
-            target.delete_edge(gone[0], gone[1], tree=gone[2])
-            edges.pop(gone)
+            deleted_edge = self.rng.choice(sorted(edges))
+            target.delete_edge(deleted_edge[0], deleted_edge[1], tree=deleted_edge[2])
+            edges.pop(deleted_edge)
             return
         child, parent = self.rng.sample(NAMES, 2)
         edge = child, parent, self.rng.choice(TREES)
         target.put_edge(child, parent, tree=edge[2])
         edges[edge] = None
 
-    def _name(self) -> None:
+    def _change_name(self) -> None:
         if self.names and self.rng.random() < 0.4:
             name = self.rng.choice(sorted(self.names))
             kind, _ = self.names.pop(name)
@@ -208,80 +210,80 @@ class History:
         try:
             getattr(self.store, kind)(name, entity)
         except KvstoreError:
-            return  # not known, or in a circle
+            return  # unknown, or a cycle
         self.names[name] = kind, entity
 
-    def _ingest(self) -> None:
+    def _ingest_files(self) -> None:
         for _ in range(self.rng.randint(1, 3)):
             file = self.files / f"{self.rng.choice('abcdef')}.md"
             if file.exists() and self.rng.random() < 0.5:
                 file.unlink()
             else:
-                file.write_text(words(self.rng)["text"], encoding="utf-8")
+                file.write_text(generate_document(self.rng)["text"], encoding="utf-8")
                 self.written += 1
                 os.utime(file, (1_500_000_000 + self.written, 1_500_000_000 + self.written))
-        self._take_files(self.store)
+        self._take_up_files(self.store)
 
-    def _take_files(self, store: kvstore.Store) -> None:
+    def _take_up_files(self, store: kvstore.Store) -> None:
         assert not store.ingest(self.files, format="markdown", prune=True, workers=0).failures
 
-    def _import(self) -> None:
-        """Documents of another store."""
-        taken = {self.rng.choice("abcdefgh"): words(self.rng) for _ in range(2)}
-        with self.open("other") as other:
-            for key, document in taken.items():
-                other.put(key, **document)
-            other.export(self.folder / "other.jsonl")
+    def _import_documents(self) -> None:
+        """Import documents of another store."""
+        imported = {self.rng.choice("abcdefgh"): generate_document(self.rng) for _ in range(2)}
+        with self.open("other") as store:
+            for key, document in imported.items():
+                store.put(key, **document)
+            store.export(self.folder / "other.jsonl")
         shutil.rmtree(self.folder / "other")
         self.store.import_(self.folder / "other.jsonl")
         (self.folder / "other.jsonl").unlink()
-        for key, document in taken.items():
+        for key, document in imported.items():
             self.documents[key] = document
 
-    def _other_process(self) -> None:
-        """Turns of another process, which has the store open too, and of this one."""
-        order(self.other, "open", str(self.folder / "lived"))
+    def _alternate_processes(self) -> None:
+        """Change the store alternately from another process and from this one."""
+        send_request(self.other_process, "open", str(self.folder / "lived"))
         for _ in range(3):
-            key, document = self.rng.choice("abcdefgh"), words(self.rng)
-            order(self.other, "put", key, document)
+            key, document = self.rng.choice("abcdefgh"), generate_document(self.rng)
+            send_request(self.other_process, "put", key, document)
             self.documents[key] = document
-            self._within(self.store, self.rng.choice([self._put, self._delete, self._edge]))
-        order(self.other, "close")
+            self._change_documents(self.store, self.rng.choice([self._put, self._delete, self._change_edge]))
+        send_request(self.other_process, "close")
 
-    def fresh(self) -> kvstore.Store:
+    def build_fresh_store(self) -> kvstore.Store:
         """Return a new store of the remaining documents, in shuffled order; both lose statements that it lacks."""
-        self._take_files(self.store)
-        given: list[tuple[str, Any]] = [("put", key) for key in self.documents]
-        given += [("edge", edge) for edge in self.edges] + [("files", None)]
-        self.rng.shuffle(given)
+        self._take_up_files(self.store)
+        steps: list[tuple[str, Any]] = [("put", key) for key in self.documents]
+        steps += [("edge", edge) for edge in self.edges] + [("files", None)]
+        self.rng.shuffle(steps)
         store = self.open("fresh")
-        for kind, what in given:
+        for kind, value in steps:
             if kind == "put":
-                store.put(what, **self.documents[what])
+                store.put(value, **self.documents[value])
             elif kind == "edge":
-                store.put_edge(what[0], what[1], tree=what[2])
+                store.put_edge(value[0], value[1], tree=value[2])
             else:
-                self._take_files(store)
+                self._take_up_files(store)
         # Which changes of a document its triples outlive is tested elsewhere.
         keys = self.store.keys()
         rows = [(key, triples) for key in keys if (triples := self.store.triples(key))]
         self.rng.shuffle(rows)
         for key, triples in rows:
             store.put_triples(key, triples)
-        waiting = list(self.names.items())
-        self.rng.shuffle(waiting)
-        while waiting:
+        pending = list(self.names.items())
+        self.rng.shuffle(pending)
+        while pending:
             refused = []
-            for name, (kind, entity) in waiting:
+            for name, (kind, entity) in pending:
                 try:
                     getattr(store, kind)(name, entity)
                 except KvstoreError:
                     refused.append((name, (kind, entity)))
-            if len(refused) == len(waiting):
+            if len(refused) == len(pending):
                 for name, (kind, _) in refused:
                     (self.store.drop_alias if kind == "alias" else self.store.unmerge)(name)
                 break
-            waiting = refused
+            pending = refused
         return store
 
 
@@ -327,12 +329,12 @@ def collect_content_and_answers(store: kvstore.Store, folder: Path, questions: l
 
 
 def ask_without_times(snapshot: kvstore.Snapshot, question: str, **clauses: Any) -> Evidence:
-    """Evidence without the times of its steps."""
+    """Return evidence without its steps, whose times differ."""
     return replace(snapshot.retrieve(question, **clauses), steps=[])
 
 
 def select_all_tables(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
-    """Every table that SELECT reads, its ids by what they stand for."""
+    """Yield the rows of every table, with ids replaced by keys and ordinals."""
     chunks = {row[0]: row[1:] for row in store.execute("SELECT id, document, ordinal FROM chunks")}
     abstracts = {row[0]: row[1:] for row in store.execute("SELECT id, document, ordinal FROM abstracts")}
     ids = {
@@ -344,7 +346,7 @@ def select_all_tables(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
     # Files, pages and times of changes are not content.
     for table in sorted({*tables} - {"filter_pages", "indexes"}):
         cursor = store.execute(f"SELECT * FROM {table}")
-        named = [
+        readable_rows = [
             tuple(
                 ids.get(table, {}).get(column, {}).get(value, value)
                 for column, value in zip(cursor.columns, row, strict=True)
@@ -352,20 +354,20 @@ def select_all_tables(store: kvstore.Store) -> Iterator[tuple[str, Any]]:
             )
             for row in cursor
         ]
-        yield f"SELECT {table}", sorted(named, key=repr)
+        yield f"SELECT {table}", sorted(readable_rows, key=repr)
 
 
-def agree(found: Any, expected: Any) -> bool:
-    """True if two answers are the same, with scores compared as far as they are promised."""
-    if found == expected:
+def is_equal(actual: Any, expected: Any) -> bool:
+    """True if two answers are equal, with scores compared to the documented precision."""
+    if actual == expected:
         return True
     if isinstance(expected, Evidence):
-        found, expected = asdict(found), asdict(expected)
-    return bool(found == round_scores(expected))
+        actual, expected = asdict(actual), asdict(expected)
+    return bool(actual == round_scores(expected))
 
 
 def round_scores(value: Any) -> Any:
-    """Scores as far as they are promised."""
+    """Return a value whose scores compare equal to the documented precision."""
     if isinstance(value, dict):
         return {
             key: pytest.approx(item, abs=1e-6) if key == "score" else round_scores(item) for key, item in value.items()
@@ -373,9 +375,9 @@ def round_scores(value: Any) -> Any:
     return [round_scores(item) for item in value] if isinstance(value, list) else value
 
 
-def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]) -> None:
-    """Live through a history and compare what comes of it, two questions being asked."""
-    history = History(folder, seed, language, other)
+def check_history(folder: Path, seed: int, language: str, other_process: subprocess.Popen[str]) -> None:
+    """Run a random history and compare the store and its answers with those of a fresh store."""
+    history = History(folder, seed, language, other_process)
     patched = pytest.MonkeyPatch()
     # A recently changed file is not recorded but read again next time; here times distinguish changes.
     patched.setattr(file_visit, "SETTLED_SECONDS", 0.0)
@@ -383,12 +385,14 @@ def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]
         for _ in range(history.rng.randint(5, 25)):
             history.step()
         questions = history.rng.sample(QUESTIONS, 2)
-        with history.fresh() as fresh:
-            expected = dict(collect_content_and_answers(fresh, folder, questions))
-        found = dict(collect_content_and_answers(history.store, folder, questions))
-        assert found.keys() == expected.keys()
-        for asked, value in expected.items():
-            assert agree(found[asked], value), f"seed {seed}: {asked}: {found[asked]} where {value} is expected"
+        with history.build_fresh_store() as fresh_store:
+            expected = dict(collect_content_and_answers(fresh_store, folder, questions))
+        actual = dict(collect_content_and_answers(history.store, folder, questions))
+        assert actual.keys() == expected.keys()
+        for request, value in expected.items():
+            assert is_equal(actual[request], value), (
+                f"seed {seed}: {request}: {actual[request]} where {value} is expected"
+            )
     finally:
         patched.undo()
         history.store.close()
@@ -398,16 +402,16 @@ def compare(folder: Path, seed: int, language: str, other: subprocess.Popen[str]
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history_gives_the_answers_of_a_fresh_store(
-    tmp_path: Path, seed: int, other: subprocess.Popen[str]
+    tmp_path: Path, seed: int, other_process: subprocess.Popen[str]
 ) -> None:
-    compare(tmp_path / "stores", seed, "en" if seed == 0 else "rules", other)
+    check_history(tmp_path / "stores", seed, "en" if seed == 0 else "rules", other_process)
 
 
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
 def test_300_histories_give_the_answers_of_fresh_stores(
-    tmp_path: Path, part: int, other: subprocess.Popen[str]
+    tmp_path: Path, part: int, other_process: subprocess.Popen[str]
 ) -> None:
     for seed in range(1000 + 30 * part, 1030 + 30 * part):
-        compare(tmp_path / "stores", seed, "en" if seed % 3 == 0 else "rules", other)
+        check_history(tmp_path / "stores", seed, "en" if seed % 3 == 0 else "rules", other_process)

@@ -25,10 +25,10 @@ TEXT = (
 
 @pytest.fixture(scope="module")
 def reader() -> AnswerReader:
-    loaded = load_reader()
-    if loaded is None:
+    answer_reader = load_reader()
+    if answer_reader is None:
         pytest.skip("the weights of the answer reader are not installed")
-    return loaded
+    return answer_reader
 
 
 def test_damaged_weights_are_not_loaded(reader: AnswerReader, tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_damaged_weights_are_not_loaded(reader: AnswerReader, tmp_path: Path) ->
 def test_a_reading_does_not_depend_on_the_other_windows(reader: AnswerReader) -> None:
     windows = [sentence + "." for sentence in TEXT.rstrip(".").split(". ")]
     question = "Who built the crane?"
-    together = reader.read(question, windows)
-    assert together == [reader.read(question, [window])[0] for window in windows]
-    best = max(range(len(windows)), key=lambda number: together[number].logit)
-    assert windows[best][together[best].start : together[best].end] == "Ada Quill"
+    readings = reader.read(question, windows)
+    assert readings == [reader.read(question, [window])[0] for window in windows]
+    best = max(range(len(windows)), key=lambda number: readings[number].logit)
+    assert windows[best][readings[best].start : readings[best].end] == "Ada Quill"
 
 
 def test_the_confidence_reads_the_best_sentence_with_the_one_before_it(
@@ -64,13 +64,13 @@ def test_the_confidence_reads_the_best_sentence_with_the_one_before_it(
         "Harbor. Boats pay twelve euros a night.",
         "Harbor. The keeper lives in the tower. Boats pay twelve euros a night.",
     )
-    alone, in_context = (each.logit for each in reader.read("What do boats pay a night?", texts))
-    assert (reading.best.logit, reading.logit_in_context) == (alone, (alone + in_context) / 2)
+    logit_alone, in_context = (answer.logit for answer in reader.read("What do boats pay a night?", texts))
+    assert (reading.best.logit, reading.logit_in_context) == (logit_alone, (logit_alone + in_context) / 2)
 
 
 @pytest.fixture(scope="module")
 def harbor(reader: AnswerReader, tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
-    """A store of the default embedder, which the reader reads."""
+    """Yield a store with the default embedder."""
     with kvstore.open(tmp_path_factory.mktemp("harbor") / "store", settings={"language": "rules"}) as store:
         store.put("harbor", TEXT, title="Harbor")
         yield store
@@ -133,9 +133,9 @@ def test_the_sentence_before_a_pronoun_does_not_settle_a_question(reader: Answer
     text = "The harbor office opens at 7:30. It is closed on Sundays. The master is Ida Berg. She never rests."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("harbor", text, title="Harbor office")
-        closed = store.ask("Is the office open on Sundays?")
+        answer = store.ask("Is the office open on Sundays?")
         rests = store.ask("Does Ida Berg rest?")
-    assert closed.text.startswith("Harbor office: It is closed on Sundays.") and closed.verdict is None
+    assert answer.text.startswith("Harbor office: It is closed on Sundays.") and answer.verdict is None
     assert rests.verdict == "no"
 
 
@@ -144,9 +144,9 @@ def test_a_pronoun_in_the_answer_to_a_part_is_explained(reader: AnswerReader, tm
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("harbor", f"Dogs must be on a leash. {text}", title="Harbor office")
         approval = store.ask("Who approves longer stays, and by when?")
-        both = store.ask("Who is the harbor master, and who approves longer stays?")
+        answer = store.ask("Who is the harbor master, and who approves longer stays?")
     assert approval.text == f"{text} [1]"
-    assert both.text.count("Ingrid Solberg") == 1 and "She approves longer stays" in both.text
+    assert answer.text.count("Ingrid Solberg") == 1 and "She approves longer stays" in answer.text
 
 
 def test_numbered_steps_are_listed_with_their_numbers(reader: AnswerReader, tmp_path: Path) -> None:

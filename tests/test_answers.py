@@ -20,9 +20,9 @@ from kvstore.text.words import get_stemmer
 
 @pytest.fixture
 def ask(make_store: Callable[..., kvstore.Store]) -> Callable[..., kvstore.Answer]:
-    """Ask a store of one text, which always answers."""
+    """Return a function that asks a store of one text, which always answers."""
 
-    def asked(text: str, question: str, *, title: str | None = None, format: str = "text") -> kvstore.Answer:
+    def ask_text(text: str, question: str, *, title: str | None = None, format: str = "text") -> kvstore.Answer:
         store = make_store(f"store-{len(text)}")
         store.set("least_confidence", 0)
         store.put("k", text, title=title, format=format)
@@ -33,7 +33,7 @@ def ask(make_store: Callable[..., kvstore.Store]) -> Callable[..., kvstore.Answe
             assert stored.text.encode()[citation.start : citation.end].decode()
         return answer
 
-    return asked
+    return ask_text
 
 
 def test_an_answer_prints_as_its_text(ask: Callable[..., kvstore.Answer]) -> None:
@@ -50,11 +50,11 @@ def test_a_document_cites_nothing_and_its_marks_are_not_shown(ask: Callable[...,
 
 def test_links_of_notes_and_stars_are_shown_as_people_read_them(ask: Callable[..., kvstore.Answer]) -> None:
     notes = "The phone is set to day mode with *21#, says [[people/Kees|Kees]] of the [[Front desk]]."
-    told = ask(notes, "How is the phone set to day mode?", format="markdown").text
-    assert told.startswith("The phone is set to day mode with *21#, says Kees of the Front desk.")
+    text = ask(notes, "How is the phone set to day mode?", format="markdown").text
+    assert text.startswith("The phone is set to day mode with *21#, says Kees of the Front desk.")
     code = "The wrapper passes *all* of `**options` on to the printer, 2 * 3 of them at most."
-    told = ask(code, "What does the wrapper pass on to the printer?", format="markdown").text
-    assert told.startswith("The wrapper passes all of **options on to the printer, 2 * 3 of them at most.")
+    text = ask(code, "What does the wrapper pass on to the printer?", format="markdown").text
+    assert text.startswith("The wrapper passes all of **options on to the printer, 2 * 3 of them at most.")
 
 
 def test_a_sentence_brings_the_one_that_it_points_back_to(ask: Callable[..., kvstore.Answer]) -> None:
@@ -71,8 +71,8 @@ def test_a_definition_brings_its_term(ask: Callable[..., kvstore.Answer]) -> Non
         "       -z     Compress what is written.\n"
     )
     assert "-q, --quiet: Suppress the banner at the start." in ask(text, "What does --quiet do?").text
-    listed = "Options:\n\n- `--quiet`: Suppress the banner. Errors are shown all the same.\n- `--loud`: Ring a bell.\n"
-    answer = ask(listed, "Are errors shown with --quiet?", format="markdown")
+    options = "Options:\n\n- `--quiet`: Suppress the banner. Errors are shown all the same.\n- `--loud`: Ring a bell.\n"
+    answer = ask(options, "Are errors shown with --quiet?", format="markdown")
     assert "--quiet: Suppress the banner." in answer.text and "Ring" not in answer.text
 
 
@@ -161,28 +161,28 @@ def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:
     excluded = store.ask("How long does Maria Jensen grant leave?", where="key = 'hours'")
     assert excluded.text == "The documents do not say this. The condition selects no documents."
     assert (excluded.outcome, excluded.citations) == ("nothing", [])
-    known = store.ask("How long does parental leave last?")
-    assert not known.abstained and known.confidence > 0.5 and not known.remarks
+    confident = store.ask("How long does parental leave last?")
+    assert not confident.abstained and confident.confidence > 0.5 and not confident.remarks
 
 
 def test_scattered_words_of_a_name_are_not_the_name(store: kvstore.Store) -> None:
     store.put("bath", "Blood Bath is a film directed by Jack Hill. The film found good reviews.")
     store.put("carr", "Jane Carr is a director of British nationality. Her film is Dark Water.")
     store.put("port", "Many people came to the port. The weather was good.")
-    asked = "What nationality is the director of the film {}?"
-    unknown, known = (store.weigh(asked.format(name))[1] for name in ("Good People", "Dark Water"))
-    assert known.unnamed == 0 and unknown.unnamed > 0.3 and not unknown.unknown
-    assert unknown.value < known.value - 0.3
+    question = "What nationality is the director of the film {}?"
+    unknown, known_name = (store.weigh(question.format(name))[1] for name in ("Good People", "Dark Water"))
+    assert known_name.unnamed == 0 and unknown.unnamed > 0.3 and not unknown.unknown
+    assert unknown.value < known_name.value - 0.3
 
 
 def test_names_in_a_question() -> None:
-    def named(question: str) -> list[str]:
+    def find_names(question: str) -> list[str]:
         return [name.text for name in find_question_names(question)]
 
-    assert named("Who led the Duke of York's men from Sund to Vale?") == ["Duke of York", "Sund", "Vale"]
-    assert named("Restarting the pump after --no-wait in pump_mode") == ["--no-wait", "pump_mode"]
-    assert named("Is 2,500 more than 3.5 at 10:30?") == ["2,500", "3.5", "10:30"]
-    assert named("Creating a New Table") == named("CREATING A NEW TABLE") == []
+    assert find_names("Who led the Duke of York's men from Sund to Vale?") == ["Duke of York", "Sund", "Vale"]
+    assert find_names("Restarting the pump after --no-wait in pump_mode") == ["--no-wait", "pump_mode"]
+    assert find_names("Is 2,500 more than 3.5 at 10:30?") == ["2,500", "3.5", "10:30"]
+    assert find_names("Creating a New Table") == find_names("CREATING A NEW TABLE") == []
     passage = PassageWords("The Duke of York (Sund, 1402) starts with --no-wait.")
     assert [passage.has_name(name) for name in find_question_names("Is the Duke of York from Sund or York Vale?")] == [
         True,
@@ -291,15 +291,17 @@ def test_an_unknown_name_is_reported_next_to_an_answer(store: kvstore.Store) -> 
 
 
 def test_confidence_does_not_depend_on_the_size_of_the_store(make_store: Callable[..., kvstore.Store]) -> None:
-    found = []
-    for others in (0, 40):
-        store = make_store(f"of-{others}")
+    confidences = []
+    for count in (0, 40):
+        store = make_store(f"of-{count}")
         store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.", title="Leave")
-        for number in range(others):
+        for number in range(count):
             store.put(f"other-{number}", f"Pump {number} is oiled before it is started, and again in the evening.")
         for question in ("How long does parental leave last?", "Which volcano erupted in Iceland?"):
-            found.append(store.ask(question).confidence)
-    assert found[0] == pytest.approx(found[2], abs=0.1) and found[1] == pytest.approx(found[3], abs=0.1)
+            confidences.append(store.ask(question).confidence)
+    assert confidences[0] == pytest.approx(confidences[2], abs=0.1) and confidences[1] == pytest.approx(
+        confidences[3], abs=0.1
+    )
 
 
 def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kvstore.Answer]) -> None:
@@ -314,10 +316,10 @@ def test_the_fields_of_a_mail_are_no_part_of_its_sentences(ask: Callable[..., kv
 
 
 def test_code_stays_with_the_sentence_before_it(ask: Callable[..., kvstore.Answer]) -> None:
-    told = (
+    text = (
         "The pump is old.\n\nYou can see how old the turbine is with\n\n    turbine --age\n\nto be sure. Tea is nice.\n"
     )
-    answer = ask(told, "How can I see how old the turbine is?", format="markdown")
+    answer = ask(text, "How can I see how old the turbine is?", format="markdown")
     assert "with\n    turbine --age" in answer.text
     page = (
         "SKIPPING\n       A range of logs can be skipped as well. For example:\n\n           $ lamp skip 5..6\n\n"
@@ -356,8 +358,8 @@ def test_a_definition_is_quoted_to_its_end(make_store: Callable[..., kvstore.Sto
         "              A keeper who is asleep hears a bell then, and none where that is zero.\n"
     )
     store.put("lamp", page, format="text")
-    first = store.ask("What does LampInterval do?", top=1).text.partition("[1]")[0]
-    assert first.startswith("LampInterval: Sets the seconds") and "hears a bell" in first
+    statement = store.ask("What does LampInterval do?", top=1).text.partition("[1]")[0]
+    assert statement.startswith("LampInterval: Sets the seconds") and "hears a bell" in statement
 
 
 def test_a_row_of_a_table_that_was_put_in_answers(store: kvstore.Store, tmp_path: Path) -> None:
@@ -422,8 +424,8 @@ def test_a_message_that_asks_is_quoted_with_its_reply(ask: Callable[..., kvstore
         f"1/2/2026, 18:22 - Bo: {question}\n1/2/2026, 18:24 - Al: it hangs behind the door of the kitchen\n"
         "1/2/2026, 18:30 - Bo: the dentist called for you\n1/2/2026, 18:31 - Al: I heard it ring"
     )
-    told = ask(chat, "Where is the key of the shed?").text.partition(" [1]")[0]
-    assert "hangs behind the door" in told and "dentist" not in told
+    text = ask(chat, "Where is the key of the shed?").text.partition(" [1]")[0]
+    assert "hangs behind the door" in text and "dentist" not in text
 
 
 def test_a_sentence_that_runs_over_lines_and_a_title_with_a_colon_are_no_notes(
@@ -461,11 +463,11 @@ def test_the_relevant_lines_of_a_long_file_are_shown(store: kvstore.Store, gap: 
     store.put("settings", f"# settings\n\n```yaml\n{gap.join(sections)}\n```\n", format="markdown", title="settings")
     store.put("guide", "A timeout of the video player is shown as a grey frame.\n\nThe video is cut at its timeout.")
     answer = store.ask("What is the timeout of the queue video?")
-    shown = next(cited for cited in answer.citations if cited.document == "settings")
-    assert "  video:\n    timeout: 3h" in shown.text and "web:" not in shown.text
+    citation = next(cited for cited in answer.citations if cited.document == "settings")
+    assert "  video:\n    timeout: 3h" in citation.text and "web:" not in citation.text
     stored = store.get("settings")
     assert stored is not None
-    assert "timeout: 3h" in stored.text.encode()[shown.start : shown.end].decode()
+    assert "timeout: 3h" in stored.text.encode()[citation.start : citation.end].decode()
 
 
 def test_an_answer_without_a_sentence_has_nothing_to_show(ask: Callable[..., kvstore.Answer]) -> None:
@@ -478,9 +480,9 @@ def test_a_file_without_a_title_is_named_by_its_name(store: kvstore.Store) -> No
     """If a question contains words of the name of a file, its name does not count as missing from the store."""
     text = "Disputes are settled in the courts of the county of Port Ellen, by a judge."
     store.put("statutes/Bell-Charter-1.1", text)
-    named = store.explain("ASK 'Where does the Bell Charter settle disputes?'")
-    told = next(step.detail for step in named if step.name == "weigh confidence")
-    assert "unnamed 0.00" in told
+    steps = store.explain("ASK 'Where does the Bell Charter settle disputes?'")
+    reason = next(step.detail for step in steps if step.name == "weigh confidence")
+    assert "unnamed 0.00" in reason
 
 
 def test_a_heading_equal_to_the_question_leads_to_its_answer(make_store: Callable[..., kvstore.Store]) -> None:

@@ -31,7 +31,7 @@ TEXTS = {
 
 
 @pytest.fixture
-def filled(store: kvstore.Store, make_needed_indexes: Callable[[kvstore.Store], None]) -> kvstore.Store:
+def filled_store(store: kvstore.Store, make_needed_indexes: Callable[[kvstore.Store], None]) -> kvstore.Store:
     with store.transaction() as transaction:
         for key, text in TEXTS.items():
             transaction.put(key, text, title=key.title())
@@ -39,28 +39,28 @@ def filled(store: kvstore.Store, make_needed_indexes: Callable[[kvstore.Store], 
     return store
 
 
-def test_bridge_filled_up_gives_as_many_as_asked_for(filled: kvstore.Store) -> None:
+def test_bridge_filled_up_gives_as_many_as_asked_for(filled_store: kvstore.Store) -> None:
     question = "When did Charles Babbage live in Marylebone?"
-    few = filled.retrieve(question, using="bridge", depth=0, top=4)
-    assert [hit.document for hit in few.hits] == ["babbage"]
-    hits = filled.retrieve(question, using="bridge", depth=0, top=4, options={"fill": "hybrid"}).hits
-    assert hits[0] == few.hits[0]
+    evidence = filled_store.retrieve(question, using="bridge", depth=0, top=4)
+    assert [hit.document for hit in evidence.hits] == ["babbage"]
+    hits = filled_store.retrieve(question, using="bridge", depth=0, top=4, options={"fill": "hybrid"}).hits
+    assert hits[0] == evidence.hits[0]
     assert len({hit.document for hit in hits}) == 4
     assert [hit.rank for hit in hits] == [1, 2, 3, 4]
     assert all(a.score >= b.score for a, b in itertools.pairwise(hits))
     assert [hit.path.startswith("fill: hybrid, ") for hit in hits] == [False, True, True, True]
 
 
-def test_filling_is_a_step_and_keeps_to_conditions_and_tokens(filled: kvstore.Store) -> None:
+def test_filling_is_a_step_and_keeps_to_conditions_and_tokens(filled_store: kvstore.Store) -> None:
     question = "When did Charles Babbage live in Marylebone?"
-    evidence = filled.retrieve(
+    evidence = filled_store.retrieve(
         question, using="bridge", depth=0, top=4, options={"fill": "Hybrid"}, where="key IN ('babbage', 'tea')"
     )
     assert [hit.document for hit in evidence.hits] == ["babbage", "tea"]
     (step,) = (step for step in evidence.steps if step.name == "fill")
     assert (step.detail, step.count) == ("hybrid, because bridge found 1 of 4", 1)
     room = len(TEXTS["babbage"].split()) + 4
-    within = filled.retrieve(question, using="bridge", depth=0, options={"fill": "hybrid"}, within=room)
+    within = filled_store.retrieve(question, using="bridge", depth=0, options={"fill": "hybrid"}, within=room)
     assert [hit.document for hit in within.hits] == ["babbage"]
 
 
@@ -74,44 +74,44 @@ def test_merged_segments_are_not_padded_with_their_own_chunks(make_store: Callab
     assert hits[-1].path.startswith("fill: hybrid")
 
 
-def test_every_strategy_can_be_filled_up(filled: kvstore.Store) -> None:
+def test_every_strategy_can_be_filled_up(filled_store: kvstore.Store) -> None:
     for strategy in STRATEGIES:
-        hits = filled.retrieve("Who is Charles Babbage?", using=strategy, top=3, options={"fill": "hybrid"}).hits
+        hits = filled_store.retrieve("Who is Charles Babbage?", using=strategy, top=3, options={"fill": "hybrid"}).hits
         assert len(hits) == 3, strategy
 
 
-def test_no_strategy_is_filled_up_with_another_word(filled: kvstore.Store) -> None:
+def test_no_strategy_is_filled_up_with_another_word(filled_store: kvstore.Store) -> None:
     with pytest.raises(errors.InputError, match="option fill must be one of none, hybrid, not 'hybird'; did you mean"):
-        filled.retrieve("tea", using="bridge", options={"fill": "hybird"})
-    cursor = filled.execute("RETRIEVE 'Who is Charles Babbage?' USING bridge DEPTH 0 TOP 3 WITH (fill = hybrid)")
+        filled_store.retrieve("tea", using="bridge", options={"fill": "hybird"})
+    cursor = filled_store.execute("RETRIEVE 'Who is Charles Babbage?' USING bridge DEPTH 0 TOP 3 WITH (fill = hybrid)")
     assert len(cursor.fetchall()) == 3
 
 
-def test_a_vector_alone_is_searched_by(filled: kvstore.Store) -> None:
-    (vector,) = filled.embed(["Tea is made from leaves."])
-    by_text = filled.search("Tea is made from leaves.", using="vector")
-    assert filled.search("", vector=vector, using="vector") == by_text
-    assert filled.search("", vector=vector)[0].document == "tea"
-    assert [hit.document for hit in filled.search(" ", vector=-vector, using="vector")][-1] == "tea"
+def test_a_vector_alone_is_searched_by(filled_store: kvstore.Store) -> None:
+    (vector,) = filled_store.embed(["Tea is made from leaves."])
+    by_text = filled_store.search("Tea is made from leaves.", using="vector")
+    assert filled_store.search("", vector=vector, using="vector") == by_text
+    assert filled_store.search("", vector=vector)[0].document == "tea"
+    assert [hit.document for hit in filled_store.search(" ", vector=-vector, using="vector")][-1] == "tea"
 
 
-def test_every_strategy_but_lexical_takes_a_vector_without_words(filled: kvstore.Store) -> None:
-    (vector,) = filled.embed(["Tea is made from leaves."])
+def test_every_strategy_but_lexical_takes_a_vector_without_words(filled_store: kvstore.Store) -> None:
+    (vector,) = filled_store.embed(["Tea is made from leaves."])
     for strategy in STRATEGIES.keys() - {"lexical"}:
-        evidence = filled.retrieve("", using=strategy, vector=vector, options={"fill": "hybrid"}, top=3)
+        evidence = filled_store.retrieve("", using=strategy, vector=vector, options={"fill": "hybrid"}, top=3)
         assert len(evidence.hits) == 3, strategy
         assert np.isfinite([hit.score for hit in evidence.hits]).all(), strategy
 
 
-def test_a_strategy_that_needs_words_requires_them(filled: kvstore.Store) -> None:
-    (vector,) = filled.embed(["tea"])
+def test_a_strategy_that_needs_words_requires_them(filled_store: kvstore.Store) -> None:
+    (vector,) = filled_store.embed(["tea"])
     for refused in (
-        lambda: filled.search("", vector=vector, using="lexical"),
-        lambda: filled.search("  "),
-        lambda: filled.retrieve("", using="vector"),
-        lambda: filled.ask("", vector=vector),
-        lambda: filled.weigh("", vector=vector),
-        lambda: filled.prompt("", vector=vector),
+        lambda: filled_store.search("", vector=vector, using="lexical"),
+        lambda: filled_store.search("  "),
+        lambda: filled_store.retrieve("", using="vector"),
+        lambda: filled_store.ask("", vector=vector),
+        lambda: filled_store.weigh("", vector=vector),
+        lambda: filled_store.prompt("", vector=vector),
     ):
         with pytest.raises(errors.InputError, match="the question is empty; ask something"):
             refused()
@@ -125,7 +125,7 @@ LONG = (
 )
 
 
-def texts_of(store: kvstore.Store, key: str) -> list[str]:
+def list_chunk_texts(store: kvstore.Store, key: str) -> list[str]:
     rows = store.execute("SELECT text FROM chunks WHERE document = ? ORDER BY ordinal", (key,))
     return [text for (text,) in rows]
 
@@ -145,13 +145,13 @@ def test_application_chunks_stay_as_they_are(store: kvstore.Store) -> None:
 
 def test_a_whole_document_stays_whole(store: kvstore.Store) -> None:
     store.put("tea", LONG * 40, format="markdown", chunks="whole")
-    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 40]
+    assert list_chunk_texts(store, "tea") == [LONG.replace("\r\n", "\n") * 40]
     assert not store.put("tea", LONG * 40, format="markdown", chunks="whole")
     assert store.describe_document("tea")["cut"] == "whole"
     assert store.update("tea", text=LONG * 41, title="Tea")
-    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 41]
+    assert list_chunk_texts(store, "tea") == [LONG.replace("\r\n", "\n") * 41]
     assert store.put("tea", LONG * 41, format="markdown", title="Tea")
-    assert len(texts_of(store, "tea")) > 3
+    assert len(list_chunk_texts(store, "tea")) > 3
     assert store.describe_document("tea")["cut"] == "by rule"
 
 
@@ -159,11 +159,11 @@ def test_a_document_is_split_at_the_spans_of_the_caller(store: kvstore.Store) ->
     spans = [(LONG.index("Tea is"), LONG.index(" Robert")), (LONG.index("took"), LONG.index("Some")), (101, len(LONG))]
     assert store.put("tea", LONG, format="markdown", chunks=spans)
     expected = [LONG[start:end].replace("\r\n", "\n") for start, end in spans]
-    assert texts_of(store, "tea") == expected
+    assert list_chunk_texts(store, "tea") == expected
     headings = store.execute("SELECT heading FROM chunks ORDER BY ordinal").fetchall()
     assert headings == [("Tea",), ("Tea",), ("Tea > Milk",)]
     assert store.update("tea", meta={"year": 2024})
-    assert texts_of(store, "tea") == expected
+    assert list_chunk_texts(store, "tea") == expected
     with pytest.raises(errors.InputError, match="document 'tea' has chunks of its own; put its new text together"):
         store.update("tea", text="Tea.")
     assert store.describe_document("tea")["cut"] == "by its owner"
@@ -183,8 +183,8 @@ def test_own_chunks_are_exported_imported_repaired_and_dumped(
     store.export(tmp_path / "all.jsonl")
     other = make_store("other")
     other.import_(tmp_path / "all.jsonl")
-    with store.state() as one, other.state() as two:
-        assert dump(one) == dump(two)
+    with store.state() as first_state, other.state() as second_state:
+        assert dump(first_state) == dump(second_state)
     assert other.import_(tmp_path / "all.jsonl").unchanged == 3
     script = list(store.dump())
     assert [line.endswith(" WHOLE;") for line in script if line.startswith("INSERT")] == [False, False, True]
@@ -193,8 +193,8 @@ def test_own_chunks_are_exported_imported_repaired_and_dumped(
         view.delete("chunks", next(bytes(key) for key, _ in view.scan("chunks")))
     assert other.repair().found
     assert other.check() == []
-    with store.state() as one, other.state() as two:
-        assert dump(one) == dump(two)
+    with store.state() as first_state, other.state() as second_state:
+        assert dump(first_state) == dump(second_state)
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_the_longest_chunk_is_named(store: kvstore.Store) -> None:
 
 def test_the_language_stores_whole_documents(store: kvstore.Store) -> None:
     store.execute("INSERT DOCUMENT 'tea' TEXT ? WHOLE META '{\"year\": 2024}'", (LONG * 30,))
-    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 30]
+    assert list_chunk_texts(store, "tea") == [LONG.replace("\r\n", "\n") * 30]
     store.execute("UPDATE DOCUMENT 'tea' SET TEXT = ?", (LONG * 31,))
-    assert texts_of(store, "tea") == [LONG.replace("\r\n", "\n") * 31]
+    assert list_chunk_texts(store, "tea") == [LONG.replace("\r\n", "\n") * 31]
 
 
 @settings(max_examples=num_examples(25))
@@ -254,15 +254,15 @@ def test_chunks_at_any_places_are_those_texts(
             assert record is not None
             stored = state.documents.read_text(record.id)
             chunks = state.chunks.get_many(record.chunk_ids())
-            found = [stored[chunk.start : chunk.end].decode() for chunk in chunks]
+            chunk_texts = [stored[chunk.start : chunk.end].decode() for chunk in chunks]
             problems = list(check_state(state))
     finally:
         transaction.rollback()
-    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    normalized = text.replace("\r\n", "\n").replace("\r", "\n")
     assert (
-        "".join(found) == plain
+        "".join(chunk_texts) == normalized
         if whole
-        else [piece.strip() for piece in found]
+        else [piece.strip() for piece in chunk_texts]
         == [text[a:b].replace("\r\n", "\n").replace("\r", "\n").strip() for a, b in spans]
     )
     assert problems == []
@@ -271,28 +271,30 @@ def test_chunks_at_any_places_are_those_texts(
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     path = tmp_path_factory.mktemp("shelf") / "store"
-    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as opened:
-        yield opened
+    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as store:
+        yield store
 
 
 # Vectors -------------------------------------------------------------------------------------------------------------
 
 
-def test_stored_vectors_are_a_column_that_must_be_named(filled: kvstore.Store) -> None:
-    rows = filled.execute("SELECT id, vector FROM chunks ORDER BY id").fetchall()
+def test_stored_vectors_are_a_column_that_must_be_named(filled_store: kvstore.Store) -> None:
+    rows = filled_store.execute("SELECT id, vector FROM chunks ORDER BY id").fetchall()
     vectors = np.stack([np.frombuffer(vector, "<f4") for _, vector in rows])
-    assert np.array_equal(vectors, filled.vectors([id for id, _ in rows]))
-    everything = filled.execute("SELECT * FROM chunks")
+    assert np.array_equal(vectors, filled_store.vectors([id for id, _ in rows]))
+    everything = filled_store.execute("SELECT * FROM chunks")
     assert "vector" not in everything.columns
-    cursor = filled.execute("SELECT length(vector) FROM chunks JOIN documents ON key = document WHERE title = 'Tea'")
-    assert cursor.fetchall() == [(4 * filled.settings.dimension,)]
+    cursor = filled_store.execute(
+        "SELECT length(vector) FROM chunks JOIN documents ON key = document WHERE title = 'Tea'"
+    )
+    assert cursor.fetchall() == [(4 * filled_store.settings.dimension,)]
     with pytest.raises(errors.StatementError, match="there is no column vektor; did you mean vector"):
-        filled.execute("SELECT vektor FROM chunks")
-    with filled.transaction() as transaction:
+        filled_store.execute("SELECT vektor FROM chunks")
+    with filled_store.transaction() as transaction:
         transaction.put("new", "Nobody has read this yet.")
-        begun = transaction.vectors([("new", 0)])
-    (stored,) = filled.execute("SELECT vector FROM chunks WHERE document = 'new'").fetchone() or (b"",)
-    assert np.array_equal(np.frombuffer(stored, "<f4"), begun[0])
+        uncommitted = transaction.vectors([("new", 0)])
+    (stored,) = filled_store.execute("SELECT vector FROM chunks WHERE document = 'new'").fetchone() or (b"",)
+    assert np.array_equal(np.frombuffer(stored, "<f4"), uncommitted[0])
 
 
 # Many documents ------------------------------------------------------------------------------------------------------

@@ -28,13 +28,13 @@ def pipeline() -> Any:
     return nlp
 
 
-def texts(seed: int) -> list[str]:
+def generate_texts(seed: int) -> list[str]:
     choose = random.Random(seed)
     return ["", "Dogs", " ", *(" ".join(choose.choices(WORDS, k=choose.randint(1, 80))) for _ in range(120))]
 
 
-def parses(nlp: Any, given: list[str], parser: Any) -> list[list[tuple[int, str, bool]]]:
-    docs = (nlp.make_doc(text) for text in given)
+def parse_texts(nlp: Any, texts: list[str], parser: Any) -> list[list[tuple[int, str, bool]]]:
+    docs = (nlp.make_doc(text) for text in texts)
     for name, component in nlp.pipeline:
         docs = (parser if name == "parser" else component).pipe(docs, batch_size=40)
     return [[(word.head.i, word.dep_, word.is_sent_start) for word in doc] for doc in docs]
@@ -42,7 +42,9 @@ def parses(nlp: Any, given: list[str], parser: Any) -> list[list[tuple[int, str,
 
 def test_it_parses_as_spacy_does(pipeline: Any) -> None:
     parser = pipeline.get_pipe("parser")
-    assert parses(pipeline, texts(1), GreedyParser(parser)) == parses(pipeline, texts(1), parser)
+    assert parse_texts(pipeline, generate_texts(1), GreedyParser(parser)) == parse_texts(
+        pipeline, generate_texts(1), parser
+    )
 
 
 @pytest.mark.slow
@@ -59,8 +61,8 @@ def test_it_parses_like_spacy_for_any_network(pipeline: Any) -> None:
             bias = chance.standard_normal(trained[1].shape, np.float32)
             bias[[0, 1, -1]] += 20 * chance.random(3, np.float32)
             upper.set_param("b", bias)
-            given = texts(seed)
-            assert parses(pipeline, given, GreedyParser(parser)) == parses(pipeline, given, parser)
+            texts = generate_texts(seed)
+            assert parse_texts(pipeline, texts, GreedyParser(parser)) == parse_texts(pipeline, texts, parser)
     finally:
         for name, value in zip(("W", "b"), trained, strict=True):
             upper.set_param(name, value)

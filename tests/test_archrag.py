@@ -30,13 +30,13 @@ OVERVIEW = "What do people remember of the railway?"
 
 
 @contextmanager
-def links() -> Iterator[None]:
+def enable_links() -> Iterator[None]:
     """Build the file with links within the block, although there are few nodes."""
     with mock.patch.object(layer_index, "_EXACT_BELOW", 0), mock.patch.object(layer_index, "_NUM_LINKS", 4):
         yield
 
 
-def put_themes(store: Store) -> None:
+def fill_with_themes(store: Store) -> None:
     with store.transaction() as transaction:
         for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
@@ -44,36 +44,36 @@ def put_themes(store: Store) -> None:
 
 
 @pytest.fixture
-def themed(copy_store: MakeStore) -> Store:
-    """A store of texts on four themes, and their communities."""
-    return copy_store(put_themes)
+def themed_store(copy_store: MakeStore) -> Store:
+    """Return a store of texts on four themes, with their communities."""
+    return copy_store(fill_with_themes)
 
 
 def ask(store: Any, question: str = QUESTION, **clauses: Any) -> Evidence:
-    found: Evidence = store.retrieve(question, using="archrag", **clauses)
-    return found
+    evidence: Evidence = store.retrieve(question, using="archrag", **clauses)
+    return evidence
 
 
 def describe_evidence(evidence: Evidence) -> list[tuple[Any, ...]]:
-    """What does not depend on numbers that are handed out."""
+    """Return the parts of evidence that do not depend on internal ids."""
     return [
         (hit.document, hit.ordinal, hit.text, hit.path, round(hit.score, 6), hit.kind, hit.spans)
         for hit in evidence.hits
     ]
 
 
-def step_of(evidence: Evidence, name: str) -> str:
+def find_step(evidence: Evidence, name: str) -> str:
     return next(step.detail for step in evidence.steps if step.name == name)
 
 
-def state_of(store: Store) -> tuple[str, str]:
+def get_index_state(store: Store) -> tuple[str, str]:
     """Return the state of the index file."""
     rows = {row[0]: row for row in store.execute("SHOW INDEXES").fetchall()}
     return rows["community_graph"][1], rows["community_graph"][4]
 
 
-def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(themed: Store) -> None:
-    evidence = ask(themed)
+def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(themed_store: Store) -> None:
+    evidence = ask(themed_store)
     chunks = [hit for hit in evidence.hits if hit.kind == "chunk"]
     assert len(evidence.hits) == 8 and {hit.document.partition("-")[0] for hit in chunks[:4]} == {"orchard"}
     assert [hit.rank for hit in evidence.hits if hit.kind == "report"] == [8]
@@ -81,11 +81,11 @@ def test_entities_and_communities_of_every_layer_lead_to_passages_and_reports(th
     names = "|".join(THEMES["orchard"])
     assert all('community "' in hit.path and "(level " in hit.path for hit in chunks[:4])
     assert any(hit.path.rpartition(" → ")[2] in names for hit in chunks[:4])
-    entities, *above = [group.title for group in evidence.groups]
-    assert entities == "entities" and all(title.startswith("communities of level ") for title in above)
+    entities, *layer_titles = [group.title for group in evidence.groups]
+    assert entities == "entities" and all(title.startswith("communities of level ") for title in layer_titles)
     assert sorted(place for group in evidence.groups for place in group.hits) == list(range(8))
-    assert step_of(evidence, "descend layers").endswith("layers, all compared, because they are few")
-    more = ask(themed, options={"reports": 0.25})
+    assert find_step(evidence, "descend layers").endswith("layers, all compared, because they are few")
+    more = ask(themed_store, options={"reports": 0.25})
     assert [hit.rank for hit in more.hits if hit.kind == "report"] == [4, 8]
 
 
@@ -96,40 +96,40 @@ def test_the_index_is_asked_for(make_store: MakeStore) -> None:
         ask(store)
     store.create_index("communities")
     assert [hit.document for hit in ask(store, "What is Port Ellery?").hits] == ["one"]
-    for wrong in ("k = 0", "share = -1", "reports = 1", "depth = 1"):
+    for options in ("k = 0", "share = -1", "reports = 1", "depth = 1"):
         with pytest.raises(InputError, match="archrag"):
-            store.execute(f"RETRIEVE 'x' USING archrag WITH ({wrong})")
+            store.execute(f"RETRIEVE 'x' USING archrag WITH ({options})")
 
 
-def test_reports_and_layers_can_be_left_out(themed: Store) -> None:
-    evidence = ask(themed, options={"reports": 0})
+def test_reports_and_layers_can_be_left_out(themed_store: Store) -> None:
+    evidence = ask(themed_store, options={"reports": 0})
     assert {hit.kind for hit in evidence.hits} == {"chunk"} and len(evidence.groups) == 1
-    only_names = ask(themed, options={"levels": 0})
+    only_names = ask(themed_store, options={"levels": 0})
     assert {hit.kind for hit in only_names.hits} == {"chunk"}
-    hybrid = [hit.document for hit in themed.retrieve(QUESTION, using="hybrid").hits]
-    assert [hit.document for hit in ask(themed, options={"share": 0, "reports": 0}).hits] == hybrid
-    assert len(ask(themed, top=1).hits) == 1
+    hybrid = [hit.document for hit in themed_store.retrieve(QUESTION, using="hybrid").hits]
+    assert [hit.document for hit in ask(themed_store, options={"share": 0, "reports": 0}).hits] == hybrid
+    assert len(ask(themed_store, top=1).hits) == 1
 
 
-def test_a_node_is_a_reason_only_if_it_adds_to_the_score(themed: Store) -> None:
-    without = ask(themed, options={"share": 0, "reports": 0}).hits
+def test_a_node_is_a_reason_only_if_it_adds_to_the_score(themed_store: Store) -> None:
+    without = ask(themed_store, options={"share": 0, "reports": 0}).hits
     assert not any("community" in hit.path for hit in without if "#" in hit.path)
-    with_share = [hit for hit in ask(themed, options={"reports": 0}).hits if "community" in hit.path]
+    with_share = [hit for hit in ask(themed_store, options={"reports": 0}).hits if "community" in hit.path]
     assert any(hit.path.startswith("vector #") and "; community " in hit.path for hit in with_share)
 
 
-def test_within_and_where_hold_for_passages_and_reports(themed: Store) -> None:
+def test_within_and_where_hold_for_passages_and_reports(themed_store: Store) -> None:
     from kvstore.text.words import count_text_tokens
 
-    evidence = ask(themed, within=120)
+    evidence = ask(themed_store, within=120)
     assert evidence.hits and sum(count_text_tokens(hit.text) for hit in evidence.hits) <= 120
-    evidence = ask(themed, where="key LIKE 'harbour-%'")
+    evidence = ask(themed_store, where="key LIKE 'harbour-%'")
     assert evidence.hits
     assert {span.document.partition("-")[0] for hit in evidence.hits for span in hit.spans} == {"harbour"}
 
 
-def test_without_a_model_an_answer_has_the_best_sentences_of_each_layer(themed: Store) -> None:
-    answer = themed.ask(OVERVIEW, using="archrag")
+def test_without_a_model_an_answer_has_the_best_sentences_of_each_layer(themed_store: Store) -> None:
+    answer = themed_store.ask(OVERVIEW, using="archrag")
     groups = answer.evidence.groups
     assert answer.extractive and 1 < len(answer.citations) <= len(groups)
     assert answer.citations[0].kind == "chunk" and answer.citations[-1].kind == "report"
@@ -139,16 +139,16 @@ def test_without_a_model_an_answer_has_the_best_sentences_of_each_layer(themed: 
 # -- The file
 
 
-def test_with_links_the_same_is_found_as_without(themed: Store, make_store: MakeStore) -> None:
+def test_with_links_the_same_is_found_as_without(themed_store: Store, make_store: MakeStore) -> None:
     linked = make_store("linked")
     with linked.transaction() as transaction:
         for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
-    with links():
+    with enable_links():
         linked.create_index("communities", SMALL)
-    assert "by links" in state_of(linked)[1] and "all compared" in state_of(themed)[1]
+    assert "by links" in get_index_state(linked)[1] and "all compared" in get_index_state(themed_store)[1]
     for question in (QUESTION, OVERVIEW):
-        assert describe_evidence(ask(linked, question)) == describe_evidence(ask(themed, question))
+        assert describe_evidence(ask(linked, question)) == describe_evidence(ask(themed_store, question))
 
 
 def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
@@ -160,67 +160,67 @@ def test_the_file_cannot_be_created_by_itself(make_store: MakeStore) -> None:
 
 
 def test_without_its_index_file_a_store_answers_the_same_or_names_the_file(
-    themed: Store, make_store: MakeStore
+    themed_store: Store, make_store: MakeStore
 ) -> None:
-    whole = describe_evidence(ask(themed))
-    path = themed.path / "community_graph.index"
-    sound = path.read_bytes()
+    expected = describe_evidence(ask(themed_store))
+    path = themed_store.path / "community_graph.index"
+    content = path.read_bytes()
     vectors = index_file.read(path, path.stem, lambda token: True)[1]["vectors"].tobytes()
-    place = sound.index(vectors)
-    inside = sound[:place] + bytes(len(vectors)) + sound[place + len(vectors) :]
+    place = content.index(vectors)
+    corrupted = content[:place] + bytes(len(vectors)) + content[place + len(vectors) :]
     # Lost, cut, and damaged where it is known only once it is met.
     for kind in ("lost", "cut", "inside"):
-        damaged = {"lost": None, "cut": sound[: len(sound) // 2], "inside": inside}[kind]
-        themed.close()
+        damaged = {"lost": None, "cut": content[: len(content) // 2], "inside": corrupted}[kind]
+        themed_store.close()
         path.unlink()
         if damaged is not None:
             path.write_bytes(damaged)
-        themed = make_store()
-        evidence = ask(themed)
-        detail = step_of(evidence, "descend layers")
-        assert describe_evidence(evidence) == whole and "built in memory" in detail and "REFRESH" in detail
+        themed_store = make_store()
+        evidence = ask(themed_store)
+        detail = find_step(evidence, "descend layers")
+        assert describe_evidence(evidence) == expected and "built in memory" in detail and "REFRESH" in detail
         # It is not known what the file said once something has changed since.
-        themed.close()
-        themed = make_store()
-        themed.put("more", "Nothing of note.")
+        themed_store.close()
+        themed_store = make_store()
+        themed_store.put("more", "Nothing of note.")
         with pytest.raises(IndexUnavailableError, match="REFRESH INDEX communities"):
-            ask(themed)
-        themed.delete("more")
-        themed.refresh("communities")
-        assert describe_evidence(ask(themed)) == whole
-        sound = path.read_bytes()
-        place = sound.index(vectors)
-        inside = sound[:place] + bytes(len(vectors)) + sound[place + len(vectors) :]
-    themed.execute("DROP INDEX communities")
+            ask(themed_store)
+        themed_store.delete("more")
+        themed_store.refresh("communities")
+        assert describe_evidence(ask(themed_store)) == expected
+        content = path.read_bytes()
+        place = content.index(vectors)
+        corrupted = content[:place] + bytes(len(vectors)) + content[place + len(vectors) :]
+    themed_store.execute("DROP INDEX communities")
     assert not path.exists()
-    with links():
-        themed.create_index("communities", SMALL)
+    with enable_links():
+        themed_store.create_index("communities", SMALL)
         path.unlink()
-        themed.close()
+        themed_store.close()
         with pytest.raises(IndexUnavailableError, match="its file is missing"):
             ask(make_store())
 
 
-def test_a_snapshot_remains_usable_while_a_newer_file_replaces_its_own(themed: Store) -> None:
-    with themed.snapshot() as snapshot:
-        before = ask(snapshot)
-        themed.delete("railway-1")
-        themed.refresh("communities")
-        again = ask(snapshot)
-        assert "built in memory" in step_of(again, "descend layers")
-        assert describe_evidence(again) == describe_evidence(before)
-    assert "built in memory" not in step_of(ask(themed), "descend layers")
+def test_a_snapshot_remains_usable_while_a_newer_file_replaces_its_own(themed_store: Store) -> None:
+    with themed_store.snapshot() as snapshot:
+        hits = ask(snapshot)
+        themed_store.delete("railway-1")
+        themed_store.refresh("communities")
+        later_hits = ask(snapshot)
+        assert "built in memory" in find_step(later_hits, "descend layers")
+        assert describe_evidence(later_hits) == describe_evidence(hits)
+    assert "built in memory" not in find_step(ask(themed_store), "descend layers")
 
 
-def test_a_file_as_new_as_the_communities_is_not_rebuilt(themed: Store) -> None:
-    path = themed.path / "community_graph.index"
+def test_a_file_as_new_as_the_communities_is_not_rebuilt(themed_store: Store) -> None:
+    path = themed_store.path / "community_graph.index"
     number = path.stat().st_ino
-    themed.refresh("communities")
+    themed_store.refresh("communities")
     assert path.stat().st_ino == number
-    themed.put("more", write_theme_text("theatre", 77))
-    themed.refresh("communities")
-    assert path.stat().st_ino != number and state_of(themed)[0] == "ready"
-    with themed.state() as state:
+    themed_store.put("more", write_theme_text("theatre", 77))
+    themed_store.refresh("communities")
+    assert path.stat().st_ino != number and get_index_state(themed_store)[0] == "ready"
+    with themed_store.state() as state:
         graph = bind_index(state, COMMUNITY_GRAPH)
         assert graph is not None and graph.change == state.counters.change
 
@@ -228,31 +228,31 @@ def test_a_file_as_new_as_the_communities_is_not_rebuilt(themed: Store) -> None:
 # -- The laws
 
 
-def test_a_new_document_is_found_and_a_deleted_one_is_not_without_refresh(themed: Store) -> None:
-    themed.put("new", "Lake Tarn was joined with the xylographic Society of Brunnen in the orchard.")
-    evidence = ask(themed, "What is xylographic and was joined with Lake Tarn?")
+def test_a_new_document_is_found_and_a_deleted_one_is_not_without_refresh(themed_store: Store) -> None:
+    themed_store.put("new", "Lake Tarn was joined with the xylographic Society of Brunnen in the orchard.")
+    evidence = ask(themed_store, "What is xylographic and was joined with Lake Tarn?")
     assert evidence.hits[0].document == "new"
-    themed.refresh("communities")
-    themed.delete("new")
+    themed_store.refresh("communities")
+    themed_store.delete("new")
     for question in (QUESTION, "What is xylographic?", "Society of Brunnen"):
-        answer = themed.ask(question, using="archrag")
-        said = repr((answer.evidence.hits, answer.evidence.abstracts, answer.evidence.groups, answer.citations))
-        assert "xylographic" not in said and "Brunnen" not in said
+        answer = themed_store.ask(question, using="archrag")
+        output = repr((answer.evidence.hits, answer.evidence.abstracts, answer.evidence.groups, answer.citations))
+        assert "xylographic" not in output and "Brunnen" not in output
         assert "was joined with the" not in answer.text
     # A whole theme gone: its entities and communities lead nowhere, others come in their place.
-    for key in [key for key in themed.keys("") if key.startswith("orchard")]:
-        themed.delete(key)
-    evidence = ask(themed)
+    for key in [key for key in themed_store.keys("") if key.startswith("orchard")]:
+        themed_store.delete(key)
+    evidence = ask(themed_store)
     assert evidence.hits and "orchard" not in {hit.document.partition("-")[0] for hit in evidence.hits}
     assert not any(name in repr(evidence.hits) for name in THEMES["orchard"])
-    for key in list(themed.keys("")):
-        themed.delete(key)
-    assert ask(themed).hits == []
+    for key in list(themed_store.keys("")):
+        themed_store.delete(key)
+    assert ask(themed_store).hits == []
 
 
 def assert_history(make_store: MakeStore, name: str, changes: list[tuple[str, str, int]]) -> None:
     """Check that deleted text never appears, new text is found, and answers after REFRESH are those of a new store."""
-    with links() if len(changes) % 2 else nullcontext():
+    with enable_links() if len(changes) % 2 else nullcontext():
         assert_changes(make_store, name, changes)
 
 
@@ -271,21 +271,21 @@ def assert_changes(make_store: MakeStore, name: str, changes: list[tuple[str, st
             store.delete(key)
         elif kind == "refresh":
             store.refresh("communities")
-        said = repr([(answer.text, answer.evidence.hits) for answer in [store.ask(OVERVIEW, using="archrag")]])
+        output = repr([(answer.text, answer.evidence.hits) for answer in [store.ask(OVERVIEW, using="archrag")]])
         present = " ".join(texts.values())
-        marks = {f"{what}{at}x" for at in range(len(changes)) for what in ("Mark", "Token")}
-        assert not [mark for mark in marks if mark in said and mark not in present]
+        marks = {f"{word}{at}x" for at in range(len(changes)) for word in ("Mark", "Token")}
+        assert not [mark for mark in marks if mark in output and mark not in present]
     store.refresh("communities")
-    fresh = make_store(f"{name}-fresh")
+    fresh_store = make_store(f"{name}-fresh")
     for key, text in sorted(texts.items()):
-        fresh.put(key, text)
-    fresh.create_index("communities", SMALL)
+        fresh_store.put(key, text)
+    fresh_store.create_index("communities", SMALL)
     for question in (QUESTION, OVERVIEW, "Captain Orlov and the harbour"):
-        assert describe_evidence(ask(store, question)) == describe_evidence(ask(fresh, question))
-        assert store.ask(question, using="archrag").text == fresh.ask(question, using="archrag").text
-    for one in (store, fresh):
-        assert one.check() == []
-        one.close()
+        assert describe_evidence(ask(store, question)) == describe_evidence(ask(fresh_store, question))
+        assert store.ask(question, using="archrag").text == fresh_store.ask(question, using="archrag").text
+    for each_store in (store, fresh_store):
+        assert each_store.check() == []
+        each_store.close()
 
 
 CHANGES = st.lists(
@@ -325,7 +325,7 @@ def use_model(store: Store, server: Server) -> None:
 
 
 def answer_with_point(request: dict[str, Any]) -> PlannedResponse:
-    """A model that takes a point from the first passage of each prompt, the more the later it is asked."""
+    """Answer with a point from the first passage of each prompt; later requests return more."""
     name = request.get("response_format", {}).get("json_schema", {}).get("name")
     if name != "points":
         return stream_answer("They remember it [1].")
@@ -338,13 +338,13 @@ def answer_with_point(request: dict[str, Any]) -> PlannedResponse:
 
 
 def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merged_in_one(
-    themed: Store, server: Server
+    themed_store: Store, server: Server
 ) -> None:
-    use_model(themed, server)
+    use_model(themed_store, server)
     server.respond = answer_with_point
-    answer = themed.ask(OVERVIEW, using="archrag")
+    answer = themed_store.ask(OVERVIEW, using="archrag")
     assert (answer.text, answer.model, answer.problem) == ("They remember it [1].", "stub", None)
-    with themed.state() as state:
+    with themed_store.state() as state:
         graph = bind_index(state, COMMUNITY_GRAPH)
         assert graph is not None
         layers = len(graph.nodes)
@@ -358,16 +358,18 @@ def test_with_a_model_each_layer_is_filtered_in_one_call_and_the_points_are_merg
     assert steps.count("points of passages") == layers
 
 
-def test_a_model_that_finds_nothing_in_any_layer_leaves_an_extractive_answer(themed: Store, server: Server) -> None:
-    use_model(themed, server)
+def test_a_model_that_finds_nothing_in_any_layer_leaves_an_extractive_answer(
+    themed_store: Store, server: Server
+) -> None:
+    use_model(themed_store, server)
     server.respond = lambda request: stream_answer(json.dumps({"points": []}))
-    answer = themed.ask(OVERVIEW, using="archrag")
+    answer = themed_store.ask(OVERVIEW, using="archrag")
     assert answer.extractive and answer.problem is not None and answer.citations
 
 
-def test_the_file_of_a_store_that_was_moved_is_used(themed: Store, make_store: MakeStore, tmp_path: Path) -> None:
-    found = describe_evidence(ask(themed))
-    themed.close()
+def test_the_file_of_a_store_that_was_moved_is_used(themed_store: Store, make_store: MakeStore, tmp_path: Path) -> None:
+    evidence = describe_evidence(ask(themed_store))
+    themed_store.close()
     (tmp_path / "store").rename(tmp_path / "elsewhere")
     moved = make_store("elsewhere")
-    assert describe_evidence(ask(moved)) == found and "in memory" not in step_of(ask(moved), "descend layers")
+    assert describe_evidence(ask(moved)) == evidence and "in memory" not in find_step(ask(moved), "descend layers")

@@ -20,7 +20,9 @@ def test_every_figure_is_reported(tmp_path: Path) -> None:
         for n in range(60)
     ]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "questions.jsonl").write_text("\n".join(json.dumps({"question": f"Who met {one}?"}) for one in people))
+    (tmp_path / "questions.jsonl").write_text(
+        "\n".join(json.dumps({"question": f"Who met {person}?"}) for person in people)
+    )
     run = subprocess.run(
         [sys.executable, str(TOOL), "--data", str(tmp_path), "--embedder", "hashing:16"],
         capture_output=True,

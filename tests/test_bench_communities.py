@@ -42,8 +42,8 @@ def test_every_method_has_its_row(make_store: Callable[..., Store]) -> None:
     with store.transaction() as transaction:
         for key, text in write_theme_documents(10).items():
             transaction.put(key, text)
-    before = set(store.dump())
+    dumped_tables = set(store.dump())
     rows = list(measure_methods(store, 2))
     assert [(row["method"], row["neighbours"]) for row in rows] == VARIANTS
     assert all(0 < row["kept_after_10"] <= 1 and 0 <= row["texts_anew"] < 0.5 for row in rows)
-    assert set(store.dump()) == before
+    assert set(store.dump()) == dumped_tables

@@ -34,16 +34,16 @@ NAMES = [f"name {number}" for number in range(12)]
 
 
 @st.composite
-def tree(draw: st.DrawFn) -> list[Pair]:
-    """Some of the names, each below one that comes before it."""
+def draw_tree(draw: st.DrawFn) -> list[Pair]:
+    """Return pairs of names, each below a preceding name."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=9, unique=True))
     return [(name, names[draw(st.integers(0, place))]) for place, name in enumerate(names[1:])]
 
 
 @settings(max_examples=num_examples(40), deadline=None)
-@given(st.lists(tree(), min_size=1, max_size=5), st.integers(1, 4))
-def test_every_baseline_finds_the_same_locations_and_context(drawn: list[list[Pair]], relatives: int) -> None:
-    trees = {f"tree {number}": pairs for number, pairs in enumerate(drawn)}
+@given(st.lists(draw_tree(), min_size=1, max_size=5), st.integers(1, 4))
+def test_every_baseline_finds_the_same_locations_and_context(pairs_of_trees: list[list[Pair]], relatives: int) -> None:
+    trees = {f"tree {number}": pairs for number, pairs in enumerate(pairs_of_trees)}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with kvstore.open(folder / "store", embedder="hashing:16") as store:

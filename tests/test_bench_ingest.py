@@ -25,8 +25,19 @@ FIGURES = {
 def test_every_figure_is_reported(part: str, tmp_path: Path) -> None:
     rows = [{"id": f"p{n}", "title": f"Pier {n}", "text": f"Pier {n} was built by Captain Reid."} for n in range(12)]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    given = ["--data", str(tmp_path), "--limit", "10", "--chunks", "400", "--embedder", "hashing:16", "--only", part]
-    run = subprocess.run([sys.executable, str(TOOL), *given, "--json"], capture_output=True, text=True, timeout=300)
+    arguments = [
+        "--data",
+        str(tmp_path),
+        "--limit",
+        "10",
+        "--chunks",
+        "400",
+        "--embedder",
+        "hashing:16",
+        "--only",
+        part,
+    ]
+    run = subprocess.run([sys.executable, str(TOOL), *arguments, "--json"], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     figures = json.loads(run.stdout)
     assert set(figures) == set().union(*FIGURES.values())

@@ -24,7 +24,7 @@ PASSAGES = 60
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A folder of passages and questions."""
+    """Return a folder of passages and questions."""
     passages = [
         {
             "id": f"p{n}",
@@ -39,39 +39,41 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def corpus(data: Path, cache: str, count: int | None) -> Corpus:
+def prepare_corpus(data: Path, cache: str, count: int | None) -> Corpus:
     return Corpus.prepare(data, data / cache, count, f"hashing:{DIMENSION}")
 
 
 def test_copies_are_the_same_in_every_run_and_unlike_each_other(data: Path) -> None:
-    first, again = (corpus(data, cache, 500) for cache in ("one", "other"))
-    assert first.read_documents() == again.read_documents()
-    assert np.array_equal(first.read_vectors(), again.read_vectors())
-    documents, vectors = first.read_documents(), first.read_vectors()
-    assert documents[:PASSAGES] == corpus(data, "one", None).read_documents()
+    first_corpus, second_corpus = (prepare_corpus(data, cache, 500) for cache in ("one", "other"))
+    assert first_corpus.read_documents() == second_corpus.read_documents()
+    assert np.array_equal(first_corpus.read_vectors(), second_corpus.read_vectors())
+    documents, vectors = first_corpus.read_documents(), first_corpus.read_vectors()
+    assert documents[:PASSAGES] == prepare_corpus(data, "one", None).read_documents()
     assert len({document.key for document in documents}) == len({document.text for document in documents}) == 500
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    near = np.sum(vectors[PASSAGES : 2 * PASSAGES] * vectors[:PASSAGES], axis=1)
-    assert near.min() > 0.9
-    assert near.max() < 0.99
+    cosines = np.sum(vectors[PASSAGES : 2 * PASSAGES] * vectors[:PASSAGES], axis=1)
+    assert cosines.min() > 0.9
+    assert cosines.max() < 0.99
     assert set(Counter(document.drawer for document in documents).values()) == {5}
     assert set(Counter(document.shelf for document in documents).values()) == {50}
-    streamed = [pair for batch in first.iter_batches(70) for pair in zip(batch.documents, batch.vectors, strict=True)]
+    streamed = [
+        pair for batch in first_corpus.iter_batches(70) for pair in zip(batch.documents, batch.vectors, strict=True)
+    ]
     assert [document for document, _ in streamed] == documents
     assert np.array_equal(np.array([row for _, row in streamed]), vectors)
 
 
 def test_replacements_are_other_texts_of_the_same_documents(data: Path) -> None:
-    made = corpus(data, "one", 500)
-    by_key = {document.key: document for document in made.read_documents()}
-    documents, vectors = made.make_replacements(40)
+    corpus = prepare_corpus(data, "one", 500)
+    by_key = {document.key: document for document in corpus.read_documents()}
+    documents, vectors = corpus.make_replacements(40)
     assert len({document.key for document in documents}) == 40 == len(vectors)
     assert all(document.text.split() != by_key[document.key].text.split() for document in documents)
     assert all(document.drawer == by_key[document.key].drawer for document in documents)
 
 
-class Compared(Peer):
-    """Exact search in memory, of which the first answer may be left out."""
+class InMemoryPeer(Peer):
+    """Exact search in memory, which may omit its first result."""
 
     name, needs, setup = "compared", (), ""
     omitted = 0
@@ -94,14 +96,14 @@ class Compared(Peer):
 
 
 def test_recall_counts_the_true_nearest(data: Path) -> None:
-    peer = Compared(corpus(data, "one", 500))
-    made = corpus(data, "one", 500)
-    assert rows.measure_vector_search(peer, made)["vector_recall"] == 1
-    figures = rows.measure_filtered_search(peer, made)
+    peer = InMemoryPeer(prepare_corpus(data, "one", 500))
+    corpus = prepare_corpus(data, "one", 500)
+    assert rows.measure_vector_search(peer, corpus)["vector_recall"] == 1
+    figures = rows.measure_filtered_search(peer, corpus)
     assert figures["filter_1_recall"] == figures["filter_10_recall"] == 1
     peer.omitted = 1
-    assert rows.measure_vector_search(peer, made)["vector_recall"] == pytest.approx(0.9)
-    assert rows.measure_filtered_search(peer, made)["filter_1_recall"] == pytest.approx(0.8)
+    assert rows.measure_vector_search(peer, corpus)["vector_recall"] == pytest.approx(0.9)
+    assert rows.measure_filtered_search(peer, corpus)["filter_1_recall"] == pytest.approx(0.8)
 
 
 def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
@@ -111,22 +113,22 @@ def test_a_bar_is_a_number_or_a_factor_of_the_best() -> None:
         "sqlite-vec": {"filter_1_ms": 2.5},
         "tantivy": {"bm25_ms": 2.0},
     }
-    found = {result.figure: (result.limit, result.is_met) for result in iter_target_results(figures, ["kvstore"], 1)}
-    assert found["filter_1_ms"] == (2.5, False)
-    assert found["filter_1_recall"] == (0.99, False)
-    assert found["disk_ratio"] == (2.0, True)
-    assert found["delete_s"] == (1, False)
-    assert "bm25_ms" not in found and "load_s" not in found
-    found = {result.figure: (result.limit, result.is_met) for result in iter_target_results(figures, ["kvstore"], 10)}
-    assert found["bm25_ms"] == (2.6, True) and found["delete_s"] == (10, True)
+    results = {result.figure: (result.limit, result.is_met) for result in iter_target_results(figures, ["kvstore"], 1)}
+    assert results["filter_1_ms"] == (2.5, False)
+    assert results["filter_1_recall"] == (0.99, False)
+    assert results["disk_ratio"] == (2.0, True)
+    assert results["delete_s"] == (1, False)
+    assert "bm25_ms" not in results and "load_s" not in results
+    results = {result.figure: (result.limit, result.is_met) for result in iter_target_results(figures, ["kvstore"], 10)}
+    assert results["bm25_ms"] == (2.6, True) and results["delete_s"] == (10, True)
     grown = list(iter_target_results({"kvstore": {"bm25_ms": 2.5}}, ["kvstore"], None))
     assert [(result.limit, result.is_met) for result in grown] == [(2, False)]
 
 
 @pytest.mark.slow
 def test_every_figure_of_kvstore_is_reported(data: Path) -> None:
-    chosen = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
-    figures = run_benchmark(data, *chosen)["sizes"][str(2 * PASSAGES)]["kvstore"]
+    arguments = ["--rows", "load,filter,replace", "--size", "2", "--systems", "kvstore"]
+    figures = run_benchmark(data, *arguments)["sizes"][str(2 * PASSAGES)]["kvstore"]
     assert figures["load_s"] > 0 and figures["load_written_mb"] > 0.1
     assert figures["load_memory_mb"] > 1
     assert figures["disk_ratio"] > 1
@@ -135,44 +137,44 @@ def test_every_figure_of_kvstore_is_reported(data: Path) -> None:
 
 
 def test_an_invalid_name_is_refused(data: Path) -> None:
-    run = ran(data, "--systems", "kvstore,nothing")
+    run = run_tool(data, "--systems", "kvstore,nothing")
     assert run.returncode == 2 and "'nothing'" in run.stderr and "sqlite-vec" in run.stderr
-    run = ran(data, "--beside", "other=/nowhere")
+    run = run_tool(data, "--beside", "other=/nowhere")
     assert run.returncode == 2 and "NAME=FOLDER" in run.stderr
 
 
 def test_another_checkout_can_be_measured_in_the_same_run(data: Path) -> None:
-    other = data / "other" / "kvstore"
-    other.mkdir(parents=True)
-    (other / "__init__.py").write_text("raise ImportError('this is the other one')")
-    found = run_benchmark(
-        data, "--systems", "numpy", "--rows", "load", "--size", "1", "--beside", f"other={other.parent}"
+    other_package = data / "other" / "kvstore"
+    other_package.mkdir(parents=True)
+    (other_package / "__init__.py").write_text("raise ImportError('this is the other one')")
+    results = run_benchmark(
+        data, "--systems", "numpy", "--rows", "load", "--size", "1", "--beside", f"other={other_package.parent}"
     )
-    assert found["not_run"] and all("this is the other one" in reason for reason in found["not_run"])
-    assert found["sizes"][str(PASSAGES)]["numpy"]["load_s"] > 0
-    assert found["measured_on"].keys() == {"day", "commit", "machine", "busy"}
+    assert results["not_run"] and all("this is the other one" in reason for reason in results["not_run"])
+    assert results["sizes"][str(PASSAGES)]["numpy"]["load_s"] > 0
+    assert results["measured_on"].keys() == {"day", "commit", "machine", "busy"}
 
 
 @pytest.mark.slow
 def test_growth_is_a_ratio_of_times(data: Path) -> None:
-    found = run_benchmark(data, "--systems", "kvstore", "--rows", "growth", "--growth", "60,240")
-    small, large = (found["sizes"][count]["kvstore"] for count in ("60", "240"))
-    assert found["growth"]["kvstore"]["bm25_ms"] == large["bm25_ms"] / small["bm25_ms"]
-    assert {"filter_1_ms", "hybrid_ms", "graph_ms"} <= found["growth"]["kvstore"].keys()
+    results = run_benchmark(data, "--systems", "kvstore", "--rows", "growth", "--growth", "60,240")
+    small, large = (results["sizes"][count]["kvstore"] for count in ("60", "240"))
+    assert results["growth"]["kvstore"]["bm25_ms"] == large["bm25_ms"] / small["bm25_ms"]
+    assert {"filter_1_ms", "hybrid_ms", "graph_ms"} <= results["growth"]["kvstore"].keys()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_system_finds_its_documents(data: Path, name: str) -> None:
     if find_missing_modules(name):
-        found = run_benchmark(data, "--systems", name, "--rows", "load", "--size", "1")
-        assert found["not_run"] == [
-            reason for reason in found["not_run"] if reason.startswith(f"{name}: not installed")
+        results = run_benchmark(data, "--systems", name, "--rows", "load", "--size", "1")
+        assert results["not_run"] == [
+            reason for reason in results["not_run"] if reason.startswith(f"{name}: not installed")
         ]
         return
-    found = run_benchmark(data, "--systems", name, "--size", "2", "--rows", ",".join(["load", *rows.ROWS, "open"]))
-    assert found["not_run"] == []
-    (of_size,) = found["sizes"].values()
+    results = run_benchmark(data, "--systems", name, "--size", "2", "--rows", ",".join(["load", *rows.ROWS, "open"]))
+    assert results["not_run"] == []
+    (of_size,) = results["sizes"].values()
     figures = of_size[name]
     assert figures["load_s"] > 0
     assert (
@@ -183,13 +185,13 @@ def test_every_system_finds_its_documents(data: Path, name: str) -> None:
 
 def run_benchmark(data: Path, *arguments: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
     out = data / "figures.json"
-    run = ran(data, *arguments, "--json", str(out))
+    run = run_tool(data, *arguments, "--json", str(out))
     assert run.returncode == 0, run.stderr
-    found: dict[str, dict[str, dict[str, dict[str, float]]]] = json.loads(out.read_text())
-    return found
+    results: dict[str, dict[str, dict[str, dict[str, float]]]] = json.loads(out.read_text())
+    return results
 
 
-def ran(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    given = ["--data", str(data), "--cache", str(data / "cache"), "--embedder", f"hashing:{DIMENSION}"]
-    command = [sys.executable, str(TOOLS / "bench_peers.py"), *given, *arguments]
+def run_tool(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    options = ["--data", str(data), "--cache", str(data / "cache"), "--embedder", f"hashing:{DIMENSION}"]
+    command = [sys.executable, str(TOOLS / "bench_peers.py"), *options, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=1200)

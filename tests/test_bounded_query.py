@@ -26,7 +26,7 @@ LONG = [
 
 
 @pytest.fixture
-def tea(make_store: MakeStore) -> kvstore.Store:
+def tea_store(make_store: MakeStore) -> kvstore.Store:
     # An abandoned computation continues for a while, and closing waits for it.
     store = make_store(lock_timeout=60)
     with store.transaction() as transaction:
@@ -49,12 +49,12 @@ def tea(make_store: MakeStore) -> kvstore.Store:
         "DESCRIBE documents",
     ],
 )
-def test_query_returns_the_rows_of_execute(tea: kvstore.Store, sql: str) -> None:
+def test_query_returns_the_rows_of_execute(tea_store: kvstore.Store, sql: str) -> None:
     parameters = ("tea 03",) if "?" in sql and sql.startswith("SELECT") else ()
-    expected = tea.execute(sql, parameters)
-    found = tea.query(sql, parameters)
-    assert (found.kind, found.columns) == (expected.kind, expected.columns)
-    rows = found.fetchall()
+    expected = tea_store.execute(sql, parameters)
+    result = tea_store.query(sql, parameters)
+    assert (result.kind, result.columns) == (expected.kind, expected.columns)
+    rows = result.fetchall()
     assert rows
     if "EXPLAIN" not in sql:
         assert rows == expected.fetchall()
@@ -80,81 +80,81 @@ def test_query_returns_the_rows_of_execute(tea: kvstore.Store, sql: str) -> None
     ],
 )
 def test_anything_else_is_refused_before_it_runs(
-    tea: kvstore.Store, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tea_store: kvstore.Store, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
+    paths = sorted(tmp_path.iterdir())
     with pytest.raises(errors.StatementError):
-        tea.query(sql)
-    assert len(tea.keys()) == 40
-    assert sorted(tmp_path.iterdir()) == before
+        tea_store.query(sql)
+    assert len(tea_store.keys()) == 40
+    assert sorted(tmp_path.iterdir()) == paths
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sql", LONG)
-def test_a_timeout_ends_the_wait_whatever_is_computed(tea: kvstore.Store, sql: str) -> None:
+def test_a_timeout_ends_the_wait_whatever_is_computed(tea_store: kvstore.Store, sql: str) -> None:
     with pytest.raises(
         errors.QueryInterruptedError, match=r"its limit of 0\.3 seconds; narrow it, or allow more time$"
     ):
-        tea.query(sql, timeout=0.300004, max_rows=None)  # the message rounds it
-    assert tea.query("SELECT count(*) FROM documents").fetchall() == [(40,)]
+        tea_store.query(sql, timeout=0.300004, max_rows=None)  # the message rounds it
+    assert tea_store.query("SELECT count(*) FROM documents").fetchall() == [(40,)]
 
 
-def test_interrupt_ends_the_queries_of_a_session(tea: kvstore.Store) -> None:
-    other = tea.session()
+def test_interrupt_ends_the_queries_of_a_session(tea_store: kvstore.Store) -> None:
+    session = tea_store.session()
     stopped: list[str] = []
 
-    def ask(store: kvstore.Store) -> None:
+    def run_query(store: kvstore.Store) -> None:
         try:
             store.query(ENDLESS, timeout=20)
         except errors.QueryInterruptedError as error:
             stopped.append(str(error))
 
-    threads = [threading.Thread(target=ask, args=(store,)) for store in (tea, tea, other)]
+    threads = [threading.Thread(target=run_query, args=(store,)) for store in (tea_store, tea_store, session)]
     for thread in threads:
         thread.start()
-    while len(tea._bounded_queries._running) < 2 or not other._bounded_queries._running:
+    while len(tea_store._bounded_queries._running) < 2 or not session._bounded_queries._running:
         time.sleep(0.01)
-    tea.interrupt()
+    tea_store.interrupt()
     for thread in threads[:2]:
         thread.join(10)
     assert stopped == ["the query was stopped: interrupted"] * 2
-    other.interrupt()
+    session.interrupt()
     threads[2].join(10)
     assert len(stopped) == 3
 
 
-def test_rows_and_bytes_are_bounded(tea: kvstore.Store) -> None:
-    cursor = tea.query("SELECT key FROM documents ORDER BY key", max_rows=3)
+def test_rows_and_bytes_are_bounded(tea_store: kvstore.Store) -> None:
+    cursor = tea_store.query("SELECT key FROM documents ORDER BY key", max_rows=3)
     assert (cursor.rowcount, cursor.message) == (3, "the first 3 rows; there are more")
     assert cursor.fetchall() == [("tea 00",), ("tea 01",), ("tea 02",)]
-    assert tea.query("SELECT key FROM documents", max_rows=40).message is None
+    assert tea_store.query("SELECT key FROM documents", max_rows=40).message is None
     with pytest.raises(errors.StatementError, match="a value is too long"):
-        tea.query("SELECT hex(zeroblob(1000000))")
-    assert tea.execute("SELECT length(hex(zeroblob(1000000)))").fetchall() == [(2_000_000,)]
+        tea_store.query("SELECT hex(zeroblob(1000000))")
+    assert tea_store.execute("SELECT length(hex(zeroblob(1000000)))").fetchall() == [(2_000_000,)]
     wide = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT zeroblob(1000000) FROM n"
     with pytest.raises(errors.KvstoreError, match="more than 64 MB"):
-        tea.query(wide)
-    for wrong in ({"timeout": 0}, {"timeout": "1"}, {"max_rows": 0}, {"max_rows": 1.5}, {"max_rows": True}):
+        tea_store.query(wide)
+    for options in ({"timeout": 0}, {"timeout": "1"}, {"max_rows": 0}, {"max_rows": 1.5}, {"max_rows": True}):
         with pytest.raises(errors.InputError):
-            tea.query("SELECT 1", **wrong)  # type: ignore[arg-type]
+            tea_store.query("SELECT 1", **options)  # type: ignore[arg-type]
 
 
-def test_it_reads_the_last_commit(tea: kvstore.Store) -> None:
-    tea.execute("BEGIN")
+def test_it_reads_the_last_commit(tea_store: kvstore.Store) -> None:
+    tea_store.execute("BEGIN")
     with pytest.raises(errors.InputError, match="a transaction is open in this thread"):
-        tea.query("SELECT 1")
-    tea.execute("ROLLBACK")
+        tea_store.query("SELECT 1")
+    tea_store.execute("ROLLBACK")
     with pytest.raises(errors.StatementError, match="there is no column"):
-        tea.query("SELECT no_such FROM documents")
+        tea_store.query("SELECT no_such FROM documents")
 
 
 def test_a_read_only_store_writes_no_file_and_asks_no_other_server(
-    tea: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tea_store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    with kvstore.open(tea.path, readonly=True) as reading:
+    paths = sorted(tmp_path.iterdir())
+    with kvstore.open(tea_store.path, readonly=True) as reader:
         for sql in (
             "EXPORT TO 'x.jsonl'",
             "BACKUP TO 'copy'",
@@ -163,5 +163,5 @@ def test_a_read_only_store_writes_no_file_and_asks_no_other_server(
             "INGEST '/etc'",
         ):
             with pytest.raises(errors.ReadOnlyError, match="read-only"):
-                reading.execute(sql)
-    assert sorted(tmp_path.iterdir()) == before
+                reader.execute(sql)
+    assert sorted(tmp_path.iterdir()) == paths

@@ -48,8 +48,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def dump_store(store: kvstore.Store) -> list[str]:
-    with store.state() as view:
-        return [str(line) for line in dump(view)]
+    with store.state() as state:
+        return [str(line) for line in dump(state)]
 
 
 def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.Store) -> None:
@@ -63,13 +63,13 @@ def test_messages_arrive_as_they_were_sent_however_they_are_cut(store: kvstore.S
         [(1, 0, Source("/a/b\udcff", "b", None, None, "/a/b\\xff"))],
         (store.settings,),
     ]
-    sent = b"".join(map(frame_message, messages))
-    for step in (1, 7, len(sent)):
+    data = b"".join(map(frame_message, messages))
+    for step in (1, 7, len(data)):
         inbox = Inbox()
-        received = [m for start in range(0, len(sent), step) for m, _ in inbox.feed(sent[start : start + step])]
+        received = [m for start in range(0, len(data), step) for m, _ in inbox.feed(data[start : start + step])]
         assert received == messages
-    (_, back), _ = Inbox().feed(frame_message(("vectors", vectors)))[0]
-    assert np.array_equal(back, vectors)
+    (_, unpacked), _ = Inbox().feed(frame_message(("vectors", vectors)))[0]
+    assert np.array_equal(unpacked, vectors)
     with pytest.raises(ValueError, match="cannot be sent between processes"):
         frame_message(print)
 
@@ -90,28 +90,28 @@ def test_tags_of_messages_are_fixed_and_unknown_ones_are_typed_errors() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_workers_give_the_result_of_one_process(make_store: MakeStore, folder: Path, workers: int) -> None:
-    alone, together = make_store("alone"), make_store("together")
-    expected = alone.ingest(folder, workers=0)
-    report = together.ingest(folder, workers=workers)
+    single, parallel = make_store("alone"), make_store("together")
+    expected = single.ingest(folder, workers=0)
+    report = parallel.ingest(folder, workers=workers)
     assert report.failures == expected.failures
     assert len(report.failures) == 3 and report.skipped_by["empty"] == 1
     assert (report.added, report.chunks) == (expected.added, expected.chunks) == (141, 141)
-    assert dump_store(together) == dump_store(alone)
-    assert [hit.text for hit in together.search("letter 7", using="vector", top=3)] == [
-        hit.text for hit in alone.search("letter 7", using="vector", top=3)
+    assert dump_store(parallel) == dump_store(single)
+    assert [hit.text for hit in parallel.search("letter 7", using="vector", top=3)] == [
+        hit.text for hit in single.search("letter 7", using="vector", top=3)
     ]
-    again = together.ingest(folder, workers=workers)
+    again = parallel.ingest(folder, workers=workers)
     assert (again.unchanged, again.added, again.changed) == (141, 0, 0)
 
 
-def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
-    """Let the reader of PDF, in workers, do something bad: they import it from a path before ours."""
+def replace_pdf_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Replace the reader of PDF in workers by code: they import it from a path before that of kvstore."""
     package = tmp_path / "instead"
     package.mkdir()
     (package / "sitecustomize.py").write_text(
         "import sys, types, os, time, signal\n"
         "module = types.ModuleType('kvstore.readers.pdf')\n"
-        f"def read(stream, origin, options):\n    {does}\n    yield\n"
+        f"def read(stream, origin, options):\n    {code}\n    yield\n"
         "module.read = read\n"
         "sys.modules[module.__name__] = module\n"
     )
@@ -120,7 +120,7 @@ def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("does", "reason"),
+    ("code", "reason"),
     [
         ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by signal 11"),
         ("os._exit(7)", "ended with status 7"),
@@ -129,9 +129,9 @@ def a_reader_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str) ->
     ],
 )
 def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
-    store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, reason: str
+    store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
 ) -> None:
-    a_reader_that(tmp_path, monkeypatch, does)
+    replace_pdf_reader(tmp_path, monkeypatch, code)
     for name in ("03.pdf", "99.pdf"):
         (folder / name).write_bytes(b"%PDF-1.4")
     report = store.ingest(folder, workers=2, time_limit=2)
@@ -146,13 +146,13 @@ def test_a_file_that_ends_its_worker_is_a_failure_and_the_rest_is_ingested(
 def test_a_file_that_wants_more_memory_than_a_worker_may_have_is_a_failure(
     store: kvstore.Store, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_reader_that(tmp_path, monkeypatch, "bytearray(1 << 30); raise ValueError('it has enough')")
+    replace_pdf_reader(tmp_path, monkeypatch, "bytearray(1 << 30); raise ValueError('it has enough')")
     (folder / "03.pdf").write_bytes(b"%PDF-1.4")
-    for limit, added, reason in [(800, 141, "it needs more memory than a worker may use"), (4000, 0, "it has enough")]:
+    for limit, count, reason in [(800, 141, "it needs more memory than a worker may use"), (4000, 0, "it has enough")]:
         report = store.ingest(folder, workers=1, memory_limit=limit)
         reasons = {Path(failure.place).name: failure.reason for failure in report.failures}
         assert reason in reasons["03.pdf"]
-        assert report.added == added
+        assert report.added == count
 
 
 MODEL = """
@@ -200,11 +200,11 @@ def test_a_model_that_wants_more_memory_than_a_worker_may_have_ends_the_ingest_a
         errors.OutOfMemoryError, match=r"more memory than a worker may use \(800 MB\); raise the memory"
     ):
         store.ingest(folder, workers=1, memory_limit=800)
-    before = len(store.keys())
-    assert (before > 0) == committed
+    num_documents = len(store.keys())
+    assert (num_documents > 0) == committed
     (package / "sitecustomize.py").write_text(MODEL.format(load="pass", embed="pass", weights=get_weights_digest()))
     report = store.ingest(folder, workers=1, memory_limit=4000)
-    assert (report.unchanged, report.added) == (before, 141 - before)
+    assert (report.unchanged, report.added) == (num_documents, 141 - num_documents)
 
 
 @pytest.mark.slow
@@ -239,10 +239,10 @@ def test_html_is_read_under_the_time_limit_if_its_parser_could_hang(store: kvsto
 def test_an_embedder_of_the_programs_own_stays_in_its_process(make_store: MakeStore, folder: Path) -> None:
     from kvstore.models.hashing import HashingEmbedder
 
-    class Own(HashingEmbedder):
+    class OwnEmbedder(HashingEmbedder):
         name = "own"
 
-    store = make_store("own", embedder=Own(64))
+    store = make_store("own", embedder=OwnEmbedder(64))
     assert store.ingest(folder, workers=1).added == 141
 
 
@@ -271,23 +271,23 @@ def test_an_interrupted_ingest_leaves_no_worker_and_continues(
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 10)
     monkeypatch.setattr("kvstore.ingest.pipeline.MAX_WAIT_SECONDS", 0)
-    started: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
     popen = subprocess.Popen
 
-    def start(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
-        started.append(popen(*arguments, **options))  # type: ignore[call-overload]
-        return started[-1]
+    def start_process(*arguments: object, **options: object) -> subprocess.Popen[bytes]:
+        processes.append(popen(*arguments, **options))  # type: ignore[call-overload]
+        return processes[-1]
 
-    monkeypatch.setattr("kvstore.ingest.engines.processes.subprocess.Popen", start)
+    monkeypatch.setattr("kvstore.ingest.engines.processes.subprocess.Popen", start_process)
 
-    def interrupt(now: kvstore.IngestProgress) -> None:
-        if now.done >= 25:
+    def interrupt(progress: kvstore.IngestProgress) -> None:
+        if progress.done >= 25:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         store.ingest(folder, workers=2, progress=interrupt)
-    assert started
-    assert all(process.poll() is not None for process in started)
+    assert processes
+    assert all(process.poll() is not None for process in processes)
     assert len(store.keys()) == 20, "whole batches"
     report = store.ingest(folder, workers=2)
     assert (report.unchanged, report.added) == (20, 121)
@@ -305,7 +305,7 @@ if __name__ == "__main__":
 def test_workers_end_with_the_process_that_ingests(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_reader_that(tmp_path, monkeypatch, "time.sleep(600)")
+    replace_pdf_reader(tmp_path, monkeypatch, "time.sleep(600)")
     (folder / "00.pdf").write_bytes(b"%PDF-1.4")
     process = subprocess.Popen(
         [sys.executable, "-c", "import sys\n" + INGESTING, tmp_path / "killed", folder],
@@ -316,18 +316,18 @@ def test_workers_end_with_the_process_that_ingests(
     process.stdout.readline()
     children: list[int] = []
     while len(children) < 2:
-        listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-        children = [int(child) for child in listed.split()]
+        child_list = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        children = [int(child) for child in child_list.split()]
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     deadline = time.monotonic() + 30
-    while any(_alive(child) for child in children) and time.monotonic() < deadline:
+    while any(_is_alive(child) for child in children) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(_alive(child) for child in children)
+    assert not any(_is_alive(child) for child in children)
 
 
-def _alive(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -335,11 +335,11 @@ def _alive(process: int) -> bool:
 
 
 def test_explain_ingest_describes_the_work_and_does_nothing(store: kvstore.Store, folder: Path) -> None:
-    found = store.forecast_ingest(folder)
-    assert (found.files, found.known, found.skipped, found.calls) == (44, 0, 0, 0)
-    assert found.sampled == 24
-    assert 40 <= found.documents <= 400
-    assert found.seconds is not None
+    forecast = store.forecast_ingest(folder)
+    assert (forecast.files, forecast.known, forecast.skipped, forecast.calls) == (44, 0, 0, 0)
+    assert forecast.sampled == 24
+    assert 40 <= forecast.documents <= 400
+    assert forecast.seconds is not None
     rows = store.execute(f"EXPLAIN INGEST '{folder}' WITH (workers = 2)").fetchall()
     assert [row[0] for row in rows] == ["find files", "skip unchanged", "read and extract", "embed", "time"]
     assert rows[0][2] == 44
@@ -355,10 +355,10 @@ def test_explain_ingest_reckons_with_a_file_that_gives_nothing(
 ) -> None:
     monkeypatch.setattr("kvstore.ingest.forecast.SAMPLE_SECONDS", 0.0)
     (tmp_path / "scripts.html").write_text("<script>" + "x()" * 100_000 + "</script>")
-    found = store.forecast_ingest(tmp_path / "scripts.html")
-    assert (found.sampled, found.documents, found.chunks) == (1, 0, 0)
-    assert found.seconds is not None
-    assert found.seconds < 3600, "not as many times longer as the file has bytes"
+    forecast = store.forecast_ingest(tmp_path / "scripts.html")
+    assert (forecast.sampled, forecast.documents, forecast.chunks) == (1, 0, 0)
+    assert forecast.seconds is not None
+    assert forecast.seconds < 3600, "not as many times longer as the file has bytes"
 
 
 def test_a_misspelt_option_of_ingest_names_the_nearest(store: kvstore.Store, folder: Path) -> None:
@@ -374,15 +374,15 @@ def test_explain_ingest_counts_requests_and_sends_none(
     monkeypatch.setenv("KVSTORE_OPENAI_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("kvstore.ingest.forecast.SAMPLE_SECONDS", 600.0)  # reads the whole file
     store = make_store("remote", embedder=OpenAIEmbedder("some", dimension=8))
-    found = store.forecast_ingest(folder / "30.jsonl")
-    assert (found.documents, found.chunks, found.calls, found.seconds) == (101, 101, 1, None)
-    assert found.tokens > 500
+    forecast = store.forecast_ingest(folder / "30.jsonl")
+    assert (forecast.documents, forecast.chunks, forecast.calls, forecast.seconds) == (101, 101, 1, None)
+    assert forecast.tokens > 500
     rows = store.execute(f"EXPLAIN INGEST '{folder / '30.jsonl'}'").fetchall()
     assert "1 requests to a server; none is sent" in rows[3][1]
 
 
-def memory_of(process: int) -> int:
-    """MiB of memory that is no file's, of a process and of those it started."""
+def measure_memory(process: int) -> int:
+    """Return the anonymous memory of a process and of its children in MiB."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     kib = 0
     for number in (process, *children):
@@ -402,13 +402,13 @@ def test_a_hundred_thousand_small_documents_take_little_memory(make_store: MakeS
             file.write(json.dumps({"id": f"note {number}", "text": text}) + "\n")
     command = [Path(sys.executable).with_name("kvstore"), "ingest", tmp_path / "store", tmp_path / "notes.jsonl"]
     process = subprocess.Popen([*command, "--quiet"])
-    most = 0
+    max_memory = 0
     while process.poll() is None:
         with suppress(OSError):
-            most = max(most, memory_of(process.pid))
+            max_memory = max(max_memory, measure_memory(process.pid))
         time.sleep(0.1)
     assert process.returncode == 0
-    assert 50 < most < 512
+    assert 50 < max_memory < 512
     with make_store() as store:  # too large for CHECK, which other tests run after every kind of ingest
         assert store.statistics()["documents"] == 100_000
 

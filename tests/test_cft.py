@@ -33,11 +33,11 @@ def test_every_location_of_an_entity_is_described_with_its_first_relatives(fleet
         "tug (in places) is under Harbour",
     }
     assert evidence.hits[0].document == "diary"
-    near = fleet.retrieve("What is a tug?", using="cft", options={"relatives": 1})
-    assert "tug (in fleet) is under ship; above harbour tug" in near.context
-    told = {step.name: step for step in evidence.steps}
-    assert told["filter to nodes in the forest"].detail == "tug (2)"
-    assert told["ancestors and descendants"].count == 2
+    with_relatives = fleet.retrieve("What is a tug?", using="cft", options={"relatives": 1})
+    assert "tug (in fleet) is under ship; above harbour tug" in with_relatives.context
+    steps = {step.name: step for step in evidence.steps}
+    assert steps["filter to nodes in the forest"].detail == "tug (2)"
+    assert steps["ancestors and descendants"].count == 2
 
 
 def test_displaced_edges_are_left_out_and_merged_names_are_described_together(fleet: kvstore.Store) -> None:
@@ -83,9 +83,9 @@ def test_chunks_that_state_relations_are_found_and_marked(store: kvstore.Store) 
     sentence = extracted.text.index(b"The tug")
     relation = Relation("tug", "harbour fleet", "belongs", 0.9, sentence, len(extracted.text))
     names = [Introduction(to_entity_key(name), name, "tree") for name in ("harbour fleet", "tug")]
-    stated = replace(extracted, relations=[relation], introductions=names)
+    extracted_twice = replace(extracted, relations=[relation], introductions=names)
     with store.transaction() as transaction:
-        transaction._put(PendingDocument(stated))
+        transaction._put(PendingDocument(extracted_twice))
     evidence = store.retrieve("tug", using="cft")
     assert evidence.context == ["tug (in relations) is under harbour fleet"]
     assert evidence.hits[0].path == "vector #1, relations #1, states tug under harbour fleet"

@@ -38,7 +38,7 @@ def list_embedded_texts(store: kvstore.Store, key: str) -> list[str]:
 
 
 def check_vectors(store: kvstore.Store) -> None:
-    """Every vector is that of the text that the chunk's is to be made from."""
+    """Check that every vector is that of the chunk's embedding text."""
     for key in store.keys():  # noqa: SIM118
         with store.state() as state:
             record = state.documents.find_by_key(key)
@@ -68,15 +68,17 @@ def test_the_first_sentence_of_a_document_is_in_the_text_of_every_chunk(make_sto
     assert len(texts) > 2
     assert all("The lighthouse of Tolland was lit in 1911." in text for text in texts)
     assert texts[0].count("was lit in 1911") == 1
-    tea = list_embedded_texts(store, "tea")
-    assert tea[-1].startswith("India\nTea is made from the leaves of a shrub.\nPlanters took it")
+    tea_texts = list_embedded_texts(store, "tea")
+    assert tea_texts[-1].startswith("India\nTea is made from the leaves of a shrub.\nPlanters took it")
     assert list_embedded_texts(store, "table") == ["| a | b | | --- | --- | | 1 | 2 |"]
     check_vectors(store)
-    plain = kvstore.open(store.path.parent / "plain", embedder="hashing", settings={**SETTINGS, "chunk_context": 0})
-    with plain:
-        put_all(plain)
-        assert not any("1911" in text for text in list_embedded_texts(plain, "lamp")[1:])
-        check_vectors(plain)
+    plain_store = kvstore.open(
+        store.path.parent / "plain", embedder="hashing", settings={**SETTINGS, "chunk_context": 0}
+    )
+    with plain_store:
+        put_all(plain_store)
+        assert not any("1911" in text for text in list_embedded_texts(plain_store, "lamp")[1:])
+        check_vectors(plain_store)
     assert get_first_sentence("```\nx = 1\n```") == ""
 
 
@@ -103,11 +105,11 @@ def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeS
     server.respond = answer_context
     store = make_store(settings=SETTINGS)
     put_all(store)
-    before = store.get("tea")
+    tea = store.get("tea")
     assert store.extract("context").passages >= 4
-    assert store.get("tea") == before
-    tea = list_embedded_texts(store, "tea")
-    assert tea[-1].startswith("India\n# Tea Tea\nIt is about # Tea Tea is made from.\nIt is about")
+    assert store.get("tea") == tea
+    tea_texts = list_embedded_texts(store, "tea")
+    assert tea_texts[-1].startswith("India\n# Tea Tea\nIt is about # Tea Tea is made from.\nIt is about")
     check_vectors(store)
     # Stored by content: unchanged text keeps what was written about it.
     store.update("tea", text=TEXTS["tea"] + "\n\n# End\n\nShort.")
@@ -116,8 +118,8 @@ def test_a_text_written_by_a_model_replaces_the_first_sentence(make_store: MakeS
     with kvstore.open(store.path.parent / "copy", embedder="hashing", settings=SETTINGS) as copy:
         copy.import_(store.path.parent / "export.jsonl")
         check_vectors(copy)
-        with store.state() as mine, copy.state() as others:
-            assert dump(mine) == dump(others)
+        with store.state() as first_state, copy.state() as copied_state:
+            assert dump(first_state) == dump(copied_state)
     # Lost vectors are made again with what was written.
     with store._session.environment.write() as view:
         for key, _ in list(view.scan(tables.VECTORS)):

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from test_bulk_ingest import a_reader_that, dump_store
+from test_bulk_ingest import dump_store, replace_pdf_reader
 
 import kvstore
 from kvstore import errors
@@ -381,7 +381,7 @@ def test_ray_gives_the_result_of_one_process_and_a_poison_file_fails_alone(
     alone = make_store("alone")
     alone.create_index("units")
     alone.ingest(folder, workers=0)
-    a_reader_that(tmp_path, monkeypatch, "os.kill(os.getpid(), signal.SIGSEGV)")
+    replace_pdf_reader(tmp_path, monkeypatch, "os.kill(os.getpid(), signal.SIGSEGV)")
     (folder / "07.pdf").write_bytes(b"%PDF-1.4")
     store = make_store("ray")
     store.create_index("units")
