@@ -31,8 +31,8 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def kv(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process, in a folder of its own; gives status, standard output and standard error."""
+def run_kvstore(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs the command in this process and returns its status, output and errors."""
     monkeypatch.chdir(tmp_path)
 
     def command(*arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
@@ -46,14 +46,16 @@ def kv(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.fixture
-def store(kv: Run) -> str:
-    """The path of a store of one document."""
-    status, _, error = kv("shell", "s", "--embedder", "hashing", "-c", f"INSERT DOCUMENT 'a' TITLE 'A' TEXT '{TEXT}'")
+def store(run_kvstore: Run) -> str:
+    """Return the path of a store with one document."""
+    status, _, error = run_kvstore(
+        "shell", "s", "--embedder", "hashing", "-c", f"INSERT DOCUMENT 'a' TITLE 'A' TEXT '{TEXT}'"
+    )
     assert status == 0, error
     return "s"
 
 
-def process(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str]:
+def start_kvstore(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
         [*KVSTORE, *arguments],
@@ -69,73 +71,77 @@ def process(*arguments: str, cwd: Path, **options: object) -> subprocess.Popen[s
 # Shell ---------------------------------------------------------------------------------------------------------------
 
 
-def test_statements_from_c_f_and_stdin(kv: Run, store: str, tmp_path: Path) -> None:
+def test_statements_from_c_f_and_stdin(run_kvstore: Run, store: str, tmp_path: Path) -> None:
     (tmp_path / "script.sql").write_text(
         "-- a comment\nSELECT key\nFROM documents; .print done;\n.print 'two  words'\n"
     )
-    assert kv("shell", store, "-c", "SELECT 1 AS a", "-c", "SELECT 2 AS b; SELECT 3 AS c;")[:2] == (
+    assert run_kvstore("shell", store, "-c", "SELECT 1 AS a", "-c", "SELECT 2 AS b; SELECT 3 AS c;")[:2] == (
         0,
         "a\n1\nb\n2\nc\n3\n",
     )
-    status, out, error = kv("shell", store, "-f", "script.sql")
+    status, out, error = run_kvstore("shell", store, "-f", "script.sql")
     assert (status, out) == (1, "key\na\ntwo  words\n"), "a command begins a line"
     assert "script.sql: line 3, column 17" in error
-    assert kv("shell", store, stdin="SELECT key FROM documents;\nSELECT 'a;\nb' AS t")[:2] == (
+    assert run_kvstore("shell", store, stdin="SELECT key FROM documents;\nSELECT 'a;\nb' AS t")[:2] == (
         0,
         "key\na\nt\na;\\nb\n".replace("a;\\nb", "a;\\nb"),
     )
-    assert kv("shell", store, "-f", "-", stdin="SELECT 1 AS x")[:2] == (0, "x\n1\n")
+    assert run_kvstore("shell", store, "-f", "-", stdin="SELECT 1 AS x")[:2] == (0, "x\n1\n")
 
 
-def test_results_and_everything_else_are_kept_apart(kv: Run, store: str) -> None:
-    assert kv("shell", store, "-c", "INSERT DOCUMENT 'b' TEXT 'Some text.'") == (0, "", "1 document inserted\n")
-    status, out, error = kv("shell", store, "-c", "LOOKUP 'Maria Jensn'")
+def test_results_and_everything_else_are_kept_apart(run_kvstore: Run, store: str) -> None:
+    assert run_kvstore("shell", store, "-c", "INSERT DOCUMENT 'b' TEXT 'Some text.'") == (
+        0,
+        "",
+        "1 document inserted\n",
+    )
+    status, out, error = run_kvstore("shell", store, "-c", "LOOKUP 'Maria Jensn'")
     assert (status, out.count("\n")) == (0, 1)
     assert error == "no entity is called 'Maria Jensn'; did you mean 'Maria Jensen'?\n"
 
 
-def test_a_failure_is_reported_and_the_rest_continues(kv: Run, store: str) -> None:
+def test_a_failure_is_reported_and_the_rest_continues(run_kvstore: Run, store: str) -> None:
     script = "SELECT 1 AS a;\nSELEC 2;\n.nonsense\nSELECT 3 AS b;\n"
-    status, out, error = kv("shell", store, stdin=script)
+    status, out, error = run_kvstore("shell", store, stdin=script)
     assert (status, out) == (1, "a\n1\nb\n3\n")
     assert "line 2, column 1" in error
     assert ".nonsense" in error
     assert "Traceback" not in error
-    assert kv("shell", store, "--bail", stdin=script)[:2] == (1, "a\n1\n")
+    assert run_kvstore("shell", store, "--bail", stdin=script)[:2] == (1, "a\n1\n")
 
 
-def test_an_error_of_a_script_names_file_and_line(kv: Run, store: str, tmp_path: Path) -> None:
+def test_an_error_of_a_script_names_file_and_line(run_kvstore: Run, store: str, tmp_path: Path) -> None:
     script = "SELECT 1;\n\n  DELETE DOCUMENT 'x';\n.read nowhere.sql\nSEARCH 'x'\n WHERE foo;\n.nope\n"
     (tmp_path / "a.sql").write_text(script)
     for name, run_script in (
-        ("a.sql", lambda: kv("shell", store, "-f", "a.sql")),
-        ("a.sql", lambda: kv("shell", store, "-c", ".read a.sql")),
-        ("standard input", lambda: kv("shell", store, stdin=script)),
+        ("a.sql", lambda: run_kvstore("shell", store, "-f", "a.sql")),
+        ("a.sql", lambda: run_kvstore("shell", store, "-c", ".read a.sql")),
+        ("standard input", lambda: run_kvstore("shell", store, stdin=script)),
     ):
         status, _, error = run_script()
         assert status == 1
         assert re.findall(r"^error: (.*?): ", error, re.MULTILINE) == [name] * 4
         assert re.findall(r"line \d+(?:, column \d+)?", error) == ["line 3", "line 4", "line 6, column 8", "line 7"]
         assert "Errno" not in error
-    status, _, error = kv("shell", store, "-f", "nowhere.sql")
+    status, _, error = run_kvstore("shell", store, "-f", "nowhere.sql")
     assert (status, error.startswith("error: the script nowhere.sql cannot be read (No such file")) == (1, True)
 
 
-def test_bail_and_the_end_of_a_script_roll_back(kv: Run, store: str) -> None:
+def test_bail_and_the_end_of_a_script_roll_back(run_kvstore: Run, store: str) -> None:
     script = "BEGIN; INSERT DOCUMENT 'b' TEXT 'Text.'; INSERT DOCUMENT 'b' TEXT 'Text.'; COMMIT;"
-    status, _, error = kv("shell", store, "--bail", stdin=script)
+    status, _, error = run_kvstore("shell", store, "--bail", stdin=script)
     assert status == 1
     assert "rolled back" in error
-    assert kv("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n1\n"
-    status, _, error = kv("shell", store, stdin=script)
+    assert run_kvstore("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n1\n"
+    status, _, error = run_kvstore("shell", store, stdin=script)
     assert (status, "rolled back" in error) == (1, False)
-    assert kv("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
-    assert "rolled back" in kv("shell", store, "-c", "BEGIN; DELETE DOCUMENT 'b'")[2]
-    assert kv("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+    assert run_kvstore("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+    assert "rolled back" in run_kvstore("shell", store, "-c", "BEGIN; DELETE DOCUMENT 'b'")[2]
+    assert run_kvstore("shell", store, "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
 
 
-def test_readonly_and_missing_stores(kv: Run, store: str) -> None:
-    status, _, error = kv("shell", store, "--readonly", "-c", "DELETE DOCUMENT 'a'")
+def test_readonly_and_missing_stores(run_kvstore: Run, store: str) -> None:
+    status, _, error = run_kvstore("shell", store, "--readonly", "-c", "DELETE DOCUMENT 'a'")
     assert (status, "read-only" in error) == (1, True)
     for command in (
         ["shell", "none", "--readonly", "-c", "CHECK"],
@@ -145,16 +151,16 @@ def test_readonly_and_missing_stores(kv: Run, store: str) -> None:
         ["migrate", "none"],
         *([["explore", "none"]] if find_spec("uvicorn") else []),
     ):
-        status, out, error = kv(*command)
+        status, out, error = run_kvstore(*command)
         assert (status, out) == (1, "")
         assert error.startswith("error: none: there is no store here")
         assert not Path("none").exists()
-    assert kv("shell", "new", "--embedder", "hashing", "-c", "CHECK")[0] == 0
-    status, _, error = kv("shell", "new", "--embedder", "all-MiniLM-L6-v2", "-c", "CHECK")
+    assert run_kvstore("shell", "new", "--embedder", "hashing", "-c", "CHECK")[0] == 0
+    status, _, error = run_kvstore("shell", "new", "--embedder", "all-MiniLM-L6-v2", "-c", "CHECK")
     assert (status, "hashing" in error) == (2, True)
 
 
-def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
+def test_a_command_that_can_read_nothing_creates_no_store(run_kvstore: Run) -> None:
     Path("notes.txt").write_text("No export.")
     for command, reason in (
         (["ingest", "new", "missing", "none*.txt"], "'missing': there is no such file or folder"),
@@ -162,7 +168,7 @@ def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
         (["shell", "new", "-c", "IMPORT FROM 'missing.jsonl'"], "missing.jsonl: cannot be read"),
         (["shell", "new", "-c", "IMPORT FROM 'notes.txt'"], "notes.txt, line 1: not JSON"),
     ):
-        status, out, error = kv(*command)
+        status, out, error = run_kvstore(*command)
         assert (status, out, reason in error) == (1, "", True), error
         assert not Path("new").exists()
     Path("bad.pdf").write_bytes(b"%PDF-1.4\nThis is no PDF.")
@@ -181,22 +187,22 @@ def test_a_command_that_can_read_nothing_creates_no_store(kv: Run) -> None:
             )
         ),
     ):
-        status, _, error = kv(*command)
+        status, _, error = run_kvstore(*command)
         assert status == 1, (command, error)
         assert not Path("new").exists(), command
     # A failure after something was stored, and one in a store that exists, delete nothing.
-    assert kv("shell", "new", "-c", "INSERT EDGE 'a' UNDER 'b'", "-c", "SET nosuch = 3")[0] == 1
-    assert kv("shell", "new", "-c", "SELECT child FROM edges")[1] == "child\na\n"
+    assert run_kvstore("shell", "new", "-c", "INSERT EDGE 'a' UNDER 'b'", "-c", "SET nosuch = 3")[0] == 1
+    assert run_kvstore("shell", "new", "-c", "SELECT child FROM edges")[1] == "child\na\n"
     with kvstore.open("empty", embedder="hashing"):
         pass
-    assert kv("shell", "empty", "-c", "SET nosuch = 3")[0] == 1
-    assert kv("ingest", "empty", "bad.pdf")[0] == 1
+    assert run_kvstore("shell", "empty", "-c", "SET nosuch = 3")[0] == 1
+    assert run_kvstore("ingest", "empty", "bad.pdf")[0] == 1
     with kvstore.open("empty") as store:
         assert not delete_unused_store(store), "another opening created it"
     assert (Path("empty") / "data.mdb").exists()
     shutil.rmtree("new")
-    assert kv("ingest", "new", "missing", "notes.txt", "--embedder", "hashing")[0] == 1
-    assert kv("shell", "new", "-c", "SELECT key FROM documents")[1] == "key\nnotes.txt\n"
+    assert run_kvstore("ingest", "new", "missing", "notes.txt", "--embedder", "hashing")[0] == 1
+    assert run_kvstore("shell", "new", "-c", "SELECT key FROM documents")[1] == "key\nnotes.txt\n"
 
 
 MODES = {
@@ -212,49 +218,54 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_modes(kv: Run, store: str, mode: str) -> None:
+def test_modes(run_kvstore: Run, store: str, mode: str) -> None:
     query = "SELECT 1 AS a, 'x' || char(9) || 'y' AS b UNION ALL SELECT NULL, ''"
-    assert kv("shell", store, "--mode", mode, "-c", query)[1] == MODES[mode]
+    assert run_kvstore("shell", store, "--mode", mode, "-c", query)[1] == MODES[mode]
 
 
-def test_commands_print_rows_as_json(kv: Run, store: str) -> None:
-    assert json.loads(kv("shell", store, "--json", "-c", "SELECT 1 AS a")[1]) == [{"a": 1}]
-    assert {"name": "documents", "value": 1} in json.loads(kv("info", store, "--json")[1])
+def test_commands_print_rows_as_json(run_kvstore: Run, store: str) -> None:
+    assert json.loads(run_kvstore("shell", store, "--json", "-c", "SELECT 1 AS a")[1]) == [{"a": 1}]
+    assert {"name": "documents", "value": 1} in json.loads(run_kvstore("info", store, "--json")[1])
     for command in (["check", store], ["compact", store], ["plugins"]):
-        assert isinstance(json.loads(kv(*command, "--json")[1]), list)
-        assert kv(*command, "--json", "--mode", "csv")[:2] == (2, "")
+        assert isinstance(json.loads(run_kvstore(*command, "--json")[1]), list)
+        assert run_kvstore(*command, "--json", "--mode", "csv")[:2] == (2, "")
 
 
-def test_a_number_that_is_wider_than_the_numbers_before_it_is_not_divided(kv: Run, store: str) -> None:
+def test_a_number_that_is_wider_than_the_numbers_before_it_is_not_divided(run_kvstore: Run, store: str) -> None:
     query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 10000"
-    assert kv("shell", store, "--mode", "table", "-c", query)[1].endswith("\n 9999\n 10000\n")
+    assert run_kvstore("shell", store, "--mode", "table", "-c", query)[1].endswith("\n 9999\n 10000\n")
 
 
-def test_metadata_are_objects_in_json(kv: Run, store: str) -> None:
+def test_metadata_are_objects_in_json(run_kvstore: Run, store: str) -> None:
     insert = "INSERT DOCUMENT 'b' TEXT 'It is.' META '{\"year\": 2024, \"tags\": [\"ä\"]}'"
     queries = ("-c", 'SELECT key, meta, title AS "value" FROM documents ORDER BY key', "-c", "DESCRIBE DOCUMENT 'b'")
-    _, out, _ = kv("shell", store, "--mode", "jsonl", "-c", insert, *queries)
-    first, second, *described = map(json.loads, out.splitlines())
+    _, out, _ = run_kvstore("shell", store, "--mode", "jsonl", "-c", insert, *queries)
+    first_row, second_row, *described = map(json.loads, out.splitlines())
     expected = {"year": 2024, "tags": ["ä"]}
-    assert (first["meta"], second["meta"]) == ({}, expected)
+    assert (first_row["meta"], second_row["meta"]) == ({}, expected)
     assert {row["property"]: row["value"] for row in described}["meta"] == expected
-    _, out, _ = kv(
+    _, out, _ = run_kvstore(
         "shell", store, "--mode", "jsonl", "-c", "SELECT '{no' AS meta, '{\"a\": NaN}' AS meta, '{}' AS other"
     )
     assert json.loads(out) == {"meta": "{no", "meta:1": '{"a": NaN}', "other": "{}"}
-    assert kv("shell", store, "--mode", "csv", "-c", "SELECT meta FROM documents WHERE key = 'a'")[1] == "meta\n{}\n"
+    assert (
+        run_kvstore("shell", store, "--mode", "csv", "-c", "SELECT meta FROM documents WHERE key = 'a'")[1]
+        == "meta\n{}\n"
+    )
     with kvstore.open(store) as opened:
         assert opened.execute("SELECT meta FROM documents WHERE key = 'a'").fetchall() == [("{}",)]
 
 
-def test_json_of_no_rows_and_citations_of_an_answer(kv: Run, store: str) -> None:
-    assert kv("shell", store, "--mode", "json", "-c", "SELECT 1 AS a WHERE 0")[1] == "[]\n"
-    status, out, _ = kv("ask", store, "How long does leave last?", "--mode", "json", "--using", "lexical", "--top", "1")
+def test_json_of_no_rows_and_citations_of_an_answer(run_kvstore: Run, store: str) -> None:
+    assert run_kvstore("shell", store, "--mode", "json", "-c", "SELECT 1 AS a WHERE 0")[1] == "[]\n"
+    status, out, _ = run_kvstore(
+        "ask", store, "How long does leave last?", "--mode", "json", "--using", "lexical", "--top", "1"
+    )
     (answer,) = json.loads(out)
     assert (status, answer["citations"][0]["document"], answer["extractive"]) == (0, "a", True)
 
 
-def test_dot_commands(kv: Run, store: str, tmp_path: Path) -> None:
+def test_dot_commands(run_kvstore: Run, store: str, tmp_path: Path) -> None:
     (tmp_path / "inner.sql").write_text(".print inside\nSELECT 1 AS one;\n")
     script = """
 .mode csv
@@ -274,7 +285,7 @@ SELECT 3 AS c;
 .quit
 SELECT 4 AS never;
 """
-    status, out, error = kv("shell", store, stdin=script)
+    status, out, error = run_kvstore("shell", store, stdin=script)
     assert status == 1
     assert (tmp_path / "once.csv").read_text() == "a\n1\n"
     assert (tmp_path / "all.csv").read_text() == "b\n2\n"
@@ -286,15 +297,15 @@ SELECT 4 AS never;
     assert "1 row, " in error
 
 
-def test_a_script_that_reads_itself_ends(kv: Run, store: str, tmp_path: Path) -> None:
+def test_a_script_that_reads_itself_ends(run_kvstore: Run, store: str, tmp_path: Path) -> None:
     (tmp_path / "loop.sql").write_text(".read loop.sql\n")
-    status, _, error = kv("shell", store, "-f", "loop.sql")
+    status, _, error = run_kvstore("shell", store, "-f", "loop.sql")
     assert status == 1
     assert "check whether a script reads itself" in error
 
 
-def test_a_script_that_is_not_utf8(kv: Run, store: str) -> None:
-    status, out, error = kv("shell", store, stdin=b"SELECT 1 AS a;\nSELECT '\xff';\n")
+def test_a_script_that_is_not_utf8(run_kvstore: Run, store: str) -> None:
+    status, out, error = run_kvstore("shell", store, stdin=b"SELECT 1 AS a;\nSELECT '\xff';\n")
     assert (status, out) == (1, "")
     assert "line 2 is not UTF-8" in error
 
@@ -302,11 +313,11 @@ def test_a_script_that_is_not_utf8(kv: Run, store: str) -> None:
 # Wrong usage ---------------------------------------------------------------------------------------------------------
 
 
-def test_units_are_ingested(kv: Run, tmp_path: Path) -> None:
+def test_units_are_ingested(run_kvstore: Run, tmp_path: Path) -> None:
     (tmp_path / "tea.md").write_text("Tea is made from leaves.")
     (tmp_path / "units.jsonl").write_text('{"id": "tea.md", "units": ["Tea is made from the leaves of a bush."]}')
-    assert kv("ingest", "s", str(tmp_path / "tea.md"), "--embedder", "hashing")[0] == 0
-    assert kv("ingest", "s", str(tmp_path / "units.jsonl"), "--as", "units")[0] == 0
+    assert run_kvstore("ingest", "s", str(tmp_path / "tea.md"), "--embedder", "hashing")[0] == 0
+    assert run_kvstore("ingest", "s", str(tmp_path / "units.jsonl"), "--as", "units")[0] == 0
     with kvstore.open("s") as store:
         assert store.describe_document("tea.md")["written_units"] == 1
 
@@ -335,25 +346,25 @@ def test_units_are_ingested(kv: Run, tmp_path: Path) -> None:
         ["ask", "s"],
     ],
 )
-def test_wrong_usage(kv: Run, arguments: list[str]) -> None:
-    assert kv(*arguments)[:2] == (2, "") or (not arguments and kv()[0] == 2)
+def test_wrong_usage(run_kvstore: Run, arguments: list[str]) -> None:
+    assert run_kvstore(*arguments)[:2] == (2, "") or (not arguments and run_kvstore()[0] == 2)
     assert not Path("s").exists()
 
 
 def test_a_store_a_folder_or_a_question_without_a_command_is_answered_with_one(
-    kv: Run, store: str, tmp_path: Path
+    run_kvstore: Run, store: str, tmp_path: Path
 ) -> None:
-    for word, meant in (
+    for word, hint in (
         (store, f"kvstore shell {store}"),
         (str(tmp_path), f"kvstore ingest STORE {tmp_path}"),
         ("who keeps it? " * 99, "kvstore ask STORE 'who keeps it? "),
         ("nothing-of-the-kind", ""),
         ("", ""),
     ):
-        status, _, error = kv(word)
+        status, _, error = run_kvstore(word)
         assert status == 2
         assert f"No such command '{word}'." in error
-        assert meant in error
+        assert hint in error
         assert ("kvstore ingest" in error) == (word == str(tmp_path))
 
 
@@ -362,15 +373,17 @@ def test_a_store_a_folder_or_a_question_without_a_command_is_answered_with_one(
     [("list", "SELECT key FROM documents"), ("LS", "kvstore info STORE"), ("add", "kvstore ingest STORE PATH"),
      ("search", "kvstore ask STORE QUESTION"), ("repair", "kvstore check --repair STORE")],
 )  # fmt: skip
-def test_a_command_of_other_programs_is_answered_with_the_one_that_means_it(kv: Run, word: str, remedy: str) -> None:
-    status, _, error = kv(word)
+def test_a_command_of_other_programs_is_answered_with_the_one_that_means_it(
+    run_kvstore: Run, word: str, remedy: str
+) -> None:
+    status, _, error = run_kvstore(word)
     assert status == 2
     assert f"No such command '{word}'. To " in error and remedy in error
     assert "Did you mean" not in error
 
 
 @pytest.mark.slow
-def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> None:
+def test_a_script_makes_a_store_only_to_store_something(run_kvstore: Run, store: str) -> None:
     for statement in (
         "SELECT 1",
         "CHECK",
@@ -380,30 +393,32 @@ def test_a_script_makes_a_store_only_to_store_something(kv: Run, store: str) -> 
         "SHOW STATS",
         "EXPORT TO 'x.jsonl'",
     ):
-        status, out, error = kv("shell", "typo", "-c", statement)
+        status, out, error = run_kvstore("shell", "typo", "-c", statement)
         assert (status, out) == (1, "")
         assert error == (
             "error: typo: there is no store here; create one with INSERT DOCUMENT, INGEST or IMPORT, "
             "or with kvstore ingest typo FOLDER\n"
         )
     Path("page.txt").write_text("It is a text.")
-    assert "a store is a directory, and this is a file" in kv("shell", "page.txt", "-c", "SHOW STATS")[2]
-    assert "did you mean SELECT" in kv("shell", "typo", "-c", "SELCT 1")[2]
-    assert "no store here" in kv("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]
-    assert kv("shell", "typo", "-c", f".open {store}", "-c", "SELECT key FROM documents")[1] == "key\na\n"
-    assert kv("shell", "typo", "-c", "INSERT DOCUMENT 7")[0] == 1
+    assert "a store is a directory, and this is a file" in run_kvstore("shell", "page.txt", "-c", "SHOW STATS")[2]
+    assert "did you mean SELECT" in run_kvstore("shell", "typo", "-c", "SELCT 1")[2]
+    assert "no store here" in run_kvstore("shell", "typo", stdin="SELECT 1;\nSELECT 2;\n")[2]
+    assert run_kvstore("shell", "typo", "-c", f".open {store}", "-c", "SELECT key FROM documents")[1] == "key\na\n"
+    assert run_kvstore("shell", "typo", "-c", "INSERT DOCUMENT 7")[0] == 1
     assert not Path("typo").exists()
-    made = kv(
+    result = run_kvstore(
         "shell", "typo", "-c", "SELECT 1", "-c", "INSERT DOCUMENT 'a' TEXT 'It is.'", "-c", "SELECT key FROM documents"
     )
-    assert made[:2] == (1, "key\na\n")
-    assert kv("shell", "other", stdin="BEGIN; INSERT DOCUMENT :k TEXT 'It is.'; COMMIT;")[0] == 1  # :k has no value
-    assert kv("shell", "other", "-p", "k=b", stdin="BEGIN; INSERT DOCUMENT :k TEXT 'It is.'; COMMIT;")[0] == 0
+    assert result[:2] == (1, "key\na\n")
+    assert (
+        run_kvstore("shell", "other", stdin="BEGIN; INSERT DOCUMENT :k TEXT 'It is.'; COMMIT;")[0] == 1
+    )  # :k has no value
+    assert run_kvstore("shell", "other", "-p", "k=b", stdin="BEGIN; INSERT DOCUMENT :k TEXT 'It is.'; COMMIT;")[0] == 0
 
 
-def test_a_question_without_quotes_costs_its_line_alone(kv: Run, store: str) -> None:
+def test_a_question_without_quotes_costs_its_line_alone(run_kvstore: Run, store: str) -> None:
     script = "ASK who's there\nSELECT 1 AS a;\nsearch leave; SELECT 2 AS b;\nASK\n'Who?';\nRETRIEVE which TOP 3"
-    status, out, error = kv("shell", store, "--mode", "csv", stdin=script)
+    status, out, error = run_kvstore("shell", store, "--mode", "csv", stdin=script)
     assert status == 1
     assert out.startswith("a\n1\nb\n2\nanswer,")
     for place, statement in (
@@ -415,20 +430,22 @@ def test_a_question_without_quotes_costs_its_line_alone(kv: Run, store: str) -> 
         assert f"{place}: the text after {word} is not in single quotes; write {statement}\n" in error
 
 
-def test_the_words_of_a_question_need_no_quotes(kv: Run, store: str) -> None:
-    assert kv("ask", store, "How", "long", "is", "leave", "--json") == kv("ask", store, "How long is leave", "--json")
-    assert kv("ask", store)[0] == 2
+def test_the_words_of_a_question_need_no_quotes(run_kvstore: Run, store: str) -> None:
+    assert run_kvstore("ask", store, "How", "long", "is", "leave", "--json") == run_kvstore(
+        "ask", store, "How long is leave", "--json"
+    )
+    assert run_kvstore("ask", store)[0] == 2
 
 
-def test_a_question_that_is_not_utf8_and_a_condition_without_documents(kv: Run, store: str) -> None:
-    status, _, error = kv("ask", store, "\udcff")
+def test_a_question_that_is_not_utf8_and_a_condition_without_documents(run_kvstore: Run, store: str) -> None:
+    status, _, error = run_kvstore("ask", store, "\udcff")
     assert status == 2 and "Invalid value for QUESTION: the question is not valid UTF-8" in error
-    status, _, error = kv("ask", store, "Who is Maria?", "--where", "key = 'b'")
+    status, _, error = run_kvstore("ask", store, "Who is Maria?", "--where", "key = 'b'")
     assert (status, error) == (0, "warning: no document satisfies the condition of --where\n")
 
 
-def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
-    for condition, wrong in (
+def test_a_condition_is_shown_as_it_was_typed(run_kvstore: Run, store: str) -> None:
+    for condition, message in (
         (
             "foo = 1",
             "line 1, column 1: there is no column foo; meta ->> 'foo' reads a field of the metadata\n  foo = 1\n  ^\n",
@@ -445,9 +462,9 @@ def test_a_condition_is_shown_as_it_was_typed(kv: Run, store: str) -> None:
             "line 1, column 11: USING is not part of a condition\n  key = 'a' USING lexical\n            ^\n",
         ),
     ):
-        assert kv("ask", store, "Who?", "--where", condition) == (2, "", f"error: {wrong}")
+        assert run_kvstore("ask", store, "Who?", "--where", condition) == (2, "", f"error: {message}")
         if ":name" not in condition and find_spec("mcp") is not None:
-            assert kv("mcp", store, "--where", condition) == (2, "", f"error: {wrong}")
+            assert run_kvstore("mcp", store, "--where", condition) == (2, "", f"error: {message}")
 
 
 def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
@@ -456,9 +473,9 @@ def test_help_needs_nothing_heavy(tmp_path: Path) -> None:
         "heavy = {'numpy', 'lmdb', 'lark', 'apsw', 'torch', 'prompt_toolkit', 'wcwidth'} & set(sys.modules);"
         "sys.exit(f'{heavy}' if heavy else status)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "ingest" in done.stdout
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "ingest" in process.stdout
 
 
 # Ingest --------------------------------------------------------------------------------------------------------------
@@ -473,162 +490,164 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_ingest_a_folder(kv: Run, folder: Path) -> None:
-    status, out, error = kv("ingest", "s", "docs", "--embedder", "hashing")
+def test_ingest_a_folder(run_kvstore: Run, folder: Path) -> None:
+    status, out, error = run_kvstore("ingest", "s", "docs", "--embedder", "hashing")
     assert (status, out) == (0, "")
     assert error.splitlines()[-1].startswith(
         "2 added, 0 changed, 0 unchanged, 0 removed, 0 skipped, 0 failed; 2 chunks in "
     )
-    assert "2 unchanged" in kv("ingest", "s", "docs")[2]
+    assert "2 unchanged" in run_kvstore("ingest", "s", "docs")[2]
     (folder / "one.md").unlink()
-    assert "1 removed" in kv("ingest", "s", "docs", "--prune")[2]
-    assert kv("shell", "s", "-c", "SELECT key FROM documents")[1] == "key\nsub/two.txt\n"
-    assert kv("ingest", "s", "docs", "--quiet") == (0, "", "")
+    assert "1 removed" in run_kvstore("ingest", "s", "docs", "--prune")[2]
+    assert run_kvstore("shell", "s", "-c", "SELECT key FROM documents")[1] == "key\nsub/two.txt\n"
+    assert run_kvstore("ingest", "s", "docs", "--quiet") == (0, "", "")
 
 
-def test_bad_files_are_reported_and_the_rest_continues(kv: Run, folder: Path) -> None:
+def test_bad_files_are_reported_and_the_rest_continues(run_kvstore: Run, folder: Path) -> None:
     (folder / "bad.txt").write_bytes(b"caf\xe9 \x80\x81")
     (folder / "empty.txt").write_text("")
     (folder / "twice.csv").write_text("a,a\n1,2\n")
-    status, _, error = kv("ingest", "s", "docs", "missing.txt", "--embedder", "hashing", "--quiet")
+    status, _, error = run_kvstore("ingest", "s", "docs", "missing.txt", "--embedder", "hashing", "--quiet")
     assert status == 1
-    told = error.splitlines()
-    assert any("bad.txt: " in line for line in told)
-    assert "docs/twice.csv:1: the header names the column 'a' twice; rename one" in told
-    assert any(line.startswith("missing.txt: ") for line in told)
+    messages = error.splitlines()
+    assert any("bad.txt: " in line for line in messages)
+    assert "docs/twice.csv:1: the header names the column 'a' twice; rename one" in messages
+    assert any(line.startswith("missing.txt: ") for line in messages)
     assert "Traceback" not in error
-    status, out, error = kv("ingest", "s", "docs", "missing.txt", "--json", "--quiet")
+    status, out, error = run_kvstore("ingest", "s", "docs", "missing.txt", "--json", "--quiet")
     report = json.loads(out)
     assert (status, report["added"], report["failures"] != []) == (1, 0, True)
     assert "missing.txt" in {failure["place"] for failure in report["failures"]}
-    assert kv("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
-    assert kv("check", "s") == (0, "", "the store is sound\n")
+    assert run_kvstore("shell", "s", "-c", "SELECT count(*) FROM documents")[1] == "count(*)\n2\n"
+    assert run_kvstore("check", "s") == (0, "", "the store is sound\n")
 
 
-def test_an_empty_path_is_wrong_usage(kv: Run, folder: Path) -> None:
+def test_an_empty_path_is_wrong_usage(run_kvstore: Run, folder: Path) -> None:
     for arguments in (["ingest", "", "docs"], ["shell", "", "-c", "SELECT 1"], ["info", ""]):
-        status, _, error = kv(*arguments)
+        status, _, error = run_kvstore(*arguments)
         assert status == 2 and "Invalid value for '[STORE]': the path is empty" in error.replace("'STORE'", "'[STORE]'")
-    status, _, error = kv("ingest", "s", "docs", "", "--embedder", "hashing")
+    status, _, error = run_kvstore("ingest", "s", "docs", "", "--embedder", "hashing")
     assert status == 2
     assert "a path is empty" in error
     assert not Path("s").exists()
 
 
-def test_skipped_files_are_counted_by_suffix_and_included_by_pattern(kv: Run, folder: Path) -> None:
+def test_skipped_files_are_counted_by_suffix_and_included_by_pattern(run_kvstore: Run, folder: Path) -> None:
     (folder / "guide.wiki").write_text("The guide was written by Maria Jensen.")
     (folder / "photo.png").write_bytes(b"\x89PNG")
-    _, _, error = kv("ingest", "s", "docs", "--embedder", "hashing")
+    _, _, error = run_kvstore("ingest", "s", "docs", "--embedder", "hashing")
     assert "2 skipped (1 .png, 1 .wiki), 0 failed" in error
-    _, _, error = kv("ingest", "s", "docs", "--include", "*.wiki", "--as", "text")
+    _, _, error = run_kvstore("ingest", "s", "docs", "--include", "*.wiki", "--as", "text")
     assert "1 added" in error
     assert "3 skipped (1 .md, 1 .png, 1 .txt)" in error
-    assert "guide.wiki" in kv("shell", "s", "-c", "SELECT key FROM documents")[1]
-    told = kv("shell", "s", "-c", "INGEST 'docs' WITH (include = '*.wiki')")[2]
-    assert "skipped: 1 .md, 1 .png, 1 .txt" in told
-    assert "two.txt" in kv("ingest", "s", "docs/sub")[2], "the same file under another key"
+    assert "guide.wiki" in run_kvstore("shell", "s", "-c", "SELECT key FROM documents")[1]
+    message = run_kvstore("shell", "s", "-c", "INGEST 'docs' WITH (include = '*.wiki')")[2]
+    assert "skipped: 1 .md, 1 .png, 1 .txt" in message
+    assert "two.txt" in run_kvstore("ingest", "s", "docs/sub")[2], "the same file under another key"
 
 
-def test_a_store_is_made_with_settings_of_the_command_line(kv: Run, folder: Path) -> None:
-    made = ("--setting", "chunk_tokens=200", "--language", "rules", "--stemmer", "german", "--embedder", "hashing")
-    assert kv("ingest", "s", "docs", *made)[0] == 0
-    assert kv("shell", "t", *made, "-c", "CHECK")[0] == 0
+def test_a_store_is_made_with_settings_of_the_command_line(run_kvstore: Run, folder: Path) -> None:
+    options = ("--setting", "chunk_tokens=200", "--language", "rules", "--stemmer", "german", "--embedder", "hashing")
+    assert run_kvstore("ingest", "s", "docs", *options)[0] == 0
+    assert run_kvstore("shell", "t", *options, "-c", "CHECK")[0] == 0
     for store in ("s", "t"):
         query = "SELECT value FROM settings WHERE name IN ('chunk_tokens', 'language', 'stemmer') ORDER BY name"
-        assert kv("shell", store, "-c", query)[1] == "value\n200\nrules\ngerman\n"
-    status, _, error = kv("ingest", "s", "docs", "--setting", "chunk_tokens=100")
+        assert run_kvstore("shell", store, "-c", query)[1] == "value\n200\nrules\ngerman\n"
+    status, _, error = run_kvstore("ingest", "s", "docs", "--setting", "chunk_tokens=100")
     assert status == 2
     assert "was created with chunk_tokens = 200, not 100" in error
-    for wrong in ("chunk_tokens=many", "chunk_tokens=1", "chunks=7", "stemmer=klingon"):
-        status, _, error = kv("ingest", "u", "docs", "--setting", wrong)
+    for setting in ("chunk_tokens=many", "chunk_tokens=1", "chunks=7", "stemmer=klingon"):
+        status, _, error = run_kvstore("ingest", "u", "docs", "--setting", setting)
         assert status == 2
-        assert wrong.partition("=")[0] in error
-    assert kv("ingest", "u", "docs", "--setting", "chunk_tokens")[0] == 2
+        assert setting.partition("=")[0] in error
+    assert run_kvstore("ingest", "u", "docs", "--setting", "chunk_tokens")[0] == 2
     assert not Path("u").exists()
 
 
-def test_ask_of_some_documents_within_a_limit_as_json(kv: Run, folder: Path) -> None:
-    kv("ingest", "s", "docs", "--embedder", "hashing")
+def test_ask_of_some_documents_within_a_limit_as_json(run_kvstore: Run, folder: Path) -> None:
+    run_kvstore("ingest", "s", "docs", "--embedder", "hashing")
     question = "Who wrote this?"
-    (answer,) = json.loads(kv("ask", "s", question, "--where", "key LIKE 'sub/%'", "--json")[1])
+    (answer,) = json.loads(run_kvstore("ask", "s", question, "--where", "key LIKE 'sub/%'", "--json")[1])
     assert {citation["document"] for citation in answer["citations"]} == {"sub/two.txt"}
     assert answer["citations"][0]["source"] == str(folder.resolve() / "sub" / "two.txt")
-    (answer,) = json.loads(kv("ask", "s", question, "--within", "8", "--json")[1])
+    (answer,) = json.loads(run_kvstore("ask", "s", question, "--within", "8", "--json")[1])
     assert len({citation["document"] for citation in answer["citations"]}) == 1
-    assert kv("ask", "s", question, "--where", "key = 'x'; DELETE FROM documents WHERE 1")[0] == 2
-    assert kv("ask", "s", question, "--where", "nonsense = 1")[0] == 2
-    assert kv("ask", "s", question, "--json", "--mode", "tsv")[0] == 2
-    assert kv("ask", "s", question, "--within", "0")[0] == 2
+    assert run_kvstore("ask", "s", question, "--where", "key = 'x'; DELETE FROM documents WHERE 1")[0] == 2
+    assert run_kvstore("ask", "s", question, "--where", "nonsense = 1")[0] == 2
+    assert run_kvstore("ask", "s", question, "--json", "--mode", "tsv")[0] == 2
+    assert run_kvstore("ask", "s", question, "--within", "0")[0] == 2
 
 
 def test_ctrl_c_during_an_ingest_reports_what_is_committed(
-    kv: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+    run_kvstore: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kvstore.ingest import pipeline
 
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
     original = pipeline._IngestRun._process_document
 
-    def interrupted(self: Any, found: Any, visit: Any) -> None:
+    def raise_interrupt(self: Any, found: Any, visit: Any) -> None:
         original(self, found, visit)
-        if self.report.documents == most:
+        if self.report.documents == max_documents:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline._IngestRun, "_process_document", interrupted)
-    for most, kept in ((1, "1 document is committed and kept (1 chunk)"), (0, "nothing was committed")):
-        if most == 0:
+    monkeypatch.setattr(pipeline._IngestRun, "_process_document", raise_interrupt)
+    for max_documents, summary in ((1, "1 document is committed and kept (1 chunk)"), (0, "nothing was committed")):
+        if max_documents == 0:
             monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 9)
-        status, _, error = kv("ingest", f"s{most}", "docs", "--embedder", "hashing")
+        status, _, error = run_kvstore("ingest", f"s{max_documents}", "docs", "--embedder", "hashing")
         assert status == 130
         # On a busy machine, a line of progress precedes it.
-        assert error.endswith(f"interrupted; {kept}; run the same command again to continue\n")
+        assert error.endswith(f"interrupted; {summary}; run the same command again to continue\n")
     monkeypatch.undo()
 
 
 def test_ctrl_c_is_not_forgotten_if_python_cannot_raise_it(
-    kv: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+    run_kvstore: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kvstore.ingest import pipeline
 
-    class Interrupted:
+    class RaisesOnDeletion:
         def __del__(self) -> None:
             raise KeyboardInterrupt
 
     original = pipeline._IngestRun._process_document
 
-    def interrupted(self: Any, found: Any, visit: Any) -> None:
+    def raise_interrupt(self: Any, found: Any, visit: Any) -> None:
         original(self, found, visit)
-        Interrupted()
+        RaisesOnDeletion()
 
-    monkeypatch.setattr(pipeline._IngestRun, "_process_document", interrupted)
-    told = "interrupted; nothing was committed; "
-    status, out, error = kv("ingest", "s", "docs", "--embedder", "hashing")
+    monkeypatch.setattr(pipeline._IngestRun, "_process_document", raise_interrupt)
+    message = "interrupted; nothing was committed; "
+    status, out, error = run_kvstore("ingest", "s", "docs", "--embedder", "hashing")
     assert (status, out) == (130, "")
-    assert error.endswith(f"{told}run the same command again to continue\n")
-    status, _, error = kv("shell", "s", "-c", "INGEST 'docs'")
+    assert error.endswith(f"{message}run the same command again to continue\n")
+    status, _, error = run_kvstore("shell", "s", "-c", "INGEST 'docs'")
     assert status == 130
-    assert error.endswith(f"{told}run the same statement again to continue\ninterrupted\n")
+    assert error.endswith(f"{message}run the same statement again to continue\ninterrupted\n")
 
 
-def test_ctrl_c_ends_a_script_if_python_cannot_raise_it(kv: Run, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupted:
+def test_ctrl_c_ends_a_script_if_python_cannot_raise_it(
+    run_kvstore: Run, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class RaisesOnDeletion:
         def __del__(self) -> None:
             raise KeyboardInterrupt
 
     original = kvstore.Store.execute
 
-    def interrupted(self: kvstore.Store, text: str, *given: Any, **named: Any) -> kvstore.Cursor:
-        Interrupted()
-        return original(self, text, *given, **named)
+    def raise_interrupt(self: kvstore.Store, text: str, *values: Any, **options: Any) -> kvstore.Cursor:
+        RaisesOnDeletion()
+        return original(self, text, *values, **options)
 
-    monkeypatch.setattr(kvstore.Store, "execute", interrupted)
-    assert kv("shell", store, stdin="SELECT 1;\nDELETE DOCUMENT 'a';\n") == (130, "", "interrupted\n")
+    monkeypatch.setattr(kvstore.Store, "execute", raise_interrupt)
+    assert run_kvstore("shell", store, stdin="SELECT 1;\nDELETE DOCUMENT 'a';\n") == (130, "", "interrupted\n")
 
 
-def test_ingest_pairs_with_an_option(kv: Run, tmp_path: Path) -> None:
+def test_ingest_pairs_with_an_option(run_kvstore: Run, tmp_path: Path) -> None:
     (tmp_path / "tree.csv").write_text("child;parent\nPayroll;Finance\n")
-    assert kv("ingest", "s", "tree.csv", "--as", "pairs", "-o", "delimiter=;", "--embedder", "hashing")[0] == 0
-    assert kv("shell", "s", "-c", "SELECT child, parent FROM edges")[1] == "child\tparent\nPayroll\tFinance\n"
+    assert run_kvstore("ingest", "s", "tree.csv", "--as", "pairs", "-o", "delimiter=;", "--embedder", "hashing")[0] == 0
+    assert run_kvstore("shell", "s", "-c", "SELECT child, parent FROM edges")[1] == "child\tparent\nPayroll\tFinance\n"
 
 
 @pytest.mark.slow
@@ -638,73 +657,73 @@ def test_ctrl_c_keeps_committed_documents_and_a_second_run_continues(tmp_path: P
     folder.mkdir()
     for number in range(3000):
         (folder / f"{number:04}.txt").write_text(f"Maria Jensen wrote number {number}. " * 30)
-    first = process("ingest", "s", "many", "--embedder", "hashing", cwd=tmp_path)
+    first_process = start_kvstore("ingest", "s", "many", "--embedder", "hashing", cwd=tmp_path)
     data = tmp_path / "s" / "data.mdb"
     deadline = time.monotonic() + 300
     while not (data.exists() and data.stat().st_size > 2_000_000) and time.monotonic() < deadline:
         time.sleep(0.05)
-    first.send_signal(signal.SIGINT)
-    _, error = first.communicate(timeout=60)
-    assert first.returncode == 130, error
+    first_process.send_signal(signal.SIGINT)
+    _, error = first_process.communicate(timeout=60)
+    assert first_process.returncode == 130, error
     assert "run the same command again" in error
     assert "Traceback" not in error
     with kvstore.open(tmp_path / "s", create=False) as opened:
-        kept = opened.statistics()["documents"]
+        num_documents = opened.statistics()["documents"]
         assert opened.check() == []
-    assert 0 < int(kept) < 3000
-    second = process("ingest", "s", "many", cwd=tmp_path)
-    _, error = second.communicate(timeout=300)
-    assert f"{3000 - int(kept)} added, 0 changed, {kept} unchanged" in error
+    assert 0 < int(num_documents) < 3000
+    second_process = start_kvstore("ingest", "s", "many", cwd=tmp_path)
+    _, error = second_process.communicate(timeout=300)
+    assert f"{3000 - int(num_documents)} added, 0 changed, {num_documents} unchanged" in error
 
 
 # The other commands --------------------------------------------------------------------------------------------------
 
 
-def test_info_check_backup_and_migrate(kv: Run, store: str, tmp_path: Path) -> None:
-    rows = dict(csv.reader(io.StringIO(kv("info", store, "--mode", "csv")[1])))
+def test_info_check_backup_and_migrate(run_kvstore: Run, store: str, tmp_path: Path) -> None:
+    rows = dict(csv.reader(io.StringIO(run_kvstore("info", store, "--mode", "csv")[1])))
     assert (rows["documents"], rows["embedder"].split(":")[0], rows["path"]) == ("1", "hashing", "s")
-    assert kv("check", store) == (0, "", "the store is sound\n")
-    assert kv("check", store, "--repair", "--mode", "table") == (0, "", "the store is sound\n")
-    assert kv("check", store, "--mode", "json") == (0, "[]\n", "the store is sound\n")
+    assert run_kvstore("check", store) == (0, "", "the store is sound\n")
+    assert run_kvstore("check", store, "--repair", "--mode", "table") == (0, "", "the store is sound\n")
+    assert run_kvstore("check", store, "--mode", "json") == (0, "[]\n", "the store is sound\n")
     with kvstore.open(store) as writer, writer.transaction() as writing:
         writing.put("not yet", "Nothing of this.")
-        copying = process("backup", store, "copy", cwd=tmp_path)
+        copying = start_kvstore("backup", store, "copy", cwd=tmp_path)
         assert copying.communicate(timeout=60) == ("", "copied s to copy\n"), "while another writes"
-    assert kv("backup", store, "pages", "--no-compact") == (0, "", "copied s to pages\n")
-    assert kv("shell", "copy", "--readonly", "-c", "SELECT key FROM documents")[1] == "key\na\n"
-    assert kv("backup", store, "copy")[0] == 1, "what is there is not written over"
-    status, out, error = kv("compact", store)
+    assert run_kvstore("backup", store, "pages", "--no-compact") == (0, "", "copied s to pages\n")
+    assert run_kvstore("shell", "copy", "--readonly", "-c", "SELECT key FROM documents")[1] == "key\na\n"
+    assert run_kvstore("backup", store, "copy")[0] == 1, "what is there is not written over"
+    status, out, error = run_kvstore("compact", store)
     assert (status, error) == (0, "")
     assert out.startswith("bytes_before\tbytes_after\n")
-    assert kv("compact", "nowhere")[0] == 1
-    assert kv("migrate", store)[0] == 0
+    assert run_kvstore("compact", "nowhere")[0] == 1
+    assert run_kvstore("migrate", store)[0] == 0
     Path("file").write_text("not a store")
-    status, _, error = kv("info", "file")
+    status, _, error = run_kvstore("info", "file")
     assert (status, error.count("\n"), error.startswith("error: ")) == (1, 1, True)
 
 
-def test_check_fails_on_a_damaged_store(kv: Run, store: str) -> None:
+def test_check_fails_on_a_damaged_store(run_kvstore: Run, store: str) -> None:
     data = Path(store, "data.mdb")
     content = data.read_bytes()
     place = content.rindex(b"maria jensen")
     data.write_bytes(content[:place] + b"\0" * 10 + content[place + 10 :])
-    status, out, error = kv("check", store)
+    status, out, error = run_kvstore("check", store)
     assert status == 1
     assert "Traceback" not in error
     assert out.count("\n") > 1 or error.startswith("error: ")
 
 
-def test_ask(kv: Run, store: str) -> None:
-    status, out, _ = kv("ask", store, "Where does Maria Jensen work?", "--using", "bridge", "--depth", "0")
+def test_ask(run_kvstore: Run, store: str) -> None:
+    status, out, _ = run_kvstore("ask", store, "Where does Maria Jensen work?", "--using", "bridge", "--depth", "0")
     assert status == 0 and "Acme Corporation" in out and "  [1] " in out  # prose, also in a pipe
-    status, out, error = kv("ask", store, "x", "--using", "brige")
+    status, out, error = run_kvstore("ask", store, "x", "--using", "brige")
     assert (status, out) == (2, "")
     assert "did you mean bridge?" in error
-    assert kv("ask", store, "x", "--using", "lexical, bridge")[0] == 0
-    assert kv("ask", store, "x", "--using", "lexical, brige")[0] == 2
-    assert kv("evaluate", store, "--strategy", "brige")[0] == 2
+    assert run_kvstore("ask", store, "x", "--using", "lexical, bridge")[0] == 0
+    assert run_kvstore("ask", store, "x", "--using", "lexical, brige")[0] == 2
+    assert run_kvstore("evaluate", store, "--strategy", "brige")[0] == 2
     if find_spec("mcp") is not None:
-        assert kv("mcp", "new", "--write", "--strategy", "brige")[0] == 2
+        assert run_kvstore("mcp", "new", "--write", "--strategy", "brige")[0] == 2
         assert not Path("new").exists()
 
 
@@ -714,15 +733,15 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path, reads: int) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing"):
         pass
     query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT i FROM n"
-    running = process("shell", "s", "-c", query, cwd=tmp_path)
-    assert running.stdout is not None
-    assert running.stderr is not None
+    process = start_kvstore("shell", "s", "-c", query, cwd=tmp_path)
+    assert process.stdout is not None
+    assert process.stderr is not None
     for _ in range(reads):
-        running.stdout.readline()
-    running.stdout.close()
-    assert running.wait(timeout=60) == 0
-    assert running.stderr.read() == ""
-    running.stderr.close()
+        process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
 
 
 @pytest.mark.slow
@@ -732,44 +751,44 @@ def test_ctrl_c_ends_a_script_with_130(tmp_path: Path) -> None:
     query = (
         "SELECT 1 AS started; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     )
-    running = process("shell", "s", "-c", query, cwd=tmp_path)
-    assert running.stdout is not None
-    running.stdout.readline()
+    process = start_kvstore("shell", "s", "-c", query, cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.readline()
     time.sleep(0.2)
-    running.send_signal(signal.SIGINT)
-    _, error = running.communicate(timeout=60)
-    assert (running.returncode, error) == (130, "interrupted\n")
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "interrupted\n")
 
 
 @pytest.mark.parametrize(("closed", "output"), [("<&-", "1\n1\n"), (">&-", ""), ("<&- >&- 2>&-", "")])
 def test_closed_standard_streams_are_no_error(store: str, tmp_path: Path, closed: str, output: str) -> None:
     command = f"{shlex.join([*KVSTORE, 'shell', store, '-c', 'SELECT 1'])} {closed}"
-    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
+    process = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout, process.stderr) == (0, output, "")
 
 
 def test_output_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "s", embedder="hashing"):
         pass
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
+    process = subprocess.run(
         [*KVSTORE, "shell", "s", "-c", "SELECT 'Zoë' AS name"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, b"name\nZo\\xeb\n")
+    assert (process.returncode, process.stdout) == (0, b"name\nZo\\xeb\n")
 
 
 @pytest.mark.slow
-def test_the_demo_shows_an_answer_that_changes(kv: Run) -> None:
+def test_the_demo_shows_an_answer_that_changes(run_kvstore: Run) -> None:
     from kvstore import sample
 
-    status, out, error = kv("demo", "--store", "kept", "--embedder", "hashing")
+    status, out, error = run_kvstore("demo", "--store", "kept", "--embedder", "hashing")
     assert status == 0, error
-    _, old, new, _ = sample.UPDATE
-    assert out.index(old) < out.index(new)
+    _, old_text, new_text, _ = sample.UPDATE
+    assert out.index(old_text) < out.index(new_text)
     assert "the store is sound" in out
     assert Path("kept").is_dir()
 
@@ -777,45 +796,51 @@ def test_the_demo_shows_an_answer_that_changes(kv: Run) -> None:
 # Parameters ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_line_sets_values_of_parameters(kv: Run, store: str, tmp_path: Path) -> None:
+def test_the_command_line_sets_values_of_parameters(run_kvstore: Run, store: str, tmp_path: Path) -> None:
     query = "SELECT :year + 1 AS y, :x AS x, :code AS code, typeof(:code) AS t, :text AS text"
-    given = ["-p", "year=2024", "-p", "x=-1.5e3", "-p", "code=007", "-p", ":text='it''s = 1'"]
-    assert kv("shell", store, *given, "-c", query)[1] == "y\tx\tcode\tt\ttext\n2025\t-1500.0\t007\ttext\tit's = 1\n"
-    assert kv("shell", store, "-p", "key=a", "-c", "SELECT key FROM documents", "-c", "DESCRIBE DOCUMENT :key")[0] == 0
-    status, out, _ = kv(
+    arguments = ["-p", "year=2024", "-p", "x=-1.5e3", "-p", "code=007", "-p", ":text='it''s = 1'"]
+    assert (
+        run_kvstore("shell", store, *arguments, "-c", query)[1]
+        == "y\tx\tcode\tt\ttext\n2025\t-1500.0\t007\ttext\tit's = 1\n"
+    )
+    assert (
+        run_kvstore("shell", store, "-p", "key=a", "-c", "SELECT key FROM documents", "-c", "DESCRIBE DOCUMENT :key")[0]
+        == 0
+    )
+    status, out, _ = run_kvstore(
         "shell", store, stdin=".parameter n 3\nSELECT :n AS n;\n.parameter\n.parameter :n zwei\n.param n\n"
     )
     assert (status, out) == (0, "n\n3\n:n = 3\n:n = 'zwei'\n")
-    assert "no value was given for :year" in kv("shell", store, "-c", "SELECT :year")[2]
-    assert "write :name" in kv("shell", store, "-c", "SELECT ?")[2]
-    assert kv("shell", store, "-p", "year", "-c", "SELECT 1")[0] == 2
+    assert "no value was given for :year" in run_kvstore("shell", store, "-c", "SELECT :year")[2]
+    assert "write :name" in run_kvstore("shell", store, "-c", "SELECT ?")[2]
+    assert run_kvstore("shell", store, "-p", "year", "-c", "SELECT 1")[0] == 2
     answer = ["ask", store, "Who works at Acme Corporation?", "--mode", "json", "--within", "900", "--using", "hybrid"]
-    found = json.loads(kv(*answer, "--where", "key = :key", "-p", "key=a")[1])
-    assert found[0]["citations"][0]["document"] == "a"
-    assert json.loads(kv(*answer, "--where", "key = :key", "-p", "key=b")[1])[0]["citations"] == []
+    result = json.loads(run_kvstore(*answer, "--where", "key = :key", "-p", "key=a")[1])
+    assert result[0]["citations"][0]["document"] == "a"
+    assert json.loads(run_kvstore(*answer, "--where", "key = :key", "-p", "key=b")[1])[0]["citations"] == []
 
 
 # Completion ----------------------------------------------------------------------------------------------------------
 
 
 def complete(shell: str, *words: str) -> list[str]:
-    """Return the completions that a shell gets in click's protocol if TAB is pressed after the last of some words."""
+    """Return the completions of the last word in click's protocol for a shell."""
     line = " ".join(["kvstore", *words])
-    asked = {"_KVSTORE_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    variables = {"_KVSTORE_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
     if shell == "fish":
-        asked["COMP_CWORD"] = words[-1]
-    told = subprocess.run(KVSTORE, env={**os.environ, **asked}, capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
-    return told.stdout.splitlines()
+        variables["COMP_CWORD"] = words[-1]
+    process = subprocess.run(KVSTORE, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 @pytest.mark.slow
-def test_every_shell_gets_a_script_and_is_answered(kv: Run) -> None:
+def test_every_shell_gets_a_script_and_is_answered(run_kvstore: Run) -> None:
     for shell in ("bash", "zsh", "fish"):
-        status, script, _ = kv("completion", shell)
+        status, script, _ = run_kvstore("completion", shell)
         assert status == 0
         assert f"_KVSTORE_COMPLETE={shell}_complete" in script
-    assert kv("completion", "tcsh")[0] == 2
+    assert run_kvstore("completion", "tcsh")[0] == 2
     assert complete("bash", "che") == ["plain,check"]
     assert complete("zsh", "check", "s", "--mode", "js") == ["plain", "json", "_", "plain", "jsonl", "_"]
     assert "plain,bridge" in complete("fish", "ask", "s", "question", "--using", "b")
@@ -835,6 +860,6 @@ def test_bash_completes(tmp_path: Path) -> None:
         '_kvstore_completion kvstore; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    told = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
-    assert told.stdout.splitlines()[1:] == ["compact", "completion"], told.stderr
-    assert "_kvstore_completion kvstore" in told.stdout.splitlines()[0]
+    process = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert process.stdout.splitlines()[1:] == ["compact", "completion"], process.stderr
+    assert "_kvstore_completion kvstore" in process.stdout.splitlines()[0]

@@ -21,8 +21,8 @@ from kvstore.structures.clustering.nearest_rows import find_near_rows, find_near
 from kvstore.structures.vectors.vectors import Matrix
 
 
-def clouds(count: int, seed: int = 0, dimension: int = 48) -> Matrix:
-    """Unit vectors around one in thirty of their number."""
+def make_vectors(count: int, seed: int = 0, dimension: int = 48) -> Matrix:
+    """Return unit vectors in clusters of about thirty."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(count // 30 + 1, dimension))
     vectors = centres[random.integers(0, len(centres), count)] + 0.7 * random.normal(size=(count, dimension))
@@ -30,53 +30,53 @@ def clouds(count: int, seed: int = 0, dimension: int = 48) -> Matrix:
     return units
 
 
-def rings(count: int, size: int) -> tuple[int, Edges]:
-    """Complete graphs, each joined to the next by one weak edge."""
+def make_rings(count: int, size: int) -> tuple[int, Edges]:
+    """Return complete graphs in a chain of weak edges."""
     pairs = [
-        (ring * size + one, ring * size + other, 10)
+        (ring * size + first, ring * size + second, 10)
         for ring in range(count)
-        for one in range(size)
-        for other in range(one + 1, size)
+        for first in range(size)
+        for second in range(first + 1, size)
     ]
     pairs += [(ring * size, (ring + 1) * size, 1) for ring in range(count - 1)]
-    return count * size, edges(pairs)
+    return count * size, make_edges(pairs)
 
 
-def edges(pairs: list[tuple[int, int, int]]) -> Edges:
+def make_edges(pairs: list[tuple[int, int, int]]) -> Edges:
     return Edges(*(np.array(column, np.int64) for column in (zip(*pairs, strict=True) if pairs else ((), (), ()))))
 
 
-def groups(labels: Partition, names: Partition) -> set[tuple[int, ...]]:
-    """The clusters of two or more, by the names of their nodes."""
-    found = (tuple(names[labels == label].tolist()) for label in range(labels.max() + 1))
-    return {group for group in found if len(group) > 1}
+def list_groups(labels: Partition, names: Partition) -> set[tuple[int, ...]]:
+    """Return the clusters of two or more nodes as names."""
+    clusters = (tuple(names[labels == label].tolist()) for label in range(labels.max() + 1))
+    return {group for group in clusters if len(group) > 1}
 
 
 def assert_levels(levels: list[Partition], count: int, size: int) -> None:
-    """Each is a partition, numbered by least nodes, and coarser than the one before."""
-    before: Partition = np.arange(count)
+    """Check that each level is a partition, numbered by smallest nodes, and coarser than the preceding level."""
+    previous: Partition = np.arange(count)
     for labels in levels:
         assert labels.tolist() == renumber_clusters(labels).tolist()
         of_group: dict[int, int] = {}
-        for inner, outer in zip(before.tolist(), labels.tolist(), strict=True):
+        for inner, outer in zip(previous.tolist(), labels.tolist(), strict=True):
             assert of_group.setdefault(inner, outer) == outer
         assert max(np.bincount(list(of_group.values()))) <= size
-        assert labels.max() < before.max()
-        before = labels
+        assert labels.max() < previous.max()
+        previous = labels
 
 
 def test_a_graph_is_split_into_connected_components() -> None:
-    count, joined = rings(6, 5)
-    levels = cluster_graph(count, joined)
+    count, edges = make_rings(6, 5)
+    levels = cluster_graph(count, edges)
     assert_levels(levels, count, 12)
     assert (np.arange(count) // 5).tolist() in [labels.tolist() for labels in levels]
 
 
 def test_without_edges_nothing_joins() -> None:
-    assert cluster_graph(3, edges([])) == []
-    assert cluster_graph(0, edges([])) == []
+    assert cluster_graph(3, make_edges([])) == []
+    assert cluster_graph(0, make_edges([])) == []
     assert list(cluster_vectors(np.empty((0, 8), np.float32))) == []
-    assert list(cluster_vectors(clouds(1))) == []
+    assert list(cluster_vectors(make_vectors(1))) == []
 
 
 @settings(max_examples=num_examples(60), deadline=None)
@@ -90,26 +90,28 @@ def test_levels_are_partitions_whatever_the_order_of_edges(
     count: int, pairs: set[tuple[int, int]], size: int, random: object
 ) -> None:
     unique = {(min(pair), max(pair)) for pair in pairs if max(pair) < count and pair[0] != pair[1]}
-    listed = [(*pair, 1 + (pair[0] * 7 + pair[1]) % 5) for pair in sorted(unique)]
-    levels = cluster_graph(count, edges(listed), max_cluster_size=size)
+    triples = [(*pair, 1 + (pair[0] * 7 + pair[1]) % 5) for pair in sorted(unique)]
+    levels = cluster_graph(count, make_edges(triples), max_cluster_size=size)
     assert_levels(levels, count, size)
-    random.shuffle(listed)  # type: ignore[attr-defined]
-    assert [one.tolist() for one in cluster_graph(count, edges(listed), max_cluster_size=size)] == [
-        one.tolist() for one in levels
+    random.shuffle(triples)  # type: ignore[attr-defined]
+    assert [labels.tolist() for labels in cluster_graph(count, make_edges(triples), max_cluster_size=size)] == [
+        labels.tolist() for labels in levels
     ]
 
 
 def test_the_strongest_edges_of_each_end_stay() -> None:
-    star = edges([(0, other, other) for other in range(1, 8)])
-    kept = select_strongest_edges(8, star, 2)
-    assert kept.second.tolist() == list(range(1, 8)), "each is the strongest of its other end"
-    joined = edges([*((0, other, other) for other in range(1, 8)), *((other, 8, 100) for other in range(1, 8))])
-    kept = select_strongest_edges(9, joined, 1)
-    assert [pair for pair in zip(kept.first.tolist(), kept.second.tolist(), strict=True) if pair[0] == 0] == [(0, 7)]
+    star = make_edges([(0, node, node) for node in range(1, 8)])
+    strongest = select_strongest_edges(8, star, 2)
+    assert strongest.second.tolist() == list(range(1, 8)), "each is the strongest of its other end"
+    edges = make_edges([*((0, node, node) for node in range(1, 8)), *((node, 8, 100) for node in range(1, 8))])
+    strongest = select_strongest_edges(9, edges, 1)
+    assert [pair for pair in zip(strongest.first.tolist(), strongest.second.tolist(), strict=True) if pair[0] == 0] == [
+        (0, 7)
+    ]
 
 
 def test_vectors_fall_into_their_clouds() -> None:
-    vectors = clouds(600)
+    vectors = make_vectors(600)
     levels = list(cluster_vectors(vectors))
     assert_levels(levels, 600, 12)
     cohesion = []
@@ -123,26 +125,26 @@ def test_vectors_fall_into_their_clouds() -> None:
 
 
 def test_removing_a_vector_changes_its_neighbors() -> None:
-    vectors = clouds(900)
+    vectors = make_vectors(900)
     names = np.arange(900)
-    kept = np.delete(names, 450)
-    pairs = zip(cluster_vectors(vectors), cluster_vectors(vectors[kept]), strict=False)
-    before, after = set(), set()
-    for level, (one, other) in enumerate(pairs):
-        before |= {(level, group) for group in groups(one, names)}
-        after |= {(level, group) for group in groups(other, kept)}
-    assert len(before & after) >= 0.95 * len(before)
+    remaining = np.delete(names, 450)
+    pairs = zip(cluster_vectors(vectors), cluster_vectors(vectors[remaining]), strict=False)
+    old_groups, new_groups = set(), set()
+    for level, (old_labels, new_labels) in enumerate(pairs):
+        old_groups |= {(level, group) for group in list_groups(old_labels, names)}
+        new_groups |= {(level, group) for group in list_groups(new_labels, remaining)}
+    assert len(old_groups & new_groups) >= 0.95 * len(old_groups)
 
 
 def test_equal_vectors_are_joined_as_many_as_may_be() -> None:
-    vectors = np.repeat(clouds(2), 60, axis=0)
+    vectors = np.repeat(make_vectors(2), 60, axis=0)
     levels = list(cluster_vectors(vectors, max_levels=2))
     assert_levels(levels, 120, 12)
     assert levels[0].max() + 1 == 10
 
 
 def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = clouds(2500)
+    vectors = make_vectors(2500)
     exact, cosines = find_nearest_rows(vectors)
     products = vectors @ vectors.T
     np.fill_diagonal(products, -1)
@@ -150,37 +152,37 @@ def test_the_nearest_are_exact_among_few_and_mostly_found_among_many(monkeypatch
     assert (np.abs(cosines / 10_000 - products.max(axis=1)) < 1e-4).all()
     monkeypatch.setattr(rows_module, "_MAX_EXACT_ROWS", 100)
     monkeypatch.setattr(rows_module, "_ROWS_PER_CELL", 40)
-    found, _ = find_nearest_rows(vectors)
-    assert (found == exact).mean() > 0.9
+    rows, _ = find_nearest_rows(vectors)
+    assert (rows == exact).mean() > 0.9
 
 
 def test_rows_of_a_large_cell_are_compared_a_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = clouds(700)
-    nearest, near = find_nearest_rows(vectors), find_near_rows(vectors, 5)
+    vectors = make_vectors(700)
+    nearest, near_rows = find_nearest_rows(vectors), find_near_rows(vectors, 5)
     monkeypatch.setattr(rows_module, "_MAX_PRODUCTS", 700 * 9)
-    assert all((one == other).all() for one, other in zip(find_nearest_rows(vectors), nearest, strict=True))
-    assert (np.sort(find_near_rows(vectors, 5)) == np.sort(near)).all()
+    assert all((rows == expected).all() for rows, expected in zip(find_nearest_rows(vectors), nearest, strict=True))
+    assert (np.sort(find_near_rows(vectors, 5)) == np.sort(near_rows)).all()
 
 
 def test_near_rows_are_those_of_largest_cosine() -> None:
-    vectors = clouds(400)
+    vectors = make_vectors(400)
     products = vectors @ vectors.T
     np.fill_diagonal(products, -np.inf)
-    wanted = np.sort(products, axis=1)[:, -7:]
-    found = find_near_rows(vectors, 7)
-    assert np.allclose(np.sort(np.take_along_axis(products, found, axis=1), axis=1), wanted, atol=1e-4)
-    assert all(len({*row}) == 7 for row in found.tolist())
-    few = find_near_rows(vectors[:3], 5)
-    assert [sorted(row) for row in few.tolist()] == [[-1, -1, -1, 1, 2], [-1, -1, -1, 0, 2], [-1, -1, -1, 0, 1]]
+    expected = np.sort(products, axis=1)[:, -7:]
+    rows = find_near_rows(vectors, 7)
+    assert np.allclose(np.sort(np.take_along_axis(products, rows, axis=1), axis=1), expected, atol=1e-4)
+    assert all(len({*row}) == 7 for row in rows.tolist())
+    few_rows = find_near_rows(vectors[:3], 5)
+    assert [sorted(row) for row in few_rows.tolist()] == [[-1, -1, -1, 1, 2], [-1, -1, -1, 0, 2], [-1, -1, -1, 0, 1]]
     assert find_near_rows(vectors[:1], 2).tolist() == [[-1, -1]] and find_near_rows(vectors[:0], 2).shape == (0, 2)
 
 
 def test_most_near_rows_are_found_by_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = clouds(3000)
+    vectors = make_vectors(3000)
     exact = find_near_rows(vectors, 10)
     monkeypatch.setattr(rows_module, "_MAX_EXACT_ROWS", 100)
     monkeypatch.setattr(rows_module, "_ROWS_PER_CELL", 32)
-    found = find_near_rows(vectors, 10)
-    assert all(len(set(row) - {-1}) == sum(one != -1 for one in row) for row in found.tolist())
-    shared = [len({*one} & {*other}) for one, other in zip(exact.tolist(), found.tolist(), strict=True)]
+    near_rows = find_near_rows(vectors, 10)
+    assert all(len(set(row) - {-1}) == sum(column != -1 for column in row) for row in near_rows.tolist())
+    shared = [len({*column} & {*near}) for column, near in zip(exact.tolist(), near_rows.tolist(), strict=True)]
     assert sum(shared) >= 0.8 * 10 * len(vectors)

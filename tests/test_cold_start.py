@@ -64,7 +64,7 @@ def list_loaded_modules(path: Path, call: str) -> list[str]:
 
 def test_to_find_something_a_process_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     loaded = list_loaded_modules(tmp_path / "store", 'search("harbour", using="lexical")')
-    assert [name for name in UNASKED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
+    assert [name for name in UNASKED if any(module == name or module.startswith(f"{name}.") for module in loaded)] == []
     searching = {type(strategy.strategy).__module__ for strategy in STRATEGIES.values()}  # type: ignore[attr-defined]
     assert searching.intersection(loaded) == {"kvstore.systems.lexical.strategy"}
     folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
@@ -97,7 +97,9 @@ UNQUERIED = (
 
 def test_a_query_loads_neither_systems_nor_other_statements(tmp_path: Path) -> None:
     loaded = list_loaded_modules(tmp_path / "store", 'execute("SELECT * FROM documents").fetchall()')
-    assert [name for name in UNQUERIED if any(one == name or one.startswith(f"{name}.") for one in loaded)] == []
+    assert [
+        name for name in UNQUERIED if any(module == name or module.startswith(f"{name}.") for module in loaded)
+    ] == []
 
 
 def test_a_query_of_a_systems_table_loads_that_system_alone(tmp_path: Path) -> None:
@@ -129,28 +131,30 @@ def test_every_table_has_the_name_of_the_catalog() -> None:
 
 
 def test_a_store_that_is_opened_leaves_the_environment_as_it_was() -> None:
-    asking = "import os; had = dict(os.environ); import kvstore; kvstore.open; import numpy; assert had == os.environ"
+    program = "import os; had = dict(os.environ); import kvstore; kvstore.open; import numpy; assert had == os.environ"
     for environment in ({}, {"OPENBLAS_THREAD_TIMEOUT": "22"}):
-        subprocess.run([sys.executable, "-c", asking], env={**os.environ, **environment}, check=True)
+        subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, check=True)
 
 
 def test_earlier_questions_do_not_change_a_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+    instances: list[str] = []
 
-    class Late:
+    class RecordingStrategy:
         name, description, options, needs = "late", "of this test", {}, "units"
 
         def __init__(self) -> None:
-            made.append("late")
+            instances.append("late")
 
-    monkeypatch.setitem(sys.modules, "late_module", cast("ModuleType", SimpleNamespace(Late=Late)))
-    late = DeferredStrategy("late", "late_module", "Late")
+    monkeypatch.setitem(
+        sys.modules, "late_module", cast("ModuleType", SimpleNamespace(RecordingStrategy=RecordingStrategy))
+    )
+    late = DeferredStrategy("late", "late_module", "RecordingStrategy")
     assert late.name == "late"
-    assert not made
+    assert not instances
     assert not hasattr(late, "_get_private_block")
     assert (late.description, late.options, late.needs) == ("of this test", {}, "units")
     assert not hasattr(late, "overview")
-    assert made == ["late"]
+    assert instances == ["late"]
 
 
 @pytest.mark.parametrize("using", ["hybrid", "adaptive", "graph"])
@@ -159,21 +163,21 @@ def test_no_strategy_loads_masked_arrays(tmp_path: Path, using: str) -> None:
     with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
         for number in range(6):
             store.put(f"harbour {number}", f"The Harbour of Ellen {number % 2} is open. Ann Miller keeps it.")
-    asking = ASKING.replace(
+    program = ASKING.replace(
         'search("harbour", using="lexical")', f'retrieve("When is the Harbour of Ellen open?", using={using!r}).hits'
     )
-    asked = subprocess.run([sys.executable, "-c", asking, str(tmp_path / "store")], capture_output=True, text=True)
-    assert asked.returncode == 0, asked.stderr
-    assert "numpy.ma" not in asked.stdout.split()
-    assert not {"kvstore.systems.cue", "kvstore.extraction"}.intersection(asked.stdout.split())  # there are no units
+    process = subprocess.run([sys.executable, "-c", program, str(tmp_path / "store")], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert "numpy.ma" not in process.stdout.split()
+    assert not {"kvstore.systems.cue", "kvstore.extraction"}.intersection(process.stdout.split())  # there are no units
 
 
 def test_opening_loads_neither_questions_nor_words(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
         store.put("a", "The harbour is open.")
     opening = "import sys, kvstore; kvstore.open(sys.argv[1]); print(*sys.modules)"
-    opened = subprocess.run([sys.executable, "-c", opening, str(tmp_path / "store")], capture_output=True, text=True)
-    assert opened.returncode == 0, opened.stderr
+    process = subprocess.run([sys.executable, "-c", opening, str(tmp_path / "store")], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     unopened = {
         "numpy",
         "kvstore.language",
@@ -181,4 +185,4 @@ def test_opening_loads_neither_questions_nor_words(tmp_path: Path) -> None:
         "kvstore.retrieval.evidence",
         "kvstore.text.words",
     }
-    assert not unopened.intersection(opened.stdout.split())
+    assert not unopened.intersection(process.stdout.split())

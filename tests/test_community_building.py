@@ -38,8 +38,8 @@ def make_filled_store(make_store: MakeStore, name: str, documents: Iterable[tupl
     return store
 
 
-def logical(store: Store, options: CommunityOptions | None = None) -> Any:
-    """The communities of a store, and their sentences, by keys, ordinals and names."""
+def describe_communities(store: Store, options: CommunityOptions | None = None) -> Any:
+    """Return the communities of a store and their sentences as keys, ordinals and names."""
     with store.state() as state:
         tree = build_communities(state, options)
         graph = tree.graph
@@ -52,8 +52,8 @@ def logical(store: Store, options: CommunityOptions | None = None) -> Any:
             for community, node, weight in zip(*(column.tolist() for column in tree.group_members()), strict=True)
         ]
         edges = sorted(
-            (graph.keys[one], graph.keys[other], weight)
-            for one, other, weight in zip(*(column.tolist() for column in graph.edges), strict=True)
+            (graph.keys[first], graph.keys[second], weight)
+            for first, second, weight in zip(*(column.tolist() for column in graph.edges), strict=True)
         )
         reports = [
             (
@@ -77,11 +77,11 @@ def logical(store: Store, options: CommunityOptions | None = None) -> Any:
         )
 
 
-def groups(tree: CommunityTree) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+def list_groups(tree: CommunityTree) -> dict[int, set[str]]:
+    members: dict[int, set[str]] = {}
     for community, node in zip(*(column.tolist() for column in tree.group_members()[:2]), strict=True):
-        found.setdefault(community, set()).add(tree.graph.keys[node])
-    return found
+        members.setdefault(community, set()).add(tree.graph.keys[node])
+    return members
 
 
 @pytest.mark.parametrize("options", ALL_OPTIONS, ids=lambda options: f"{options.method}-{options.neighbours}")
@@ -89,7 +89,7 @@ def test_names_that_occur_together_are_one_community(make_store: MakeStore, opti
     store = make_filled_store(make_store, "store", write_theme_documents(12).items())
     with store.state() as state:
         tree = build_communities(state, options)
-        coarsest = {community: names for community, names in groups(tree).items() if tree.levels[community] == 0}
+        coarsest = {community: names for community, names in list_groups(tree).items() if tree.levels[community] == 0}
         for names in THEMES.values():
             keys = {name.lower() for name in names}
             assert any(keys <= members for members in coarsest.values())
@@ -99,7 +99,7 @@ def test_names_that_occur_together_are_one_community(make_store: MakeStore, opti
         for community, parent in enumerate(tree.parents.tolist()):
             assert parent < community
             if parent != NO_COMMUNITY:
-                assert groups(tree)[community] < groups(tree)[parent]
+                assert list_groups(tree)[community] < list_groups(tree)[parent]
                 assert tree.levels[parent] < tree.levels[community]
         assert tree.vectors.shape == (len(tree), state.settings.dimension)
         assert np.allclose(np.linalg.norm(tree.vectors, axis=1), 1, atol=1e-5)
@@ -110,16 +110,16 @@ def test_history_does_not_show(make_store: MakeStore, options: CommunityOptions)
     documents = list(write_theme_documents(8).items())
     straight = make_filled_store(make_store, "straight", documents)
     random.Random(7).shuffle(documents)
-    other = make_filled_store(
+    other_store = make_filled_store(
         make_store, "other", [("gone", "Dock Marston and Theatre Lyra and Engine Halcyon."), *documents[:20]]
     )
-    other.put("harbour-1", "Something else of Village Oxley and Captain Orlov, who is gone.")
+    other_store.put("harbour-1", "Something else of Village Oxley and Captain Orlov, who is gone.")
     for key, text in documents:
-        other.put(key, text)
-    other.delete("gone")
-    for store in (straight, other):
+        other_store.put(key, text)
+    other_store.delete("gone")
+    for store in (straight, other_store):
         store.execute("ALIAS 'Old Port' FOR 'Port Ellery'")
-    assert logical(straight, options) == logical(other, options)
+    assert describe_communities(straight, options) == describe_communities(other_store, options)
 
 
 def test_an_alias_makes_two_names_one_node(make_store: MakeStore) -> None:
@@ -140,13 +140,13 @@ def test_nodes_and_edges_are_cut_by_weight_and_name(make_store: MakeStore, monke
         graph = build_entity_graph(state)
         assert graph.keys == sorted(graph.keys) and "hermit asper" not in graph.keys
         assert (graph.degrees >= 2).all() and (graph.edges.first < graph.edges.second).all()
-        one, other = int(graph.edges.first[0]), int(graph.edges.second[0])
+        first, second = int(graph.edges.first[0]), int(graph.edges.second[0])
         naming = [
             set(graph.mention_nodes[graph.mention_chunks == passage].tolist()) for passage in range(len(graph.chunks))
         ]
-        both = sum({one, other} <= nodes for nodes in naming)
-        weight = round(both * 65536 / np.sqrt(graph.degrees[one] * graph.degrees[other]))
-        assert both > 0 and graph.edges.weights[0] == weight
+        num_shared = sum({first, second} <= nodes for nodes in naming)
+        weight = round(num_shared * 65536 / np.sqrt(graph.degrees[first] * graph.degrees[second]))
+        assert num_shared > 0 and graph.edges.weights[0] == weight
         # A long list of names joins only the rarest of them.
         monkeypatch.setattr(graph_module, "_MAX_CHUNK_NODES", 2)
         assert len(build_entity_graph(state).edges.first) < len(graph.edges.first)
@@ -169,8 +169,8 @@ def test_sentences_are_those_of_documents_and_findings_name_both(make_store: Mak
             for finding in report.findings:
                 span = finding.span
                 text = state.documents.read_text_slice(span.document, span.start, span.end).lower()
-                one, other = (state.entities.get(entity).key for entity in finding.entities)
-                assert one in text and other in text
+                first_key, second_key = (state.entities.get(entity).key for entity in finding.entities)
+                assert first_key in text and second_key in text
             weights = [finding.weight for finding in report.findings]
             assert weights == sorted(weights, reverse=True)
 
@@ -189,19 +189,19 @@ def test_offsets_are_bytes_if_letters_have_several(make_store: MakeStore) -> Non
 def test_texts_change_only_with_their_documents(make_store: MakeStore) -> None:
     store = make_filled_store(make_store, "store", write_theme_documents(10).items())
 
-    def contents() -> dict[frozenset[str], bytes]:
+    def collect_contents() -> dict[frozenset[str], bytes]:
         with store.state() as state:
             tree = build_communities(state, CommunityOptions(least=2))
-            members = groups(tree)
-            return {frozenset(members[one]): report.content for one, report in build_reports(state, tree)}
+            members = list_groups(tree)
+            return {frozenset(members[community]): report.content for community, report in build_reports(state, tree)}
 
-    before = contents()
+    old_contents = collect_contents()
     store.put("orchard-3", write_theme_documents(4)["orchard-3"].replace("filled", "took"))
-    after = contents()
+    new_contents = collect_contents()
     orchard = {name.lower() for name in THEMES["orchard"]}
-    changed = {group for group in before if after.get(group) != before[group]}
-    assert changed and all(group & orchard for group in changed)
-    assert all(after[group] == before[group] for group in before if "theatre lyra" in group)
+    changed_groups = {group for group in old_contents if new_contents.get(group) != old_contents[group]}
+    assert changed_groups and all(group & orchard for group in changed_groups)
+    assert all(new_contents[group] == old_contents[group] for group in old_contents if "theatre lyra" in group)
 
 
 @pytest.mark.parametrize("neighbours", ["none", "knn"])
@@ -210,11 +210,11 @@ def test_no_more_than_the_largest_are_in_one(make_store: MakeStore, neighbours: 
     with store.state() as state:
         tree = build_communities(state, CommunityOptions(neighbours=neighbours, largest=3, least=2))
     assert len(tree.partitions) > 1
-    members = groups(tree)
+    members = list_groups(tree)
     for community, names in members.items():
-        below = [members[child] for child in np.flatnonzero(tree.parents == community).tolist()]
-        alone = len(names) - sum(map(len, below))
-        assert alone + len(below) <= 3
+        child_members = [members[child] for child in np.flatnonzero(tree.parents == community).tolist()]
+        num_unassigned = len(names) - sum(map(len, child_members))
+        assert num_unassigned + len(child_members) <= 3
 
 
 def test_nothing_is_no_community(make_store: MakeStore) -> None:
@@ -229,8 +229,8 @@ def test_nothing_is_no_community(make_store: MakeStore) -> None:
 
 def test_a_passage_belongs_to_the_community_of_most_of_its_names() -> None:
     levels = np.array([[0, 0, 1, -1, 0], [2, 3, 1, -1, 0]])
-    naming, named = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 3, 4, 2])
-    homes, shares = assign_homes(4, naming, levels[:, named], np.array([5, 3, 6, 9, 7, 7]))
+    naming, entities = np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 2, 3, 4, 2])
+    homes, shares = assign_homes(4, naming, levels[:, entities], np.array([5, 3, 6, 9, 7, 7]))
     # At the top 8 against 6, below 5 against 3; a name that belongs nowhere; a tie falls to the first.
     assert homes.tolist() == [2, NO_COMMUNITY, 0, NO_COMMUNITY]
     assert shares.tolist() == [round(5 / 14, 4), 0, 0.5, 0]
@@ -253,11 +253,11 @@ def test_a_finding_is_the_sentence_that_asserts_a_relation(make_store: MakeStore
     with store.state() as state:
         assert list(state.forest.iter_edges())
         tree = build_communities(state)
-        found = {
+        relations = {
             frozenset(state.entities.get(entity).key for entity in finding.entities): finding.span
             for _, report in build_reports(state, tree)
             for finding in report.findings
         }
-        span = found[frozenset({"dodge city", "ford county"})]
+        span = relations[frozenset({"dodge city", "ford county"})]
         text = state.documents.read_text_slice(span.document, span.start, span.end)
     assert text.startswith("Dodge City is the county seat")

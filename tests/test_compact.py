@@ -55,18 +55,18 @@ sys.stdin.readline()
 Contents = dict[bytes, bytes]
 
 
-def contents(environment: Environment) -> Contents:
+def read_contents(environment: Environment) -> Contents:
     with environment.snapshot() as snapshot:
         return {key: bytes(value) for key, value in snapshot.scan("a")}
 
 
-def put(environment: Environment, key: bytes, value: bytes) -> None:
+def put_record(environment: Environment, key: bytes, value: bytes) -> None:
     with environment.write() as transaction:
         transaction.put("a", key, value)
 
 
-def wasteful(path: Path) -> Contents:
-    """Make a store at ``path`` of about 4 MB, nine tenths of it free pages; returns what it holds."""
+def make_wasteful_store(path: Path) -> Contents:
+    """Make a store of about 4 MB at ``path``, nine tenths of it free pages; return its contents."""
     with Environment.open(path) as environment:
         with environment.write() as transaction:
             for number in range(200):
@@ -75,14 +75,14 @@ def wasteful(path: Path) -> Contents:
             for number in range(200):
                 if number % 10:
                     transaction.delete("a", b"%03d" % number)
-        return contents(environment)
+        return read_contents(environment)
 
 
-def size(path: Path) -> int:
+def measure_size(path: Path) -> int:
     return (path / "data.mdb").stat().st_size
 
 
-def names(path: Path) -> list[str]:
+def list_names(path: Path) -> list[str]:
     return sorted(entry.name for entry in path.iterdir())
 
 
@@ -96,7 +96,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def public_path() -> Iterator[Path]:
-    """Return a path where other users can read a store."""
+    """Yield a path where other users can read a store."""
     with make_public_folder() as folder:
         path = folder / "store"
         path.mkdir(mode=0o755)
@@ -106,48 +106,50 @@ def public_path() -> Iterator[Path]:
 # -- What it does
 
 
-def document(number: int) -> str:
+def write_document(number: int) -> str:
     names = [f"Distillery {number}", f"Warehouse {number % 7}", f"Port Ellen {number % 3}"]
     return "\n\n".join(f"{name} lies at {names[-1]}. It was founded in {1800 + number}. " * 12 for name in names)
 
 
-def vectors_of(view: State) -> dict[int, bytes]:
-    return {chunk: view.vectors.gather([(record.block, record.row)]).tobytes() for chunk, record in view.chunks.scan()}
+def read_vectors(state: State) -> dict[int, bytes]:
+    return {
+        chunk: state.vectors.gather([(record.block, record.row)]).tobytes() for chunk, record in state.chunks.scan()
+    }
 
 
 @pytest.mark.slow
 def test_a_store_shrinks_to_the_size_of_a_fresh_one_and_holds_the_same(
     make_store: Callable[..., Store], tmp_path: Path
 ) -> None:
-    store, fresh = make_store("old"), make_store("fresh")
+    store, fresh_store = make_store("old"), make_store("fresh")
     for number in range(60):
-        store.put(f"d{number}", document(number))
+        store.put(f"d{number}", write_document(number))
     for number in range(60):
         if number % 6:
             assert store.delete(f"d{number}")
         else:
-            fresh.put(f"d{number}", document(number))
+            fresh_store.put(f"d{number}", write_document(number))
     with store.snapshot() as snapshot:
-        before, vectors = dump(snapshot._state), vectors_of(snapshot._state)
-    with fresh.snapshot() as snapshot:
-        assert before == dump(snapshot._state)
-    large = size(store.path)
+        content, vectors = dump(snapshot._state), read_vectors(snapshot._state)
+    with fresh_store.snapshot() as snapshot:
+        assert content == dump(snapshot._state)
+    large = measure_size(store.path)
 
     report = store.compact()
 
-    fresh.backup(tmp_path / "copy")
-    assert (report.bytes_before, report.bytes_after) == (large, size(store.path))
-    assert report.bytes_after <= 1.15 * size(tmp_path / "copy") < large
-    assert names(store.path) == FILES
+    fresh_store.backup(tmp_path / "copy")
+    assert (report.bytes_before, report.bytes_after) == (large, measure_size(store.path))
+    assert report.bytes_after <= 1.15 * measure_size(tmp_path / "copy") < large
+    assert list_names(store.path) == FILES
     for _ in range(2):
         with store.snapshot() as snapshot:
-            assert dump(snapshot._state) == before
-            assert vectors_of(snapshot._state) == vectors
+            assert dump(snapshot._state) == content
+            assert read_vectors(snapshot._state) == vectors
         assert store.check() == []
         assert store._session.environment.verify() == []
         store.close()
         store = make_store("old")
-    assert store.put("another", document(1))
+    assert store.put("another", write_document(1))
     assert [hit.document for hit in store.search("Distillery 1", using="lexical", top=1)] == ["another"]
 
 
@@ -155,10 +157,10 @@ def test_an_empty_store_can_be_compacted(path: Path) -> None:
     with Environment.open(path) as environment:
         for _ in range(2):
             environment.compact()
-            assert contents(environment) == {}
-        put(environment, b"key", b"value")
+            assert read_contents(environment) == {}
+        put_record(environment, b"key", b"value")
         environment.compact()
-        assert contents(environment) == {b"key": b"value"}
+        assert read_contents(environment) == {b"key": b"value"}
         assert environment.verify() == []
 
 
@@ -171,8 +173,8 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
     _, rows = compute_block_shape(dimension)
     path = tmp_path_factory.mktemp("vectors") / "store"
     with Environment.open(path, durability="relaxed") as environment:
-        with environment.write() as view:
-            vectors = VectorWriter(view, dimension)
+        with environment.write() as transaction:
+            vectors = VectorWriter(transaction, dimension)
             places = {chunk: vectors.add(chunk, np.full(dimension, chunk), chunk // rows) for chunk in range(added)}
             vectors.flush()
             for chunk in removed & places.keys():
@@ -180,8 +182,8 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
             vectors.flush()
         moved = True
         while moved:
-            with environment.write() as view:
-                vectors = VectorWriter(view, dimension)
+            with environment.write() as transaction:
+                vectors = VectorWriter(transaction, dimension)
                 moves = vectors.empty_last_blocks(limit)
                 vectors.flush()
             moved = bool(moves)
@@ -190,10 +192,10 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
             assert snapshot.count(tables.VECTORS) == -(-len(places) // rows)
             stored = Vectors(snapshot, dimension)
             assert stored.gather(list(places.values()))[:, [0, -1]].tolist() == [[chunk, chunk] for chunk in places]
-            found = {
+            blocks = {
                 chunk: (number, row) for number, ids in stored.scan_row_ids() for row, chunk in enumerate(ids.tolist())
             }
-            assert {chunk: place for chunk, place in found.items() if chunk != FREE_ID} == places
+            assert {chunk: place for chunk, place in blocks.items() if chunk != FREE_ID} == places
 
 
 STEPS = st.lists(
@@ -226,11 +228,11 @@ def test_compacting_between_changes_loses_nothing(
                 environment = Environment.open(path, durability="relaxed")
             elif step == "put":
                 model[key] = bytes([number]) * length
-                put(environment, key, model[key])
+                put_record(environment, key, model[key])
             else:
                 with environment.write() as transaction:
                     assert transaction.delete("a", key) == (model.pop(key, None) is not None)
-            assert contents(environment) == model
+            assert read_contents(environment) == model
             with environment.snapshot() as snapshot:
                 assert step == "reopen" or snapshot.change in (change, change + (step in ("put", "delete")))
         assert environment.verify() == []
@@ -239,7 +241,7 @@ def test_compacting_between_changes_loses_nothing(
 
 
 def test_the_file_keeps_its_mode(path: Path) -> None:
-    wasteful(path)
+    make_wasteful_store(path)
     os.chmod(path / "data.mdb", 0o640)
     with Environment.open(path) as environment:
         environment.compact()
@@ -248,7 +250,7 @@ def test_the_file_keeps_its_mode(path: Path) -> None:
 
 @requires_root
 def test_the_file_keeps_its_owner(path: Path) -> None:
-    wasteful(path)
+    make_wasteful_store(path)
     os.chown(path / "data.mdb", NOBODY, NOBODY)
     with Environment.open(path) as environment:
         environment.compact()
@@ -260,11 +262,11 @@ def test_the_file_keeps_its_owner(path: Path) -> None:
 
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of 600 documents, which an ingest or import brings in many commits."""
+    """Return a file of 600 documents, which an ingest or import stores in many commits."""
     monkeypatch.setattr(compaction, "MIN_SAVED_BYTES", 0)
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 32)
     monkeypatch.setattr(exchange, "_BATCH_LINES", 32)
-    rows = ({"id": f"note {number}", "text": document(number)[:300]} for number in range(600))
+    rows = ({"id": f"note {number}", "text": write_document(number)[:300]} for number in range(600))
     file = tmp_path / "notes.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     return file
@@ -276,17 +278,17 @@ def test_an_ingest_that_made_the_store_leaves_a_file_without_free_pages(
 ) -> None:
     store = make_store(embedder="hashing:32")
     assert store.ingest(notes, workers=0).added == 600
-    dense = size(store.path)
+    dense = measure_size(store.path)
     assert store.compact().bytes_after == pytest.approx(dense, rel=0.02)
     more = tmp_path / "more.jsonl"
-    more.write_text(json.dumps({"id": "last", "text": document(602)}))
-    before = size(store.path)
+    more.write_text(json.dumps({"id": "last", "text": write_document(602)}))
+    old_size = measure_size(store.path)
     assert store.ingest(more, workers=0).added == 1
-    assert size(store.path) > before, "it made little of the file"
+    assert measure_size(store.path) > old_size, "it made little of the file"
     store.export(tmp_path / "all")
     imported = make_store("imported", embedder="hashing:32")
     assert imported.import_(tmp_path / "all").documents == 601
-    dense = size(imported.path)
+    dense = measure_size(imported.path)
     assert imported.compact().bytes_after == pytest.approx(dense, rel=0.02)
 
 
@@ -299,12 +301,12 @@ def test_a_store_that_was_made_in_transactions_is_closed_without_free_pages(
         for first in range(0, 300, 20):
             with store.transaction() as transaction:
                 for number in range(first, first + 20):
-                    transaction.put(f"note {number}", document(number)[:300])
-    dense = size(path)
+                    transaction.put(f"note {number}", write_document(number)[:300])
+    dense = measure_size(path)
     with kvstore.open(path) as store:
         assert store.compact().bytes_after == pytest.approx(dense, rel=0.02)
-        assert store.put("last", document(602))
-    assert size(path) > dense, "it made little of the file"
+        assert store.put("last", write_document(602))
+    assert measure_size(path) > dense, "it made little of the file"
     with kvstore.open(path) as store:
         assert len(store.keys()) == 301
         assert store.check() == []
@@ -319,20 +321,20 @@ def test_a_store_that_others_have_open_is_closed_as_it_is(tmp_path: Path, monkey
         for first in range(0, 100, 10):
             with store.transaction() as transaction:
                 for number in range(first, first + 10):
-                    transaction.put(f"note {number}", document(number)[:300])
-        before = size(path)
+                    transaction.put(f"note {number}", write_document(number)[:300])
+        old_size = measure_size(path)
         store.close()
-        assert size(path) >= before, "merging the change buffer is all that is done"
-    closed = size(path)
+        assert measure_size(path) >= old_size, "merging the change buffer is all that is done"
+    closed_size = measure_size(path)
     with kvstore.open(path) as store:
-        assert store.compact().bytes_after < 0.75 * closed
+        assert store.compact().bytes_after < 0.75 * closed_size
 
 
 @pytest.mark.slow
 def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Store], notes: Path) -> None:
     store = make_store(embedder="hashing:32")
     assert store.ingest(notes, workers=0).added == 600
-    store._session.environment.write_with_growth(lambda view: view.clear(tables.POSTINGS))
+    store._session.environment.write_with_growth(lambda transaction: transaction.clear(tables.POSTINGS))
     sparse = {}
     for name in ("left", "compacted"):
         copy = store.path.with_name(name)
@@ -343,7 +345,7 @@ def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Sto
                 assert damaged.repair().remaining == []
         else:
             assert damaged.repair().remaining == []
-        sparse[name] = size(copy)
+        sparse[name] = measure_size(copy)
     store.close()
     assert sparse["compacted"] < 0.75 * sparse["left"]
     assert damaged.compact().bytes_after == pytest.approx(sparse["compacted"], rel=0.02)
@@ -353,18 +355,18 @@ def test_a_repair_leaves_a_file_without_free_pages(make_store: Callable[..., Sto
 def test_an_ingest_succeeds_if_its_file_cannot_be_compacted(
     make_store: Callable[..., Store], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader, other = (make_store(name, embedder="hashing:32") for name in ("reader", "other"))
+    reader, other_store = (make_store(name, embedder="hashing:32") for name in ("reader", "other"))
     with reader.snapshot() as snapshot:
         assert reader.ingest(notes, workers=0).added == 600
         assert snapshot.keys() == []
-    with start_python(OPEN.replace("READONLY", "True"), other.path) as process:
+    with start_python(OPEN.replace("READONLY", "True"), other_store.path) as process:
         assert read_line(process) == "open"
-        assert other.ingest(notes, workers=0).added == 600
+        assert other_store.ingest(notes, workers=0).added == 600
     large = make_store("large", embedder="hashing:32")
     monkeypatch.setattr(compaction, "MAX_AUTOMATIC_BYTES", 1000)
     assert large.ingest(notes, workers=0).added == 600
     # In the large one the change buffer was not merged either, so that its file was never as sparse.
-    for store, share in ((reader, 0.75), (other, 0.75), (large, 1.0)):
+    for store, share in ((reader, 0.75), (other_store, 0.75), (large, 1.0)):
         assert len(store.keys()) == 600
         report = store.compact()
         assert report.bytes_after < share * report.bytes_before
@@ -375,26 +377,26 @@ def test_an_ingest_succeeds_if_its_file_cannot_be_compacted(
 
 @pytest.mark.parametrize("readonly", [True, False])
 def test_it_is_refused_while_another_process_has_the_store_open(path: Path, readonly: bool) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     with Environment.open(path, lock_timeout=0) as environment:
         file = (path / "data.mdb").stat()
-        with start_python(OPEN.replace("READONLY", str(readonly)), path) as other:
-            assert read_line(other) == "open"
+        with start_python(OPEN.replace("READONLY", str(readonly)), path) as other_process:
+            assert read_line(other_process) == "open"
             for _ in range(2):
                 with pytest.raises(TransactionError, match="another process has this store open.*close the store"):
                     environment.compact()
             assert (path / "data.mdb").stat() == file
-            assert names(path) == FILES
-            put(environment, b"more", b"value")
-            send_line(other)
-            assert read_line(other) == "closed"
+            assert list_names(path) == FILES
+            put_record(environment, b"more", b"value")
+            send_line(other_process)
+            assert read_line(other_process) == "closed"
             environment.compact()
-        assert contents(environment) == {**kept, b"more": b"value"}
-        assert size(path) < file.st_size / 5
+        assert read_contents(environment) == {**contents, b"more": b"value"}
+        assert measure_size(path) < file.st_size / 5
 
 
 def test_a_process_that_was_refused_is_still_reckoned_with(path: Path) -> None:
-    wasteful(path)
+    make_wasteful_store(path)
     code = """
 environment = Environment.open(path)
 print("open", flush=True)
@@ -405,43 +407,43 @@ for _ in range(2):
     except Exception as error:
         print(type(error).__name__, flush=True)
 """
-    with start_python(code, path) as other:
-        assert read_line(other) == "open"
+    with start_python(code, path) as other_process:
+        assert read_line(other_process) == "open"
         with Environment.open(path) as environment:
             with pytest.raises(TransactionError):
                 environment.compact()
-            send_line(other)
-            assert read_line(other) == "TransactionError"
-        send_line(other)
-        assert int(read_line(other)) == size(path)
+            send_line(other_process)
+            assert read_line(other_process) == "TransactionError"
+        send_line(other_process)
+        assert int(read_line(other_process)) == measure_size(path)
 
 
 @requires_root
 def test_it_is_refused_while_a_process_without_the_right_to_write_reads(public_path: Path) -> None:
     path = public_path
-    wasteful(path)
+    make_wasteful_store(path)
     code = BECOME_NOBODY + OPEN.replace("READONLY", "True")
-    with Environment.open(path) as environment, start_python(code, path) as other:
-        assert read_line(other) == "open"
+    with Environment.open(path) as environment, start_python(code, path) as other_process:
+        assert read_line(other_process) == "open"
         with pytest.raises(TransactionError, match="another process"):
             environment.compact()
-        send_line(other)
-        assert read_line(other) == "closed"
+        send_line(other_process)
+        assert read_line(other_process) == "closed"
         environment.compact()
 
 
 def test_a_forked_child_counts_only_when_it_opens_the_store_itself(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     with Environment.open(path) as environment:
         orders, to_parent = os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:
             try:
                 os.read(orders[0], 1)
-                with Environment.open(path, readonly=True) as own:
+                with Environment.open(path, readonly=True) as own_environment:
                     os.write(to_parent[1], b"o")
                     os.read(orders[0], 1)
-                    os._exit(0 if contents(own) == kept else 1)
+                    os._exit(0 if read_contents(own_environment) == contents else 1)
             finally:
                 os._exit(2)
         environment.compact()
@@ -452,13 +454,13 @@ def test_a_forked_child_counts_only_when_it_opens_the_store_itself(path: Path) -
         os.write(orders[1], b"c")
         assert os.waitpid(child, 0)[1] == 0
         environment.compact()
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
         for descriptor in (*orders, *to_parent):
             os.close(descriptor)
 
 
 def test_a_child_that_outlives_its_killed_parent_is_not_in_the_way(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     code = """
 environment = Environment.open(path)
 if os.fork() == 0:
@@ -474,13 +476,13 @@ sys.stdin.readline()
         try:
             with Environment.open(path) as environment:
                 environment.compact()
-                assert contents(environment) == kept
+                assert read_contents(environment) == contents
         finally:
             os.kill(child, signal.SIGKILL)
 
 
 def test_opening_meanwhile_waits_and_meets_the_new_file(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     code = """
 def rename(*names, rename=os.rename):
     print(os.getpid(), flush=True)
@@ -495,19 +497,19 @@ with environment.snapshot() as snapshot:
     print(bytes(snapshot.get("a", b"more")).decode(), flush=True)
 environment.close()
 """
-    old = (path / "data.mdb").stat().st_ino
+    old_inode = (path / "data.mdb").stat().st_ino
     with start_python(code, path) as compacting:
         pid = read_line(compacting)
         for readonly in (True, False):
             with pytest.raises(LockTimeoutError, match=rf"process {pid} has been compacting .* 0\.05 s.*lock_timeout"):
                 Environment.open(path, readonly=readonly, lock_timeout=0.05)
-        assert (path / "data.mdb").stat().st_ino == old
+        assert (path / "data.mdb").stat().st_ino == old_inode
         threading.Timer(0.2, send_line, [compacting]).start()
         with Environment.open(path, lock_timeout=30) as environment:
-            assert (path / "data.mdb").stat().st_ino != old
-            assert contents(environment) == kept
+            assert (path / "data.mdb").stat().st_ino != old_inode
+            assert read_contents(environment) == contents
             assert read_line(compacting) == "compacted"
-            put(environment, b"more", b"seen by both")
+            put_record(environment, b"more", b"seen by both")
             send_line(compacting)
             assert read_line(compacting) == "seen by both"
 
@@ -531,15 +533,15 @@ for number in range(25):
 print(compacted, flush=True)
 """
     Environment.open(path).close()
-    with start_python(code, path) as one, start_python(code, path) as two, start_python(code, path) as three:
-        assert sum(int(read_line(process)) for process in (one, two, three)) > 0
+    with start_python(code, path) as first, start_python(code, path) as second, start_python(code, path) as third:
+        assert sum(int(read_line(process)) for process in (first, second, third)) > 0
     with Environment.open(path) as environment:
-        assert contents(environment)[b"count"] == b"75"
+        assert read_contents(environment)[b"count"] == b"75"
         assert environment.verify() == []
 
 
 def test_a_store_opened_while_another_process_wrote_can_be_compacted_later(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     code = """
 with Environment.open(path) as environment, environment.write() as transaction:
     transaction.put("a", b"more", b"theirs")
@@ -555,23 +557,23 @@ print("closed", flush=True)
             send_line(writer)
             assert read_line(writer) == "closed"
             environment.compact()
-            assert contents(environment) == {**kept, b"more": b"theirs"}
+            assert read_contents(environment) == {**contents, b"more": b"theirs"}
 
 
 # -- This process
 
 
 def test_it_waits_for_snapshots_and_reports_a_timeout(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     with Environment.open(path, lock_timeout=0.05) as environment:
         snapshot = environment.snapshot()
         with pytest.raises(TransactionError, match="COMPACT.*1 snapshots or transactions .* still open"):
             environment.compact()
-        assert {key: bytes(value) for key, value in snapshot.scan("a")} == kept
+        assert {key: bytes(value) for key, value in snapshot.scan("a")} == contents
         environment.lock_timeout = 30
         threading.Timer(0.1, snapshot.close).start()
         environment.compact()
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
 
 
 def test_it_is_refused_within_a_transaction(path: Path) -> None:
@@ -581,11 +583,11 @@ def test_it_is_refused_within_a_transaction(path: Path) -> None:
             with pytest.raises(TransactionError, match="this thread has"):
                 environment.compact()
         environment.compact()
-        assert contents(environment) == {b"key": b"value"}
+        assert read_contents(environment) == {b"key": b"value"}
 
 
 def test_it_is_refused_if_nothing_may_be_written(path: Path) -> None:
-    wasteful(path)
+    make_wasteful_store(path)
     with (
         Environment.open(path, readonly=True) as environment,
         pytest.raises(ReadOnlyError, match="for writing"),
@@ -598,40 +600,40 @@ def test_it_is_refused_if_nothing_may_be_written(path: Path) -> None:
 @pytest.mark.slow
 def test_threads_read_and_write_on_around_it(path: Path) -> None:
     failures: list[BaseException] = []
-    done = threading.Event()
+    finished = threading.Event()
     with Environment.open(path, lock_timeout=30) as environment:
-        put(environment, b"count", b"0")
+        put_record(environment, b"count", b"0")
 
-        def run(use: Callable[[], None]) -> None:
+        def repeat(use: Callable[[], None]) -> None:
             try:
-                while not done.is_set():
+                while not finished.is_set():
                     use()
             except BaseException as error:
                 failures.append(error)
 
-        def read() -> None:
+        def read_count() -> None:
             with environment.snapshot() as snapshot:
                 assert snapshot.get("a", b"count") is not None
             assert environment.statistics().bytes > 0
 
-        def write() -> None:
+        def increment_count() -> None:
             with environment.write() as transaction:
                 count = int(bytes(transaction.get("a", b"count") or b""))
                 transaction.put("a", b"count", b"%d" % (count + 1))
-            written.append(count + 1)
+            counts.append(count + 1)
 
-        written: list[int] = []
-        threads = [threading.Thread(target=run, args=[use]) for use in (read, read, write)]
+        counts: list[int] = []
+        threads = [threading.Thread(target=repeat, args=[use]) for use in (read_count, read_count, increment_count)]
         for thread in threads:
             thread.start()
         for _ in range(40):
             environment.compact()
-        done.set()
+        finished.set()
         for thread in threads:
             thread.join()
         assert failures == []
-        assert written == list(range(1, len(written) + 1))
-        assert contents(environment)[b"count"] == b"%d" % len(written)
+        assert counts == list(range(1, len(counts) + 1))
+        assert read_contents(environment)[b"count"] == b"%d" % len(counts)
 
 
 # -- What goes wrong
@@ -675,23 +677,23 @@ print("survived", flush=True)
 def test_killed_at_any_point_it_leaves_one_whole_file(
     path: Path, function: str, call: int, when: str, renamed: bool
 ) -> None:
-    kept = wasteful(path)
-    large = size(path)
+    contents = make_wasteful_store(path)
+    large = measure_size(path)
     code = KILL.replace("FUNCTION", function).replace("CALL", str(call)).replace("WHEN", when)
     with start_python(code, path) as process:
         assert read_line(process) == ""
     assert process.returncode == -signal.SIGKILL
-    assert (size(path) < large) == renamed
-    assert ("data.mdb.new" in names(path)) != renamed
+    assert (measure_size(path) < large) == renamed
+    assert ("data.mdb.new" in list_names(path)) != renamed
     with Environment.open(path, readonly=True) as environment:
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
         assert environment.verify() == []
     with Environment.open(path) as environment:
-        assert names(path) == FILES
-        assert contents(environment) == kept
+        assert list_names(path) == FILES
+        assert read_contents(environment) == contents
         environment.compact()
-        assert contents(environment) == kept
-    assert size(path) < large / 5
+        assert read_contents(environment) == contents
+    assert measure_size(path) < large / 5
 
 
 @pytest.mark.parametrize("round_", range(6))
@@ -714,11 +716,11 @@ for number in range(1_000_000):
             threading.Event().wait(0.002 * round_)
         process.kill()
     with Environment.open(path) as environment:
-        numbers = [int(key) for key in contents(environment)]
+        numbers = [int(key) for key in read_contents(environment)]
         assert numbers[-1] >= acknowledged
         assert numbers == list(range(max(0, numbers[-1] - 9), numbers[-1] + 1))
         assert environment.verify() == []
-    assert names(path) == FILES
+    assert list_names(path) == FILES
 
 
 def test_a_lock_that_a_killed_holder_left_makes_the_directory_durable(
@@ -738,28 +740,28 @@ def test_a_lock_that_a_killed_holder_left_makes_the_directory_durable(
 
 
 def test_a_leftover_is_removed_by_the_next_writer_only(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     leftover = path / "data.mdb.new"
     leftover.write_bytes(b"half a copy")
     with Environment.open(path, readonly=True) as environment:
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
     assert leftover.exists()
     Environment.open(path).close()
-    assert names(path) == FILES
+    assert list_names(path) == FILES
 
 
 def test_a_copy_without_its_store_is_left_alone(path: Path) -> None:
     """Somebody took the data file away: what is left may be the only copy."""
-    wasteful(path)
+    make_wasteful_store(path)
     (path / "data.mdb").rename(path / "data.mdb.new")
     with pytest.raises(NotAStoreError, match=r"data\.mdb is missing, but there is data\.mdb\.new"):
         Environment.open(path)
-    assert names(path) == ["data.mdb.new", "lock.mdb", "writer.lock"]
+    assert list_names(path) == ["data.mdb.new", "lock.mdb", "writer.lock"]
 
 
 def test_a_full_disk_leaves_the_old_file(path: Path) -> None:
-    kept = wasteful(path)
-    large = size(path)
+    contents = make_wasteful_store(path)
+    large = measure_size(path)
     code = """
 environment = Environment.open(path)
 try:
@@ -774,17 +776,17 @@ environment.close()
     limit = 200_000
     with start_python(code, path, preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) as process:
         assert read_line(process) == "StoreFullError True"
-        assert read_line(process) == f"{len(kept)} []"
+        assert read_line(process) == f"{len(contents)} []"
         assert read_line(process) == "3"
-    assert size(path) == large
+    assert measure_size(path) == large
     with Environment.open(path) as environment:
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
 
 
 @requires_root
 def test_without_the_right_to_replace_the_file_it_is_refused(public_path: Path) -> None:
     path = public_path
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     code = (
         BECOME_NOBODY
         + """
@@ -806,56 +808,56 @@ with environment.write() as transaction:
         with start_python(code, path) as process:
             assert read_line(process) == "ReadOnlyError True"
         with Environment.open(path) as environment:
-            assert contents(environment) == {**kept, b"more": b"again"}
-            assert names(path) == FILES
+            assert read_contents(environment) == {**contents, b"more": b"again"}
+            assert list_names(path) == FILES
 
 
 def test_a_failure_to_open_the_new_file_ends_the_environment_and_loses_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     environment = Environment.open(path)
 
-    def fail(_: object) -> None:
+    def raise_store_full(_: object) -> None:
         raise StoreFullError("no address space")
 
     with monkeypatch.context() as patches, pytest.raises(StoreFullError):
-        patches.setattr("kvstore.storage.data_file.DataFile.open_successor", fail)
+        patches.setattr("kvstore.storage.data_file.DataFile.open_successor", raise_store_full)
         environment.compact()
     assert environment.closed
     with pytest.raises(ClosedError, match="open it again"):
         environment.snapshot()
     environment.close()
     with Environment.open(path, lock_timeout=0) as environment:
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
         environment.compact()
 
 
 def test_a_symbolic_link_is_not_replaced(path: Path, tmp_path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     (path / "data.mdb").rename(tmp_path / "elsewhere")
     (path / "data.mdb").symlink_to(tmp_path / "elsewhere")
     with Environment.open(path) as environment:
         with pytest.raises(InputError, match="symbolic link"):
             environment.compact()
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
     assert (path / "data.mdb").is_symlink()
 
 
 def test_a_file_that_was_put_in_place_of_the_open_one_is_not_destroyed(path: Path, tmp_path: Path) -> None:
-    wasteful(path)
+    make_wasteful_store(path)
     shutil.copytree(path, tmp_path / "backup")
     with Environment.open(path) as environment:
-        put(environment, b"more", b"value")
+        put_record(environment, b"more", b"value")
         (tmp_path / "backup" / "data.mdb").rename(path / "data.mdb")
         with pytest.raises(StoreNotFoundError, match="another store has replaced"):
             environment.compact()
     with Environment.open(path) as environment:
-        assert b"more" not in contents(environment)
+        assert b"more" not in read_contents(environment)
 
 
 def test_pages_that_are_neither_used_nor_free_are_released(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     file = path / "data.mdb"
     image = bytearray(file.read_bytes())
     for page in (0, 4096):
@@ -867,27 +869,27 @@ def test_pages_that_are_neither_used_nor_free_are_released(path: Path) -> None:
         assert environment.verify() != []
         environment.compact()
         assert environment.verify() == []
-        assert contents(environment) == kept
+        assert read_contents(environment) == contents
 
 
 def test_a_store_that_lacks_records_is_not_replaced(path: Path) -> None:
-    kept = wasteful(path)
+    contents = make_wasteful_store(path)
     with Environment.open(path) as environment, environment.snapshot() as snapshot:
         table = snapshot.get_table_statistics()["a"]
     # How LMDB describes a table in the record that names it.
     described = ("depth", "branch_pages", "leaf_pages", "overflow_pages", "entries")
-    before, after = (
+    old_counts, new_counts = (
         struct.pack("<HQQQQ", *(table[name] for name in described[:-1]), table["entries"] + n) for n in (0, 1)
     )
     image = (path / "data.mdb").read_bytes()
-    assert before in image
-    (path / "data.mdb").write_bytes(image.replace(before, after))
+    assert old_counts in image
+    (path / "data.mdb").write_bytes(image.replace(old_counts, new_counts))
     with Environment.open(path) as environment:
         with pytest.raises(CorruptionError, match="of 21 records of table a only 20 .* nothing was changed"):
             environment.compact()
-        assert contents(environment) == kept
-    assert names(path) == FILES
-    assert size(path) == len(image)
+        assert read_contents(environment) == contents
+    assert list_names(path) == FILES
+    assert measure_size(path) == len(image)
 
 
 def test_a_write_that_begins_while_another_thread_compacts_succeeds(

@@ -30,19 +30,19 @@ BOOKS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def books(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.Store]:
     path: Path = tmp_path_factory.mktemp("books") / "store"
-    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as opened:
-        with opened.transaction() as transaction:
+    with kvstore.open(path, embedder="hashing:16", settings={"language": "rules"}) as store:
+        with store.transaction() as transaction:
             for key, meta in BOOKS.items():
                 transaction.put(key, TEXT, title=key.title(), meta=meta)
-        yield opened
+        yield store
 
 
-def find_keys(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
-    return {hit.document for hit in store.search("tea", where=where)}
+def find_keys(store: kvstore.Store, condition: Mapping[str, Any]) -> set[str]:
+    return {hit.document for hit in store.search("tea", where=condition)}
 
 
 @pytest.mark.parametrize(
-    ("where", "keys"),
+    ("condition", "keys"),
     [
         ({}, set(BOOKS)),
         ({"year": 1815}, {"emma"}),
@@ -86,17 +86,17 @@ def find_keys(store: kvstore.Store, where: Mapping[str, Any]) -> set[str]:
         ({"year": {"$not": {"$gt": 0}}}, {"poems", "blank", "x.y"}),
     ],
 )
-def test_a_dictionary_selects_documents(books: kvstore.Store, where: Mapping[str, Any], keys: set[str]) -> None:
-    assert find_keys(books, where) == keys
-    assert books.count(where) == len(keys)
+def test_a_dictionary_selects_documents(books: kvstore.Store, condition: Mapping[str, Any], keys: set[str]) -> None:
+    assert find_keys(books, condition) == keys
+    assert books.count(condition) == len(keys)
 
 
 def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) -> None:
-    where = {"year": {"$gte": 1800}}
-    assert {hit.document for hit in books.retrieve("tea", using="vector", where=where).hits} == {"emma", "faust"}
-    assert {span.document for span in books.ask("What is tea?", where=where).citations} <= {"emma", "faust"}
-    assert books.forecast_extract("units", where=where).passages == 2
-    evidence = books.retrieve("tea", where=where)
+    condition = {"year": {"$gte": 1800}}
+    assert {hit.document for hit in books.retrieve("tea", using="vector", where=condition).hits} == {"emma", "faust"}
+    assert {span.document for span in books.ask("What is tea?", where=condition).citations} <= {"emma", "faust"}
+    assert books.forecast_extract("units", where=condition).passages == 2
+    evidence = books.retrieve("tea", where=condition)
     steps = {step.name: step for step in evidence.steps}
     assert (steps["filter documents"].detail, steps["filter documents"].count) == (
         "from the cache", 2
@@ -108,7 +108,7 @@ def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) 
 
 
 @pytest.mark.parametrize(
-    ("where", "message"),
+    ("condition", "message"),
     [
         ({"year": {"$gtx": 1}}, r"year: there is no operator \$gtx \(did you mean \$gt\?\); operators are \$eq"),
         ({"$keys": "a"}, r"there is no \$keys \(did you mean \$key\?\)"),
@@ -133,9 +133,9 @@ def test_a_dictionary_is_accepted_wherever_a_condition_is(books: kvstore.Store) 
         ({"a": "\ud800"}, "half of a surrogate pair"),
     ],
 )
-def test_an_invalid_condition_is_refused_with_the_reason(books: kvstore.Store, where: Any, message: str) -> None:
+def test_an_invalid_condition_is_refused_with_the_reason(books: kvstore.Store, condition: Any, message: str) -> None:
     with pytest.raises(errors.InputError, match=message):
-        books.search("tea", where=where)
+        books.search("tea", where=condition)
 
 
 def test_a_dictionary_takes_no_parameters_and_is_not_too_deep(books: kvstore.Store) -> None:
@@ -177,11 +177,13 @@ OPERATIONS = st.one_of(
     st.builds(lambda name, text: {name: text}, st.sampled_from(["$substring", "$isubstring"]), TEXTS),
     st.builds(lambda text: {"$like": text}, st.sampled_from(["a%", "%B%", "_", "%", "k%l", "1%", "é"])),
 )
-SAID = st.one_of(SCALARS, OPERATIONS, st.builds(lambda one, other: {**one, **other}, OPERATIONS, OPERATIONS))
+OPERANDS = st.one_of(SCALARS, OPERATIONS, st.builds(lambda one, other: {**one, **other}, OPERATIONS, OPERATIONS))
 FIELDS = st.one_of(
-    st.dictionaries(NAMES, SAID, max_size=2),
-    st.builds(lambda outer, inner, said: {outer: {inner: said}}, NAMES, NAMES, SAID),
-    st.builds(lambda column, said: {column: said}, st.sampled_from(["$key", "$title", "$bytes", "$chunks"]), SAID),
+    st.dictionaries(NAMES, OPERANDS, max_size=2),
+    st.builds(lambda outer, inner, operand: {outer: {inner: operand}}, NAMES, NAMES, OPERANDS),
+    st.builds(
+        lambda column, operand: {column: operand}, st.sampled_from(["$key", "$title", "$bytes", "$chunks"]), OPERANDS
+    ),
 )
 WHERES = st.recursive(
     FIELDS,
@@ -194,39 +196,39 @@ WHERES = st.recursive(
 )
 
 
-def plainly(where: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+def satisfies(condition: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
     """True if a document satisfies a condition by the definitions in LANGUAGE.md."""
 
-    def holds(name: str, said: Any) -> bool:
+    def is_satisfied(name: str, operand: Any) -> bool:
         if name == "$and":
-            return all(plainly(part, document) for part in said)
+            return all(satisfies(part, document) for part in operand)
         if name == "$or":
-            return any(plainly(part, document) for part in said)
+            return any(satisfies(part, document) for part in operand)
         if name == "$not":
-            return not plainly(said, document)
+            return not satisfies(operand, document)
         columns = {"$key": document["key"], "$title": document["title"], "$bytes": len(TEXT), "$chunks": 1}
-        return fulfils(columns[name] if name in columns else document["meta"].get(name), said)
+        return matches_value(columns[name] if name in columns else document["meta"].get(name), operand)
 
-    return all(holds(name, said) for name, said in where.items())
+    return all(is_satisfied(name, operand) for name, operand in condition.items())
 
 
-def fulfils(value: Any, said: Any) -> bool:
-    if not isinstance(said, Mapping):
-        return equals(value, said)
-    if said and not any(name.startswith("$") for name in said):
+def matches_value(value: Any, condition: Any) -> bool:
+    if not isinstance(condition, Mapping):
+        return is_equal(value, condition)
+    if condition and not any(name.startswith("$") for name in condition):
         within = value if isinstance(value, dict) else {}
-        return all(fulfils(within.get(name), inner) for name, inner in said.items())
-    return all(operates(value, name, operand) for name, operand in said.items())
+        return all(matches_value(within.get(name), inner) for name, inner in condition.items())
+    return all(matches_operator(value, name, operand) for name, operand in condition.items())
 
 
-def operates(value: Any, name: str, operand: Any) -> bool:
+def matches_operator(value: Any, name: str, operand: Any) -> bool:
     match name:
         case "$ne" | "$nin":
-            return not operates(value, {"$ne": "$eq", "$nin": "$in"}[name], operand)
+            return not matches_operator(value, {"$ne": "$eq", "$nin": "$in"}[name], operand)
         case "$eq":
-            return equals(value, operand)
+            return is_equal(value, operand)
         case "$in":
-            return any(equals(value, one) for one in operand)
+            return any(is_equal(value, element) for element in operand)
         case "$exists":
             return (value is not None) == operand
         case "$empty":
@@ -234,34 +236,37 @@ def operates(value: Any, name: str, operand: Any) -> bool:
             return (value in (None, "", []) or (isinstance(value, list) and "" in value)) == operand
     elements = value if isinstance(value, list) else [value]
     if name == "$substring":
-        return any(isinstance(one, str) and operand in one for one in elements)
+        return any(isinstance(element, str) and operand in element for element in elements)
     if name == "$isubstring":
-        return any(isinstance(one, str) and operand.lower() in one.lower() for one in elements)
+        return any(isinstance(element, str) and operand.lower() in element.lower() for element in elements)
     if name == "$like":
-        return any(isinstance(one, str) and like(one, operand) for one in elements)
-    compares = {"$lt": lt, "$lte": le, "$gt": gt, "$gte": ge}[name]
-    return any(kind(one) == kind(operand) and compares(one, operand) for one in elements)
+        return any(isinstance(element, str) and matches_pattern(element, operand) for element in elements)
+    compare = {"$lt": lt, "$lte": le, "$gt": gt, "$gte": ge}[name]
+    return any(get_kind(element) == get_kind(operand) and compare(element, operand) for element in elements)
 
 
-def equals(value: Any, operand: Any) -> bool:
+def is_equal(value: Any, operand: Any) -> bool:
     if operand is None:
         return value is None
-    return any(kind(one) == kind(operand) and one == operand for one in (value if isinstance(value, list) else [value]))
+    return any(
+        get_kind(element) == get_kind(operand) and element == operand
+        for element in (value if isinstance(value, list) else [value])
+    )
 
 
-def kind(value: Any) -> str:
+def get_kind(value: Any) -> str:
     return "number" if isinstance(value, (int, float)) else type(value).__name__
 
 
-def like(text: str, pattern: str) -> bool:
+def matches_pattern(text: str, pattern: str) -> bool:
     if not pattern:
         return not text
     if pattern[0] == "%":
-        return any(like(text[start:], pattern[1:]) for start in range(len(text) + 1))
+        return any(matches_pattern(text[start:], pattern[1:]) for start in range(len(text) + 1))
     return (
         bool(text)
         and (pattern[0] == "_" or lower_letter(text[0]) == lower_letter(pattern[0]))
-        and like(text[1:], pattern[1:])
+        and matches_pattern(text[1:], pattern[1:])
     )
 
 
@@ -271,21 +276,21 @@ def lower_letter(letter: str) -> str:
 
 @settings(max_examples=num_examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
-    documents=st.lists(DOCUMENTS, min_size=1, max_size=6, unique_by=lambda one: str(one["key"])),
-    wheres=st.lists(WHERES, min_size=5, max_size=15),
+    documents=st.lists(DOCUMENTS, min_size=1, max_size=6, unique_by=lambda item: str(item["key"])),
+    conditions=st.lists(WHERES, min_size=5, max_size=15),
 )
 def test_dictionaries_select_the_same_as_plain_evaluation(
-    books: kvstore.Store, documents: list[dict[str, Any]], wheres: list[dict[str, Any]]
+    books: kvstore.Store, documents: list[dict[str, Any]], conditions: list[dict[str, Any]]
 ) -> None:
     transaction = books.transaction()
     try:
         transaction.delete_many(books.keys())
         for document in documents:
             transaction.put(document["key"], TEXT, title=document["title"], meta=document["meta"])
-        for where in wheres:
-            expected = {one["key"] for one in documents if plainly(where, one)}
+        for condition in conditions:
+            expected = {item["key"] for item in documents if satisfies(condition, item)}
             with transaction.state() as state:
-                chosen = filter_documents(state, where).allowed.documents.tolist()
-                assert {state.documents.get_key(one) for one in chosen} == expected, where
+                allowed_documents = filter_documents(state, condition).allowed.documents.tolist()
+                assert {state.documents.get_key(item) for item in allowed_documents} == expected, condition
     finally:
         transaction.rollback()

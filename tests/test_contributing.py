@@ -42,9 +42,9 @@ def list_fenced_blocks(text: str, language: str) -> list[str]:
 
 
 @pytest.fixture
-def registries() -> Iterator[None]:
-    """Remove everything that an example registers at its end."""
-    known: list[dict[str, Any]] = [
+def restored_registries() -> Iterator[None]:
+    """Unregister, at the end of a test, everything that its example registers."""
+    registries: list[dict[str, Any]] = [
         systems.SYSTEMS,
         systems.STRATEGIES,
         systems.INDEXES,
@@ -52,16 +52,16 @@ def registries() -> Iterator[None]:
         readers._FORMATS,
         readers._FORMATS_BY_SUFFIX,
     ]
-    before = [dict(registry) for registry in known]
+    copies = [dict(registry) for registry in registries]
     yield
-    for registry, stood in zip(known, before, strict=True):
+    for registry, copy in zip(registries, copies, strict=True):
         registry.clear()
-        registry.update(stood)
+        registry.update(copy)
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose files below ``kvstore`` are found as if they were in the package."""
+def package_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield a folder whose files below ``kvstore`` are imported as if they were in the package."""
     loaded = set(sys.modules)
     yield tmp_path
     for name in sorted(set(sys.modules) - loaded, reverse=True):  # what is in a package before the package
@@ -72,7 +72,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def add_file(path: str, content: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a file beside the package, in the folder where the package's own would be."""
+    """Put a file outside the package and extend the path of its parent package to import it."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text(content, encoding="utf-8")
     room = next(parent for parent in Path(path).parents if (ROOT / parent).is_dir())
@@ -82,21 +82,21 @@ def add_file(path: str, content: str, root: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("section", [name for name, text in SECTIONS.items() if list_fenced_blocks(text, "python")])
-@pytest.mark.usefixtures("registries")
-def test_examples_print_the_shown_output(section: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(package)
+@pytest.mark.usefixtures("restored_registries")
+def test_examples_print_the_shown_output(section: str, package_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(package_folder)
     monkeypatch.setattr(kvstore, "open", functools.partial(kvstore.open, settings={"language": "rules"}))
-    for block, shown in re.findall(
+    for block, expected in re.findall(
         r"^```python\n(.*?)^```\n(?:\nprints\n\n```text\n(.*?)^```)?", SECTIONS[section], re.MULTILINE | re.DOTALL
     ):
-        named = FILE.match(block)
-        if named:
-            add_file(named[1], block, package, monkeypatch)
+        file_name = FILE.match(block)
+        if file_name:
+            add_file(file_name[1], block, package_folder, monkeypatch)
             continue
-        printed = io.StringIO()
-        with redirect_stdout(printed):
+        output = io.StringIO()
+        with redirect_stdout(output):
             exec(compile(block, section, "exec"), {"__name__": "example"})
-        assert printed.getvalue() == shown
+        assert output.getvalue() == expected
 
 
 def test_every_kind_of_addition_has_an_example() -> None:
@@ -116,11 +116,11 @@ def test_named_files_exist() -> None:
     num_links = 0
     for page, text in PAGES.items():
         links = {page.parent / link for link in re.findall(r"\]\(([\w./-]+)\)", text)}
-        named = re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text)
-        made = set(FILE.findall(text))
-        missing = [path for path in named if not (ROOT / path).exists()]
+        file_names = re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text)
+        created_files = set(FILE.findall(text))
+        missing = [path for path in file_names if not (ROOT / path).exists()]
         assert [path for path in links if not path.exists()] == []
-        assert [path for path in missing if not any(file.startswith(path) for file in made)] == []
+        assert [path for path in missing if not any(file.startswith(path) for file in created_files)] == []
         num_links += len(links)
     assert num_links > 50
 

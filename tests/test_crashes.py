@@ -41,32 +41,32 @@ Write = Callable[[kvstore.Store], object]
 History = Callable[[random.Random, Path], list[tuple[str, Write]]]
 
 
-def text(draw: random.Random, sentences: int) -> str:
+def write_text(draw: random.Random, sentences: int) -> str:
     return " ".join(
         f"{draw.choice(WORDS)} {draw.choice(WORDS)} keeps the {draw.choice(WORDS)} of {draw.choice(WORDS)}."
         for _ in range(sentences)
     )
 
 
-def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
-    """Writes of every kind, named; ``folder`` gets what they read, and takes what they write outside the store."""
+def make_history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
+    """Return named writes of every kind; ``folder`` holds their input and their output outside the store."""
     inbox = folder / "in"
     inbox.mkdir(parents=True)
     for number in range(40):  # three batches
         (inbox / f"{number:03}.txt").write_text(f"Note {number}: {draw.choice(WORDS)} met {draw.choice(WORDS)}.")
     # So many new names that pages of the filter split.
     names = " ".join(f"Alpha{number} Beta{number}." for number in range(draw.randint(520, 620)))
-    long, short, other = (text(draw, draw.randint(low, 20)) for low in (10, 2, 2))
+    long, short, third = (write_text(draw, draw.randint(low, 20)) for low in (10, 2, 2))
 
-    def several(store: kvstore.Store) -> None:
+    def change_several(store: kvstore.Store) -> None:
         with store.transaction() as transaction:
-            transaction.put("c", text(random.Random(1), 4), title="Ledger")
+            transaction.put("c", write_text(random.Random(1), 4), title="Ledger")
             transaction.delete("b")
             transaction.put_edge("Pump", "Turbine", tree="parts")
 
     return [
         ("put", lambda store: store.put("a", f"# Engine\n\n{long}\n\n## Pump\n\n{short}", format="markdown")),
-        ("put", lambda store: store.put("b", other, title="Bank", meta={"year": 1843})),
+        ("put", lambda store: store.put("b", third, title="Bank", meta={"year": 1843})),
         ("split", lambda store: store.put("names", names)),
         ("replace", lambda store: store.put("a", short, title="Engine")),
         ("edge", lambda store: store.put_edge("Valve", "Pump", tree="parts")),
@@ -77,7 +77,7 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
         ("create index", lambda store: store.create_index("synonyms")),
         ("merge", lambda store: store.merge("Oslo", "Uppsala")),
         ("heat", lambda store: (store.lookup("Ada"), store.flush())),
-        ("transaction", several),
+        ("transaction", change_several),
         ("update", lambda store: store.update("c", title="Payroll")),
         ("backup", lambda store: store.backup(folder / "copy")),
         ("export", lambda store: store.export(folder / "all.jsonl")),
@@ -92,10 +92,10 @@ def history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
     ]
 
 
-def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
+def make_upkeep_history(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
     """Merge the change buffer by small commits, build and refresh indexes, and rebuild all derived data."""
     folder.mkdir(parents=True)
-    pages = [text(draw, draw.randint(1, 3)) for _ in range(16)]
+    pages = [write_text(draw, draw.randint(1, 3)) for _ in range(16)]
 
     def put(number: int) -> tuple[str, Write]:
         title = f"{draw.choice(WORDS)} {number}"
@@ -117,16 +117,16 @@ def upkeep(draw: random.Random, folder: Path) -> list[tuple[str, Write]]:
 
 
 def digest_content(store: kvstore.Store) -> str:
-    """A digest of everything that a store holds but vectors, times and temperatures."""
-    with store.state() as view:
-        return hashlib.sha256(repr(dump(view)).encode()).hexdigest()
+    """Return a digest of the contents of a store without vectors, times and temperatures."""
+    with store.state() as state:
+        return hashlib.sha256(repr(dump(state)).encode()).hexdigest()
 
 
 @dataclass
 class Course:
-    """An undisturbed run: the points it passed, and what the store held after each commit.
+    """An undisturbed run: the points it passed, and the contents of the store after each commit.
 
-    It is run again in the same folder, for what is ingested is known by its path.
+    It is repeated in the same folder, since ingested files are identified by their paths.
     """
 
     history: History
@@ -147,7 +147,7 @@ def run_undisturbed(history: History, seed: int, folder: Path) -> Course:
     course = Course(history, seed, folder)
     kind = ""
 
-    def hear(point: str) -> None:
+    def on_point(point: str) -> None:
         if point == "committed":
             course.states.append(digest_content(store))
         course.points.append((kind, point))
@@ -156,7 +156,7 @@ def run_undisturbed(history: History, seed: int, folder: Path) -> Course:
     writes = history(random.Random(seed), folder)
     with kvstore.open(folder / "store", **MAKING) as store:
         course.states.append(digest_content(store))
-        with call_at_every_point(hear):
+        with call_at_every_point(on_point):
             for name, write in writes:
                 kind = name
                 write(store)
@@ -168,19 +168,19 @@ def run_undisturbed(history: History, seed: int, folder: Path) -> Course:
     return course
 
 
-def run(course: Course, hear: Callable[[str], None], acknowledge: Callable[[], None]) -> None:
-    """The same history in a process that will not survive it."""
+def run_history(course: Course, on_point: Callable[[str], None], acknowledge: Callable[[], None]) -> None:
+    """Run the same history in a process that will be killed."""
     writes = course.history(random.Random(course.seed), course.folder)
-    with kvstore.open(course.folder / "store", **MAKING) as store, call_at_every_point(hear):
+    with kvstore.open(course.folder / "store", **MAKING) as store, call_at_every_point(on_point):
         for _, write in writes:
             write(store)
             acknowledge()
 
 
 def check_after_crash(folder: Path, expected: set[str], *, copies: bool = True) -> None:
-    """The store is sound, holds one of the states expected, and takes a write; its copies are whole or absent.
+    """Check that a store is valid, has one of the expected states, and is writable; its copies are complete or absent.
 
-    It is opened as the one who was killed opened it: whose death came first of all left it to be made.
+    It is opened with the arguments of the killed process, which may have died before it created the store.
     """
     with kvstore.open(folder / "store", **MAKING) as store:
         assert store.check() == []
@@ -206,33 +206,33 @@ def check_after_crash(folder: Path, expected: set[str], *, copies: bool = True) 
 
 
 @pytest.fixture(scope="module")
-def courses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Course]:
-    known: dict[tuple[History, int], Course] = {}
+def get_course(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Course]:
+    course_cache: dict[tuple[History, int], Course] = {}
 
-    def course(seed: int, kind: History = history) -> Course:
-        if (kind, seed) not in known:
+    def course(seed: int, kind: History = make_history) -> Course:
+        if (kind, seed) not in course_cache:
             folder = tmp_path_factory.mktemp(f"course-{seed}") / "run"
-            known[kind, seed] = run_undisturbed(kind, seed, folder)
-        return known[kind, seed]
+            course_cache[kind, seed] = run_undisturbed(kind, seed, folder)
+        return course_cache[kind, seed]
 
     return course
 
 
 def choose_points(course: Course, count: int, draw: random.Random) -> list[int]:
-    """Places in a course: every kind of write at every kind of point first, then any."""
+    """Return places in a course: first every kind of write at every kind of point, then any."""
     every: dict[tuple[str, str], list[int]] = {}
     for place, point in enumerate(course.points):
         every.setdefault(point, []).append(place)
-    places = [draw.choice(found) for found in every.values()]
+    places = [draw.choice(point_places) for point_places in every.values()]
     draw.shuffle(places)
     return (places + draw.choices(range(len(course.points)), k=count))[:count]
 
 
 def kill_at(course: Course, place: int) -> None:
-    """Kill a run at a point; its copies are looked at where it was making one, for no later write touches them."""
+    """Kill a run at a point; check its copies if it was making one, since no later write changes them."""
     kind, _ = course.points[place]
     try:
-        assert run_until_killed(lambda: run(course, make_killer_at(place), lambda: None)), course.points[place]
+        assert run_until_killed(lambda: run_history(course, make_killer_at(place), lambda: None)), course.points[place]
         expected = {course.states[course.commits[place]]}
         check_after_crash(course.folder, expected, copies=kind in ("backup", "export"))
     finally:
@@ -240,36 +240,38 @@ def kill_at(course: Course, place: int) -> None:
 
 
 def kill_after(course: Course, seconds: float) -> None:
-    """Kill a run after some time."""
-    reading, writing = os.pipe()
+    """Kill a run after some seconds."""
+    read_end, write_end = os.pipe()
     try:
         try:
-            run_until_killed(lambda: run(course, lambda _: None, lambda: os.write(writing, b".")), after=seconds)
-            os.close(writing)
-            with os.fdopen(reading, "rb") as pipe:
+            run_until_killed(
+                lambda: run_history(course, lambda _: None, lambda: os.write(write_end, b".")), after=seconds
+            )
+            os.close(write_end)
+            with os.fdopen(read_end, "rb") as pipe:
                 writes = len(pipe.read())
         except BaseException:
-            os.close(reading)
+            os.close(read_end)
             raise
         if (course.folder / "store" / "data.mdb").exists():
-            first = course.after_write[writes - 1] if writes else 0
-            last = course.after_write[writes] if writes < len(course.after_write) else first
-            check_after_crash(course.folder, set(course.states[first : last + 1]))
+            first_state = course.after_write[writes - 1] if writes else 0
+            last_state = course.after_write[writes] if writes < len(course.after_write) else first_state
+            check_after_crash(course.folder, set(course.states[first_state : last_state + 1]))
     finally:
         shutil.rmtree(course.folder, ignore_errors=True)
 
 
 @pytest.mark.slow
-def test_a_writer_killed_at_named_points(courses: Callable[..., Course]) -> None:
-    for place in choose_points(courses(0), 5, random.Random(0)):
-        kill_at(courses(0), place)
-    for place in choose_points(courses(0, upkeep), 5, random.Random(0)):
-        kill_at(courses(0, upkeep), place)
+def test_a_writer_killed_at_named_points(get_course: Callable[..., Course]) -> None:
+    for place in choose_points(get_course(0), 5, random.Random(0)):
+        kill_at(get_course(0), place)
+    for place in choose_points(get_course(0, make_upkeep_history), 5, random.Random(0)):
+        kill_at(get_course(0, make_upkeep_history), place)
 
 
 @pytest.mark.parametrize("formats", [0, 1, migrations.CURRENT_FORMAT])
 def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, formats: int) -> None:
-    def make() -> None:
+    def make_store() -> None:
         steps = {number: migrations.STEPS[number] for number in range(1, formats + 1)}
         with (
             MonkeyPatch.context() as patch,
@@ -278,7 +280,7 @@ def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, f
             patch.setattr(migrations, "migrate", lambda raw: migrate(raw, steps) if steps else None)
             kvstore.open(tmp_path / "store", **MAKING)
 
-    assert run_until_killed(make)
+    assert run_until_killed(make_store)
     with pytest.raises(NotAStoreError, match="create it again"):
         kvstore.open(tmp_path / "store", create=False, lock_timeout=0)
     start = time.monotonic()
@@ -293,38 +295,38 @@ def test_a_store_whose_creator_was_killed_can_be_created_again(tmp_path: Path, f
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(10))
-def test_a_writer_killed_at_every_kind_of_point(courses: Callable[..., Course], seed: int) -> None:
+def test_a_writer_killed_at_every_kind_of_point(get_course: Callable[..., Course], seed: int) -> None:
     """Fifty kills a seed: with ten seeds, five hundred."""
-    for place in choose_points(courses(seed), 50, random.Random(seed)):
-        kill_at(courses(seed), place)
+    for place in choose_points(get_course(seed), 50, random.Random(seed)):
+        kill_at(get_course(seed), place)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_upkeep_killed_at_every_kind_of_point(courses: Callable[..., Course], seed: int) -> None:
+def test_upkeep_killed_at_every_kind_of_point(get_course: Callable[..., Course], seed: int) -> None:
     """Settling, indexes of each kind made and refreshed, repair."""
-    course = courses(seed, upkeep)
+    course = get_course(seed, make_upkeep_history)
     for place in choose_points(course, 25 * KILLS, random.Random(seed)):
         kill_at(course, place)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_a_writer_killed_at_any_time(courses: Callable[..., Course], seed: int) -> None:
-    course = courses(seed)
+def test_a_writer_killed_at_any_time(get_course: Callable[..., Course], seed: int) -> None:
+    course = get_course(seed)
     begin = time.perf_counter()
-    assert not run_until_killed(lambda: run(course, lambda _: None, lambda: None))
-    whole = time.perf_counter() - begin
+    assert not run_until_killed(lambda: run_history(course, lambda _: None, lambda: None))
+    duration = time.perf_counter() - begin
     shutil.rmtree(course.folder)
     draw = random.Random(seed)
     for _ in range(30):
-        kill_after(course, draw.uniform(0.02, whole))
+        kill_after(course, draw.uniform(0.02, duration))
 
 
 # Migration -----------------------------------------------------------------------------------------------------------
 
 
-def old_store(path: Path, number: int) -> None:
+def unpack_old_store(path: Path, number: int) -> None:
     path.mkdir(parents=True)
     packed = Path(__file__).parent / "stores" / f"format_{number}" / "data.mdb.xz"
     (path / "data.mdb").write_bytes(lzma.decompress(packed.read_bytes()))
@@ -337,27 +339,27 @@ def migrate_copy(path: Path) -> str:
         return digest_content(store)
 
 
-def kill_a_migration(number: int, folder: Path, count: int, draw: random.Random) -> None:
-    """Kill the migration of a store of a former format at so many places, the last one of all among them."""
-    passed: list[str] = []
-    old_store(folder / "store", number)
-    with call_at_every_point(passed.append):
+def kill_migration(number: int, folder: Path, count: int, draw: random.Random) -> None:
+    """Kill the migration of a store of an older format at ``count`` places, the last place included."""
+    points: list[str] = []
+    unpack_old_store(folder / "store", number)
+    with call_at_every_point(points.append):
         kvstore.migrate(folder / "store")
-    whole = migrate_copy(folder / "store")
+    expected = migrate_copy(folder / "store")
     shutil.rmtree(folder)
 
     for turn in range(count):
-        place = draw.randrange(len(passed)) if turn else len(passed) - 1
-        old_store(folder / "store", number)
+        place = draw.randrange(len(points)) if turn else len(points) - 1
+        unpack_old_store(folder / "store", number)
 
-        def work(place: int = place) -> None:
+        def migrate_until_killed(place: int = place) -> None:
             with call_at_every_point(make_killer_at(place)):
                 kvstore.migrate(folder / "store")
 
-        assert run_until_killed(work), passed[place]
-        assert migrate_copy(folder / "store") == whole
+        assert run_until_killed(migrate_until_killed), points[place]
+        assert migrate_copy(folder / "store") == expected
         for copy in folder.glob(f"store.format-{number}*"):
-            assert migrate_copy(copy) == whole
+            assert migrate_copy(copy) == expected
         shutil.rmtree(folder)
 
 
@@ -367,10 +369,10 @@ FORMER = range(1, migrations.CURRENT_FORMAT)
 @pytest.mark.matrix
 @pytest.mark.parametrize("number", FORMER)
 def test_a_migration_killed_is_finished_by_the_next(tmp_path: Path, number: int) -> None:
-    kill_a_migration(number, tmp_path / "run", 4, random.Random(number))
+    kill_migration(number, tmp_path / "run", 4, random.Random(number))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", FORMER)
 def test_a_migration_killed_anywhere_is_finished_by_the_next(tmp_path: Path, number: int) -> None:
-    kill_a_migration(number, tmp_path / "run", 25 * KILLS, random.Random(number))
+    kill_migration(number, tmp_path / "run", 25 * KILLS, random.Random(number))

@@ -34,13 +34,13 @@ def films(store: kvstore.Store) -> kvstore.Store:
     return store
 
 
-def documents(evidence: kvstore.Evidence, count: int) -> set[str]:
+def list_documents(evidence: kvstore.Evidence, count: int) -> set[str]:
     return {hit.document for hit in evidence.hits[:count]}
 
 
 def test_a_path_leads_over_units_and_names_and_is_the_reason_given(films: kvstore.Store) -> None:
     evidence = films.retrieve(QUESTION, using="cue", top=4)
-    assert documents(evidence, 3) > {"harbour", "quill"}
+    assert list_documents(evidence, 3) > {"harbour", "quill"}
     path = next(hit.path for hit in evidence.hits if hit.document == "quill")
     assert path.startswith('blue harbour → "')
     assert path.endswith(
@@ -55,9 +55,9 @@ def test_explain_shows_anchors_the_paths_of_each_hop_and_the_passages(films: kvs
     assert steps["anchors from names"].detail == "blue harbour (blue harbour (film))"
     assert steps["anchors from units"].count == 3
     assert '"It was directed by Nora Quill in six weeks."' in steps["paths after hop 1"].detail
-    kept = steps["paths after hop 2"].detail.split("; ")
-    assert len(kept) == steps["paths after hop 2"].count
-    scores = [float(path.split(" ")[0]) for path in kept]
+    paths = steps["paths after hop 2"].detail.split("; ")
+    assert len(paths) == steps["paths after hop 2"].count
+    scores = [float(path.split(" ")[0]) for path in paths]
     assert scores == sorted(scores, reverse=True)
     assert "quill 0" in steps["chunks of the paths"].detail
 
@@ -65,7 +65,7 @@ def test_explain_shows_anchors_the_paths_of_each_hop_and_the_passages(films: kvs
 @pytest.mark.parametrize("names", [("Blue Harbour", "Red Meadow"), ("Red Meadow", "Blue Harbour")])
 def test_each_name_that_is_compared_has_a_beam_of_its_own(films: kvstore.Store, names: Sequence[str]) -> None:
     question = f"Are the directors of {names[0]} and {names[1]} born in the same town?"
-    assert documents(films.retrieve(question, using="cue", options={"beam": 2}), 4) == {
+    assert list_documents(films.retrieve(question, using="cue", options={"beam": 2}), 4) == {
         "harbour",
         "quill",
         "meadow",
@@ -77,14 +77,14 @@ def test_content_of_a_found_unit_is_not_searched_again(films: kvstore.Store) -> 
     twice = ['"Nora Quill sold rope as a child."', '"Nora Quill sold rope as a small child."']
     films.put("more", twice[1].strip('"'))
 
-    def says_twice(update: float) -> bool:
+    def appears_twice(update: float) -> bool:
         options = {"update": update, "nearest": 1, "beam": 1, "hops": 2, "words": 0}
         steps = films.retrieve("Nora Quill sold rope, then directed", using="cue", options=options).steps
         detail = next(step.detail for step in steps if step.name == "paths after hop 2")
         return all(unit in detail for unit in twice)
 
-    assert says_twice(0)
-    assert not says_twice(1)
+    assert appears_twice(0)
+    assert not appears_twice(1)
 
 
 def test_without_a_known_name_the_units_nearest_to_the_question_start(films: kvstore.Store) -> None:
@@ -95,7 +95,7 @@ def test_without_a_known_name_the_units_nearest_to_the_question_start(films: kvs
 
 def test_a_title_and_the_same_without_its_bracket_are_one_anchor(films: kvstore.Store) -> None:
     evidence = films.retrieve("Who directed Blue Harbour (film)?", using="cue", top=2)
-    assert "harbour" in documents(evidence, 1)
+    assert "harbour" in list_documents(evidence, 1)
 
 
 def test_an_unknown_name_is_replaced_by_the_nearest_known_one(films: kvstore.Store) -> None:
@@ -108,7 +108,7 @@ def test_an_unknown_name_is_replaced_by_the_nearest_known_one(films: kvstore.Sto
 
 def test_only_documents_that_may_answer_are_quoted(films: kvstore.Store) -> None:
     evidence = films.retrieve(QUESTION, using="cue", where="key <> 'harbour'")
-    assert "harbour" not in documents(evidence, 9)
+    assert "harbour" not in list_documents(evidence, 9)
     assert all("six weeks" not in hit.path for hit in evidence.hits)
     assert all("six weeks" not in step.detail for step in evidence.steps)
     assert films.retrieve(QUESTION, using="cue", where="key = 'none'").hits == []
@@ -134,10 +134,10 @@ def test_it_names_its_requirements(store: kvstore.Store, make_store: Callable[..
     store.put("a", "Alice met Bob.")
     with pytest.raises(errors.InputError, match="CREATE INDEX units"):
         store.retrieve("Who met Bob?", using="cue")
-    given = make_store("given", embedder="none:4")
-    given.create_index("units")
+    vector_store = make_store("given", embedder="none:4")
+    vector_store.create_index("units")
     with pytest.raises(errors.InputError, match="a store with an embedder"):
-        given.retrieve("Who met Bob?", using="cue", vector=np.ones(4))
+        vector_store.retrieve("Who met Bob?", using="cue", vector=np.ones(4))
 
 
 def test_an_empty_store_has_no_evidence(store: kvstore.Store) -> None:
@@ -147,40 +147,40 @@ def test_an_empty_store_has_no_evidence(store: kvstore.Store) -> None:
 
 def test_answers_do_not_depend_on_the_order_of_documents(make_store: Callable[..., kvstore.Store]) -> None:
     """Equal texts in documents of different keys give paths of equal scores."""
-    found = []
+    answers = []
     for name, keys in (("one", ["a", "b", "c", "d"]), ("other", ["d", "b", "a", "c"])):
         store = make_store(name)
         store.create_index("units")
         for key in keys:
             store.put(key, "Nora Quill met Ida Marsh. Ida Marsh sold Nora Quill a boat.")
         hits = store.retrieve("Who sold Nora Quill a boat?", using="cue", options={"nearest": 1, "beam": 2}).hits
-        found.append([(hit.document, hit.score, hit.path) for hit in hits])
-    assert found[0] == found[1]
+        answers.append([(hit.document, hit.score, hit.path) for hit in hits])
+    assert answers[0] == answers[1]
 
 
 def test_a_document_without_units_is_found_by_its_vector(store: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, (title, text) in NOTES.items():
         store.put(key, text, title=title)
-    put = index_maintenance.MaintainedIndexBuilder._store_batch
+    store_batch = index_maintenance.MaintainedIndexBuilder._store_batch
 
-    def put_once(self: Any, *values: Any) -> Any:
-        monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", stop)
-        return put(self, *values)
+    def store_one_batch(self: Any, *values: Any) -> Any:
+        monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", raise_interrupt)
+        return store_batch(self, *values)
 
-    def stop(self: Any, *values: Any) -> Any:
+    def raise_interrupt(self: Any, *values: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(index_maintenance, "_MAX_BATCH_DOCUMENTS", 3)
-    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", put_once)
+    monkeypatch.setattr(index_maintenance.MaintainedIndexBuilder, "_store_batch", store_one_batch)
     with pytest.raises(KeyboardInterrupt):
         store.create_index("units")
     monkeypatch.undo()
     evidence = store.retrieve(QUESTION, using="cue")
-    assert documents(evidence, 9) == NOTES.keys()
+    assert list_documents(evidence, 9) == NOTES.keys()
     detail = next(step.detail for step in evidence.steps if step.name == "search paths")
     assert "some documents have no units yet; run REFRESH INDEX units" in detail
     assert not any("hop" in step.name for step in store.retrieve(QUESTION, using="graph").steps), "counts whole ones"
     store.execute("REFRESH INDEX units")
-    again = store.retrieve(QUESTION, using="cue")
-    assert documents(again, 9) == NOTES.keys()
-    assert "no units yet" not in str(again.steps)
+    later_evidence = store.retrieve(QUESTION, using="cue")
+    assert list_documents(later_evidence, 9) == NOTES.keys()
+    assert "no units yet" not in str(later_evidence.steps)

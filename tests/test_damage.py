@@ -47,27 +47,27 @@ QUESTIONS: dict[str, Ask] = {
 }
 
 
-class TooLong(BaseException):
-    """A question that took longer than any should."""
+class TimeLimitError(BaseException):
+    """A call that exceeds its time limit."""
 
 
 @contextmanager
-def within(seconds: int) -> Iterator[None]:
-    def ring(*_: object) -> None:
-        raise TooLong
+def limit_time(seconds: int) -> Iterator[None]:
+    def raise_error(*_: object) -> None:
+        raise TimeLimitError
 
-    before = signal.signal(signal.SIGALRM, ring)
+    previous_handler = signal.signal(signal.SIGALRM, raise_error)
     signal.alarm(seconds)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous_handler)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A store with something in every table, and what it answers."""
+def stored_answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Return the path of a store with rows in every table, and its answers."""
     path = tmp_path_factory.mktemp("damage") / "store"
     with kvstore.open(path, embedder="hashing:32", settings={"chunk_tokens": 16, "language": "rules"}) as store:
         store.create_index("units")
@@ -96,21 +96,21 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
         return path, {name: ask(store) for name, ask in QUESTIONS.items()}
 
 
-def flip(path: Path, draw: random.Random) -> str:
-    """Flip one bit of one value of a table drawn at random; says where."""
-    with Environment.open(path) as environment, environment.write() as view:
-        table = draw.choice([table.name for table in list_store_tables() if view.count(table.name)])
-        records = [(bytes(key), bytes(value)) for key, value in view.scan(table) if len(value)]
+def flip_bit(path: Path, draw: random.Random) -> str:
+    """Flip one bit of one value of a random table; return its place."""
+    with Environment.open(path) as environment, environment.write() as transaction:
+        table = draw.choice([table.name for table in list_store_tables() if transaction.count(table.name)])
+        records = [(bytes(key), bytes(value)) for key, value in transaction.scan(table) if len(value)]
         if not records:
             return f"{table}: no values"
         key, value = draw.choice(records)
         place, bit = draw.randrange(len(value)), draw.randrange(8)
-        view.put(table, key, value[:place] + bytes([value[place] ^ 1 << bit]) + value[place + 1 :])
+        transaction.put(table, key, value[:place] + bytes([value[place] ^ 1 << bit]) + value[place + 1 :])
     return f"{table}, key {key!r}, byte {place} of {len(value)}, bit {bit}"
 
 
-def examine(path: Path, where: str, right: dict[str, Any]) -> bool:
-    """Ask a damaged store everything; says whether it noticed the damage by itself."""
+def is_noticed(path: Path, place: str, expected: dict[str, Any]) -> bool:
+    """True if a damaged store reports the damage when it is asked everything."""
     noticed = False
     try:
         store = kvstore.open(path, readonly=True)
@@ -119,39 +119,39 @@ def examine(path: Path, where: str, right: dict[str, Any]) -> bool:
     with store:
         for name, ask in QUESTIONS.items():
             try:
-                with within(20):
+                with limit_time(20):
                     answer = ask(store)
             except KvstoreError:
                 noticed = True
             else:
-                assert answer == right[name], f"{where}: a wrong answer to {name}"
-        with within(60):
+                assert answer == expected[name], f"{place}: a wrong answer to {name}"
+        with limit_time(60):
             problems = store.check()
-        assert problems or not noticed, f"{where}: a question met damage, CHECK did not"
+        assert problems or not noticed, f"{place}: a question met damage, CHECK did not"
     return noticed
 
 
-def damages(sound: tuple[Path, dict[str, Any]], folder: Path, seeds: range) -> None:
-    path, right = sound
+def check_damages(stored_answers: tuple[Path, dict[str, Any]], folder: Path, seeds: range) -> None:
+    path, expected = stored_answers
     for seed in seeds:
         copy = folder / "copy"
         copy.mkdir()
         for file in (path / "data.mdb", *path.glob("*.index")):
             shutil.copy(file, copy)
-        where = flip(copy, random.Random(seed))
-        examine(copy, f"seed {seed}: {where}", right)
+        place = flip_bit(copy, random.Random(seed))
+        is_noticed(copy, f"seed {seed}: {place}", expected)
         shutil.rmtree(copy)
 
 
 @pytest.mark.slow
-def test_a_flipped_bit_gives_no_wrong_answer(sound: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    damages(sound, tmp_path, range(40))
+def test_a_flipped_bit_gives_no_wrong_answer(stored_answers: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    check_damages(stored_answers, tmp_path, range(40))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(1, 25))
 def test_a_thousand_flipped_bits_give_no_wrong_answer(
-    sound: tuple[Path, dict[str, Any]], tmp_path: Path, part: int
+    stored_answers: tuple[Path, dict[str, Any]], tmp_path: Path, part: int
 ) -> None:
     """With the quick test's forty, a thousand."""
-    damages(sound, tmp_path, range(40 * part, 40 * (part + 1)))
+    check_damages(stored_answers, tmp_path, range(40 * part, 40 * (part + 1)))

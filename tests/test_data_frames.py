@@ -18,10 +18,10 @@ from kvstore import errors
 def test_scalars_of_numpy_are_metadata(store: kvstore.Store) -> None:
     values = {"whole": np.int64(3), "real": np.float32(0.5), "double": np.float64(1.5), "yes": np.bool_(True)}
     assert store.put("tea", "Tea.", meta={**values, "list": [np.int8(1)], "word": np.str_("green")})
-    plain = {"whole": 3, "real": 0.5, "double": 1.5, "yes": True, "list": [1], "word": "green"}
+    expected = {"whole": 3, "real": 0.5, "double": 1.5, "yes": True, "list": [1], "word": "green"}
     document = store.get("tea")
-    assert document is not None and document.meta == plain
-    assert not store.put("tea", "Tea.", meta=plain)  # the same document
+    assert document is not None and document.meta == expected
+    assert not store.put("tea", "Tea.", meta=expected)  # the same document
 
 
 def test_missing_values_are_null(store: kvstore.Store) -> None:
@@ -76,7 +76,7 @@ def test_rows_of_a_data_frame(store: kvstore.Store) -> None:
     rows = frame.to_dict("records")
     store.put_many({**{name: row.pop(name) for name in ("key", "text", "title")}, "meta": row} for row in rows)
     documents = store.get_many(["tea", "sea"])
-    assert [(one.title, one.meta) for one in documents if one is not None] == [
+    assert [(document.title, document.meta) for document in documents if document is not None] == [
         ("Tea", {"year": 1848, "day": "2024-01-02T00:00:00"}),
         (None, {"year": None, "day": None}),
     ]

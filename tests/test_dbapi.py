@@ -33,7 +33,7 @@ TYPED = [
 
 @pytest.fixture
 def connect(make_store: Callable[..., kvstore.Store]) -> Callable[..., dbapi.StoreConnection]:
-    """Connections to one store, of two documents."""
+    """Return a function that connects to a store of two documents."""
     store = make_store()
     store.put("tea", "Tea is made from leaves. Robert Fortune took it to India.", meta={"year": 1848})
     store.put("coffee", "Coffee is brewed from roasted seeds.", meta={"year": 1700})
@@ -52,25 +52,30 @@ def test_a_bounded_query_has_types_too(store: kvstore.Store) -> None:
 
 
 def test_a_change_is_seen_by_others_once_it_is_committed(connect: Callable[..., Any]) -> None:
-    one, other = connect(), connect()
-    mine = one.execute("INSERT DOCUMENT ? TEXT ? META ?", ("milk", "Milk is white.", '{"year": 2024}'))
-    assert (mine.rowcount, mine.description, one.in_transaction, other.in_transaction) == (1, None, True, False)
+    first, second = connect(), connect()
+    inserted = first.execute("INSERT DOCUMENT ? TEXT ? META ?", ("milk", "Milk is white.", '{"year": 2024}'))
+    assert (inserted.rowcount, inserted.description, first.in_transaction, second.in_transaction) == (
+        1,
+        None,
+        True,
+        False,
+    )
     count = "SELECT count(*) FROM documents"
-    assert [c.execute(count).fetchone() for c in (one, other)] == [(3,), (2,)]
-    one.commit()
-    assert other.execute(count).fetchone() == (3,)
-    with pytest.raises(ZeroDivisionError), one:
-        one.execute("ALIAS 'Bharat' FOR 'India'")
-        assert one.in_transaction
-        one.execute("DELETE FROM documents WHERE key = :key", {"key": "milk"})
+    assert [c.execute(count).fetchone() for c in (first, second)] == [(3,), (2,)]
+    first.commit()
+    assert second.execute(count).fetchone() == (3,)
+    with pytest.raises(ZeroDivisionError), first:
+        first.execute("ALIAS 'Bharat' FOR 'India'")
+        assert first.in_transaction
+        first.execute("DELETE FROM documents WHERE key = :key", {"key": "milk"})
         raise ZeroDivisionError
-    assert one.execute("SELECT (SELECT count(*) FROM aliases), count(*) FROM documents").fetchall() == [(0, 3)]
-    one.execute("DELETE DOCUMENT 'milk'")
-    one.close()  # without a commit
-    assert other.execute(count).fetchone() == (3,)
-    other.autocommit = True
-    other.execute("DELETE DOCUMENT 'milk'")
-    assert not other.in_transaction
+    assert first.execute("SELECT (SELECT count(*) FROM aliases), count(*) FROM documents").fetchall() == [(0, 3)]
+    first.execute("DELETE DOCUMENT 'milk'")
+    first.close()  # without a commit
+    assert second.execute(count).fetchone() == (3,)
+    second.autocommit = True
+    second.execute("DELETE DOCUMENT 'milk'")
+    assert not second.in_transaction
     assert connect().execute(count).fetchone() == (2,)
 
 
@@ -95,16 +100,16 @@ def test_executemany_is_one_transaction(connect: Callable[..., Any]) -> None:
 
 def test_dates_and_bytes_are_values(connect: Callable[..., Any]) -> None:
     connection = connect()
-    given = (dbapi.Date(2024, 2, 29), dbapi.Timestamp(2024, 2, 29, 12, 30), dbapi.Time(1, 2), bytearray(b"ab"))
-    found = connection.execute("SELECT ?, ?, ?, hex(?)", given).fetchone()
-    assert found == ("2024-02-29", "2024-02-29T12:30:00", "01:02:00", "6162")
+    values = (dbapi.Date(2024, 2, 29), dbapi.Timestamp(2024, 2, 29, 12, 30), dbapi.Time(1, 2), bytearray(b"ab"))
+    row = connection.execute("SELECT ?, ?, ?, hex(?)", values).fetchone()
+    assert row == ("2024-02-29", "2024-02-29T12:30:00", "01:02:00", "6162")
     ticks = dbapi.Timestamp(2024, 2, 29, 12, 30).timestamp()
     assert dbapi.TimestampFromTicks(ticks) == dbapi.Timestamp(2024, 2, 29, 12, 30)
     assert (dbapi.DateFromTicks(ticks), dbapi.TimeFromTicks(ticks)) == (dbapi.Date(2024, 2, 29), dbapi.Time(12, 30))
 
 
 @pytest.mark.parametrize(
-    ("statement", "parameters", "kind", "said"),
+    ("statement", "parameters", "kind", "message"),
     [
         ("SELEC 1", (), "ProgrammingError", "line 1, column 1"),
         ("SELECT absent FROM documents", (), "ProgrammingError", "no column absent"),
@@ -119,11 +124,11 @@ def test_dates_and_bytes_are_values(connect: Callable[..., Any]) -> None:
     ],
 )
 def test_errors_are_those_of_the_interface(
-    connect: Callable[..., Any], statement: str, parameters: Any, kind: str, said: str
+    connect: Callable[..., Any], statement: str, parameters: Any, kind: str, message: str
 ) -> None:
     connection = connect()
     cursor = connection.cursor()
-    with pytest.raises(getattr(dbapi, kind), match=said) as caught:
+    with pytest.raises(getattr(dbapi, kind), match=message) as caught:
         cursor.execute(statement, parameters)
     assert isinstance(caught.value, getattr(connection, kind))
     assert isinstance(caught.value.__cause__, kvstore.KvstoreError)
@@ -146,19 +151,19 @@ def test_a_closed_object_reports_it(connect: Callable[..., Any]) -> None:
 
 
 def test_a_writer_elsewhere_and_a_missing_store_are_operational(connect: Callable[..., Any], tmp_path: Path) -> None:
-    one = connect()
-    one.execute("DELETE DOCUMENT 'tea'")
-    other = connect()
+    writer = connect()
+    writer.execute("DELETE DOCUMENT 'tea'")
+    blocked = connect()
     with pytest.raises(dbapi.OperationalError):
-        other.execute("DELETE DOCUMENT 'coffee'")
-    one.rollback()
-    other.execute("DELETE DOCUMENT 'coffee'")
-    other.rollback()
+        blocked.execute("DELETE DOCUMENT 'coffee'")
+    writer.rollback()
+    blocked.execute("DELETE DOCUMENT 'coffee'")
+    blocked.rollback()
     with pytest.raises(dbapi.OperationalError, match="no store"):
         dbapi.connect(tmp_path / "none", create=False)
-    reading = connect(readonly=True)
+    reader = connect(readonly=True)
     with pytest.raises(dbapi.OperationalError, match="read-only"):
-        reading.execute("DELETE DOCUMENT 'tea'")
+        reader.execute("DELETE DOCUMENT 'tea'")
 
 
 def test_the_timeout_of_a_connection_to_an_open_store_applies(store: kvstore.Store) -> None:

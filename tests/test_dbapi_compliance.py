@@ -28,13 +28,13 @@ _VALUE = re.compile(r"'((?:[^']|'')*)'|(\?)|(NULL)")
 _COLUMNS = {"name": "key AS name", "drink": "meta ->> 'drink' AS drink"}
 
 
-def onto_documents(sql: str) -> str:
-    """A statement of the tests as one of our language: a table is a title, a row a document whose name is its key."""
+def translate_statement(sql: str) -> str:
+    """Translate a statement of the suite: a table becomes a title, and a row a document with its name as the key."""
     if created := _CREATE.fullmatch(sql):
         return f"DELETE FROM documents WHERE title = '{created[1]}'"
     if inserted := _INSERT.fullmatch(sql):
         # A text may hold what looks like a parameter and must stay what it is.
-        (name, *drink) = (found[0] for found in _VALUE.finditer(inserted[2]))
+        (name, *drink) = (match[0] for match in _VALUE.finditer(inserted[2]))
         about = {} if drink in ([], ["NULL"]) else {"drink": drink[0][1:-1]}
         return f"INSERT DOCUMENT {name} TITLE '{inserted[1]}' TEXT 'A row.' META '{json.dumps(about)}'"
     if selected := _SELECT.fullmatch(sql):
@@ -45,10 +45,10 @@ def onto_documents(sql: str) -> str:
 
 class _DocumentCursor(dbapi.StoreCursor):
     def execute(self, operation: str, parameters: Any = ()) -> dbapi.StoreCursor:
-        return super().execute(onto_documents(operation), parameters)
+        return super().execute(translate_statement(operation), parameters)
 
     def executemany(self, operation: str, seq_of_parameters: Any) -> dbapi.StoreCursor:
-        return super().executemany(onto_documents(operation), seq_of_parameters)
+        return super().executemany(translate_statement(operation), seq_of_parameters)
 
 
 class _DocumentConnection(dbapi.StoreConnection):
@@ -58,8 +58,8 @@ class _DocumentConnection(dbapi.StoreConnection):
 
 
 def _connect(path: str) -> dbapi.StoreConnection:
-    opened = dbapi.connect(path, embedder="hashing:16", settings={"language": "rules"})
-    return _DocumentConnection(opened.session)
+    connection = dbapi.connect(path, embedder="hashing:16", settings={"language": "rules"})
+    return _DocumentConnection(connection.session)
 
 
 class TestCompliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc,name-defined]
@@ -71,7 +71,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc,name-defin
         self.connect_args = (f"{self.folder.name}/store",)
 
     def tearDown(self) -> None:
-        """There is no table to drop."""
+        """Do nothing: no table exists."""
 
     def test_nextset(self) -> None:
         self.skipTest(INAPPLICABLE["test_nextset"])
@@ -89,5 +89,5 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):  # type: ignore[misc,name-defin
 
 
 def test_only_inapplicable_tests_are_left_out() -> None:
-    own = {name for name in vars(TestCompliance) if name.startswith("test_")}
-    assert own == {*INAPPLICABLE, "test_setoutputsize"}  # the suite asks every driver for one of the latter
+    own_tests = {name for name in vars(TestCompliance) if name.startswith("test_")}
+    assert own_tests == {*INAPPLICABLE, "test_setoutputsize"}  # the suite asks every driver for one of the latter

@@ -14,7 +14,7 @@ from kvstore.structures.decoded_data import DecodedData, DecodedDataCache, Entry
 def test_snapshots_of_different_commits_read_their_own_documents(tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", embedder="hashing:16", settings={"language": "rules"}) as store:
         store.put("tea", "The harbour sells tea.", title="First")
-        before = store.snapshot()
+        snapshot_before = store.snapshot()
         for _ in range(2):
             (hit,) = store.search("harbour", using="lexical")
             assert (hit.text, hit.title) == ("The harbour sells tea.", "First")
@@ -25,9 +25,9 @@ def test_snapshots_of_different_commits_read_their_own_documents(tmp_path: Path)
                 "The harbour sells milk.",
                 "Another harbour.",
             }
-            (hit,) = before.search("harbour", using="lexical")
+            (hit,) = snapshot_before.search("harbour", using="lexical")
             assert (hit.text, hit.title) == ("The harbour sells tea.", "First")
-        before.close()
+        snapshot_before.close()
         store.delete("milk")
         (hit,) = store.search("harbour", using="lexical")
         assert (hit.text, hit.title) == ("The harbour sells milk.", "Second")

@@ -26,8 +26,8 @@ TEXTS = {
 }
 
 
-class Careful:
-    """Has each passage read by itself, and asks what the model asks next."""
+class CarefulStrategy:
+    """A strategy that reads each passage separately and asks the follow-up questions of the model."""
 
     name = "careful"
     description = "reads every passage by itself"
@@ -48,14 +48,14 @@ class Careful:
 
 
 @pytest.fixture
-def careful() -> Iterator[None]:
-    take_back = register(System("careful", "of no paper", strategies=(Careful(),)))
+def careful_strategy() -> Iterator[None]:
+    take_back = register(System("careful", "of no paper", strategies=(CarefulStrategy(),)))
     yield
     take_back()
 
 
 @pytest.fixture
-def lake(store: kvstore.Store, server: Server, careful: None) -> kvstore.Store:
+def lake_store(store: kvstore.Store, server: Server, careful_strategy: None) -> kvstore.Store:
     for key, text in TEXTS.items():
         store.put(key, text)
     for name, value in {"base_url": server.url, "model": "stub", "least_confidence": 0, "answer_cache": False}.items():
@@ -63,10 +63,10 @@ def lake(store: kvstore.Store, server: Server, careful: None) -> kvstore.Store:
     return store
 
 
-def _make_answering(
+def make_answer_function(
     *, rating: int = 5, number: int = 1, ask: Sequence[str] = ()
 ) -> Callable[[dict[str, Any]], PlannedResponse]:
-    """A model that finds one point in passages about green boats."""
+    """Return a function that answers like a model that finds one point in passages about green boats."""
 
     def answer(request: dict[str, Any]) -> PlannedResponse:
         system, user = (message["content"] for message in request["messages"][:2])
@@ -78,60 +78,62 @@ def _make_answering(
             )
         if name == "points":
             point = {"description": "The boats are\ngreen.", "score": 90, "sources": [number, 7]}
-            found = [point] if "green" in user else []
+            points = [point] if "green" in user else []
             questions = {"questions": list(ask)} if "further questions" in system else {}
-            return stream_answer(json.dumps({"points": found, **questions}))
+            return stream_answer(json.dumps({"points": points, **questions}))
         return stream_answer("They are green [1].")
 
     return answer
 
 
-def test_an_answer_is_written_from_the_points_and_cites_their_passages(lake: kvstore.Store, server: Server) -> None:
-    server.respond = _make_answering()
-    answer = lake.ask(QUESTION, using="careful")
+def test_an_answer_is_written_from_the_points_and_cites_their_passages(
+    lake_store: kvstore.Store, server: Server
+) -> None:
+    server.respond = make_answer_function()
+    answer = lake_store.ask(QUESTION, using="careful")
     assert (answer.text, answer.model, answer.problem) == ("They are green [1].", "stub", None)
     assert [citation.document for citation in answer.citations] == ["boats"]
     assert answer.evidence.points == ["The boats are green. (importance 90)"]
     assert [hit.document for hit in answer.evidence.hits] == ["boats"]
-    last = server.requests[-1]["messages"][1]["content"]
-    assert "Points:\n<<" in last and "harbour" not in last
+    last_prompt = server.requests[-1]["messages"][1]["content"]
+    assert "Points:\n<<" in last_prompt and "harbour" not in last_prompt
     names = [step.name for step in answer.evidence.steps]
     assert names.count("rate passages") == 1 and names.count("points of passages") == 3
     assert len(server.requests) == 5  # one rates, three read, one answers
 
 
-def test_unsupported_or_unimportant_sentences_are_left_out(lake: kvstore.Store, server: Server) -> None:
-    server.respond = _make_answering(number=4)
-    answer = lake.ask(QUESTION, using="careful")
+def test_unsupported_or_unimportant_sentences_are_left_out(lake_store: kvstore.Store, server: Server) -> None:
+    server.respond = make_answer_function(number=4)
+    answer = lake_store.ask(QUESTION, using="careful")
     assert answer.extractive and answer.model is None
     assert answer.problem is not None and "'stub' found nothing about this question in the evidence." in answer.problem
-    server.respond = _make_answering(rating=0)
+    server.respond = make_answer_function(rating=0)
     server.requests.clear()
-    assert lake.ask(QUESTION, using="careful").extractive
+    assert lake_store.ask(QUESTION, using="careful").extractive
     assert len(server.requests) == 1
 
 
-def test_a_question_of_the_model_is_asked_of_the_store(lake: kvstore.Store, server: Server) -> None:
-    server.respond = _make_answering(ask=["Which colour are the boats painted?", "and another"])
-    answer = lake.ask(QUESTION, using="careful")
+def test_a_question_of_the_model_is_asked_of_the_store(lake_store: kvstore.Store, server: Server) -> None:
+    server.respond = make_answer_function(ask=["Which colour are the boats painted?", "and another"])
+    answer = lake_store.ask(QUESTION, using="careful")
     assert len(server.requests) == 8
     assert any("asked next: Which colour are the boats painted?" in step.detail for step in answer.evidence.steps)
 
 
 def test_a_model_that_gives_no_json_twice_or_is_down_leaves_an_extractive_answer(
-    lake: kvstore.Store, server: Server
+    lake_store: kvstore.Store, server: Server
 ) -> None:
     server.respond = lambda request: stream_answer("I would rather not.")
-    answer = lake.ask(QUESTION, using="careful")
+    answer = lake_store.ask(QUESTION, using="careful")
     assert answer.extractive and "rather not" not in answer.text
     assert len(server.requests) == 2
     server.respond = lambda request: make_refusal(503, "busy")
-    lake.set("attempts", 1)
-    answer = lake.ask(QUESTION, using="careful")
+    lake_store.set("attempts", 1)
+    answer = lake_store.ask(QUESTION, using="careful")
     assert answer.extractive and answer.problem is not None and "503" in answer.problem
 
 
-def test_explain_analyze_shows_the_prompts_of_the_model(lake: kvstore.Store, server: Server) -> None:
-    server.respond = _make_answering()
-    rows = lake.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' USING careful").fetchall()
+def test_explain_analyze_shows_the_prompts_of_the_model(lake_store: kvstore.Store, server: Server) -> None:
+    server.respond = make_answer_function()
+    rows = lake_store.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' USING careful").fetchall()
     assert [row[0] for row in rows].count("points of passages") == 3

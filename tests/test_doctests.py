@@ -18,23 +18,23 @@ PLAIN = {"close", "state", "to_arrow", "to_pandas"}
 CLASSES = (kvstore.Store, kvstore.Snapshot, kvstore.Transaction, kvstore.Cursor)
 
 
-def iter_documented() -> Iterator[tuple[str, Any]]:
-    """Everything public that may have an example: each method once, by its full name."""
-    seen: dict[str, Any] = {"kvstore": kvstore}
+def iter_documented_objects() -> Iterator[tuple[str, Any]]:
+    """Yield every public object that may have an example, each method once, with its full name."""
+    objects: dict[str, Any] = {"kvstore": kvstore}
     for name in kvstore.__all__:
         value = getattr(kvstore, name)
         if isinstance(value, ModuleType | tuple):  # errors, FORMATS
             continue
-        seen.setdefault(f"{value.__module__}.{value.__qualname__}", value)
+        objects.setdefault(f"{value.__module__}.{value.__qualname__}", value)
         for _, method in inspect.getmembers(value, inspect.isfunction) if isinstance(value, type) else ():
             if method.__name__[0] != "_" and method.__module__.startswith("kvstore"):
-                seen.setdefault(f"{method.__module__}.{method.__qualname__}", method)
-    yield from seen.items()
+                objects.setdefault(f"{method.__module__}.{method.__qualname__}", method)
+    yield from objects.items()
 
 
 EXAMPLES = {
     name: examples
-    for name, value in iter_documented()
+    for name, value in iter_documented_objects()
     if (examples := doctest.DocTestParser().get_examples(inspect.getdoc(value) or ""))
 }
 #: The store that the examples of its methods go on with.
@@ -47,21 +47,21 @@ def test_an_example_gives_the_stated_output(name: str, tmp_path: Path, monkeypat
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     examples = EXAMPLES[name] if EXAMPLES[name] is SETUP else [*SETUP, *EXAMPLES[name]]
     test = doctest.DocTest(examples, {}, name, None, None, None)
-    told: list[str] = []
-    result = doctest.DocTestRunner().run(test, out=told.append, clear_globs=False)
+    output: list[str] = []
+    result = doctest.DocTestRunner().run(test, out=output.append, clear_globs=False)
     test.globs["store"].close()
-    assert result.failed == 0, "".join(told)
+    assert result.failed == 0, "".join(output)
     assert result.attempted == len(examples)
 
 
 @pytest.mark.parametrize("of", CLASSES)
 def test_every_method_has_an_example(of: type) -> None:
-    shown = {name.rpartition(".")[2] for name in EXAMPLES}
+    documented = {name.rpartition(".")[2] for name in EXAMPLES}
     methods = {name for name, _ in inspect.getmembers(of, inspect.isfunction) if name[0] != "_"}
-    assert methods - PLAIN - shown == set()
+    assert methods - PLAIN - documented == set()
     assert all(inspect.getdoc(getattr(of, name)) for name in methods)
 
 
 def test_public_names_are_documented() -> None:
-    assert [name for name, value in iter_documented() if not inspect.getdoc(value)] == []
+    assert [name for name, value in iter_documented_objects() if not inspect.getdoc(value)] == []
     assert {"kvstore", "kvstore.store.opening.open_store", "kvstore.store.opening.migrate_store"} <= set(EXAMPLES)

@@ -40,12 +40,12 @@ PROSE = (
 )
 
 
-def read(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> list[Any]:
+def read_all(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> list[Any]:
     return list(read_bytes(data.encode() if isinstance(data, str) else data, key, format, options))
 
 
-def one(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> RawDocument:
-    (document,) = read(data, key, format, **options)
+def read_one(data: bytes | str, key: str, format: str | None = None, /, **options: object) -> RawDocument:
+    (document,) = read_all(data, key, format, **options)
     assert isinstance(document, RawDocument)
     return document
 
@@ -58,18 +58,18 @@ def pack_parts(parts: dict[str, str | bytes]) -> bytes:
     return stream.getvalue()
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def compute_kept_share(source: str, text: str) -> float:
+def compute_common_share(source: str, text: str) -> float:
     """Return the share of the words of the source that the text contains in the same order."""
-    wanted, found = words(source), words(text)
-    blocks = SequenceMatcher(None, wanted, found, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in blocks) / len(wanted)
+    source_words, text_words = split_words(source), split_words(text)
+    blocks = SequenceMatcher(None, source_words, text_words, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) / len(source_words)
 
 
-def headings(text: str) -> list[str]:
+def list_headings(text: str) -> list[str]:
     return re.findall(r"^#+ .*$", text, re.M)
 
 
@@ -81,13 +81,13 @@ CONTAINER = (
 )
 
 
-def page(body: str) -> str:
+def make_page(body: str) -> str:
     return (
         f'<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml"><body>{body}</body></html>'
     )
 
 
-def book(
+def make_book(
     pages: dict[str, str],
     *,
     folder: str = "OEBPS/",
@@ -107,18 +107,18 @@ def book(
         "<metadata><dc:title>The Keeper</dc:title><dc:creator>Ada</dc:creator><dc:creator>Bea</dc:creator>"
         f"<dc:date>1901</dc:date></metadata><manifest>{items}</manifest>"
         f"<spine{' toc=' + chr(34) + 'ncx' + chr(34) if ncx else ''}>"
-        + "".join(f'<itemref idref="{each}"/>' for each in order)
+        + "".join(f'<itemref idref="{item_id}"/>' for item_id in order)
         + "</spine></package>"
     )
     parts: dict[str, str | bytes] = {
         "mimetype": "application/epub+zip",
         "META-INF/container.xml": CONTAINER.format(f"{folder}content.opf"),
         f"{folder}content.opf": opf,
-        **{folder + name.replace("%20", " "): page(body) for name, body in pages.items()},
+        **{folder + name.replace("%20", " "): make_page(body) for name, body in pages.items()},
         **more,
     }
     if nav:
-        parts[f"{folder}nav.xhtml"] = page(f'<nav xmlns:epub="e" epub:type="toc">{nav}</nav>')
+        parts[f"{folder}nav.xhtml"] = make_page(f'<nav xmlns:epub="e" epub:type="toc">{nav}</nav>')
     if ncx:
         parts[f"{folder}toc.ncx"] = f'<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>{ncx}</navMap></ncx>'
     return pack_parts(parts)
@@ -126,25 +126,25 @@ def book(
 
 BODIES = [f"<p>{text}</p>" for text in PROSE]
 BOOKS = {
-    "navigation of EPUB 3": book(
+    "navigation of EPUB 3": make_book(
         {"a.xhtml": BODIES[0], "b.xhtml": f"<h1>Two</h1>{BODIES[1]}", "c.xhtml": f"<h1>Deep</h1>{BODIES[2]}"},
         nav="<ol><li><a href='a.xhtml'>One</a></li><li><a href='b.xhtml'>Two</a>"
         "<ol><li><a href='c.xhtml'>Deep</a></li></ol></li></ol>",
     ),
-    "navigation of EPUB 2": book(
+    "navigation of EPUB 2": make_book(
         {"a.html": BODIES[0], "b.html": BODIES[1], "c.html": BODIES[2]},
         folder="",
         ncx="<navPoint><navLabel><text>One</text></navLabel><content src='a.html'/></navPoint>"
         "<navPoint><navLabel><text>Two</text></navLabel><content src='b.html'/><navPoint><navLabel><text>Deep</text>"
         "</navLabel><content src='c.html#x'/></navPoint></navPoint>",
     ),
-    "names with spaces": book(
+    "names with spaces": make_book(
         {
             "part%20one.xhtml": f"<h1>One</h1>{BODIES[0]}",
             "t/b.xhtml": f"<h1>Two</h1>{BODIES[1]}<h2>Deep</h2>{BODIES[2]}",
         }
     ),
-    "another order of the spine": book(
+    "another order of the spine": make_book(
         {
             "c.xhtml": f"<h2>Deep</h2>{BODIES[2]}",
             "a.xhtml": f"<h1>One</h1>{BODIES[0]}",
@@ -152,7 +152,7 @@ BOOKS = {
         },
         spine=("i1", "i2", "i0"),
     ),
-    "fonts obfuscated": book(
+    "fonts obfuscated": make_book(
         {"a.xhtml": f"<h1>One</h1>{BODIES[0]}<h1>Two</h1>{BODIES[1]}<h2>Deep</h2>{BODIES[2]}"},
         **{"META-INF/encryption.xml": "<encryption><CipherReference URI='OEBPS/font.otf'/></encryption>"},
     ),
@@ -161,9 +161,9 @@ BOOKS = {
 
 @pytest.mark.parametrize("name", BOOKS)
 def test_a_book_is_read_in_the_order_of_its_spine(name: str) -> None:
-    document = one(BOOKS[name], "keeper.epub")
-    assert headings(document.text) == ["# One", "# Two", "## Deep"]
-    assert compute_kept_share(" ".join(PROSE), document.text) == 1
+    document = read_one(BOOKS[name], "keeper.epub")
+    assert list_headings(document.text) == ["# One", "# Two", "## Deep"]
+    assert compute_common_share(" ".join(PROSE), document.text) == 1
     assert (document.title, document.meta) == ("The Keeper", {"author": "Ada, Bea", "date": "1901"})
 
 
@@ -175,16 +175,16 @@ def test_a_book_that_is_not_in_english_does_not_state_that_it_is(
     tmp_path: Path, text: str, language: str | None
 ) -> None:
     mkepub = pytest.importorskip("mkepub")
-    written = mkepub.Book(title="Book")  # states "en" for every book
-    written.add_page("Page", f"<p>{text}</p>")
-    written.save(tmp_path / "a.epub")
-    assert one((tmp_path / "a.epub").read_bytes(), "a.epub").meta.get("language") == language
+    book = mkepub.Book(title="Book")  # states "en" for every book
+    book.add_page("Page", f"<p>{text}</p>")
+    book.save(tmp_path / "a.epub")
+    assert read_one((tmp_path / "a.epub").read_bytes(), "a.epub").meta.get("language") == language
 
 
 def test_a_book_whose_pages_are_locked_is_refused() -> None:
-    locked = book({"a.xhtml": "x"}, **{"META-INF/encryption.xml": "<e><CipherReference URI='OEBPS/a.xhtml'/></e>"})
+    locked = make_book({"a.xhtml": "x"}, **{"META-INF/encryption.xml": "<e><CipherReference URI='OEBPS/a.xhtml'/></e>"})
     with pytest.raises(ReaderError, match="digital rights"):
-        read(locked, "a.epub")
+        read_all(locked, "a.epub")
 
 
 # --- ODT -------------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ ODF = (
 )
 
 
-def odt(body: str, styles: str = "", **more: str) -> bytes:
+def make_odt(body: str, styles: str = "", **more: str) -> bytes:
     content = (
         f'<?xml version="1.0"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
         f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
@@ -258,30 +258,30 @@ STYLES = (
 @pytest.mark.parametrize("name", ODTS)
 def test_a_text_of_opendocument_becomes_markdown(name: str) -> None:
     body, text = ODTS[name]
-    assert one(odt(body, STYLES), "a.odt").text == text
+    assert read_one(make_odt(body, STYLES), "a.odt").text == text
 
 
 def test_the_title_of_a_text_is_that_of_its_properties() -> None:
     meta = f"<office:document-meta {ODF}><dc:title>Named</dc:title></office:document-meta>"
-    assert one(odt("<text:h>Shown</text:h>", **{"meta.xml": meta}), "a.odt").title == "Named"
-    assert one(odt("<text:h>Shown</text:h>"), "a.odt").title == "Shown"
-    for called, title in (
+    assert read_one(make_odt("<text:h>Shown</text:h>", **{"meta.xml": meta}), "a.odt").title == "Named"
+    assert read_one(make_odt("<text:h>Shown</text:h>"), "a.odt").title == "Shown"
+    for name, title in (
         ("Untitled 1", "Shown"),
         ("Documento1", "Shown"),
         ("Microsoft Word - Lease.doc", "Lease"),
         ("Untitled Lives", "Untitled Lives"),
     ):
-        named = meta.replace("Named", called)
-        assert one(odt("<text:h>Shown</text:h>", **{"meta.xml": named}), "a.odt").title == title
+        changed = meta.replace("Named", name)
+        assert read_one(make_odt("<text:h>Shown</text:h>", **{"meta.xml": changed}), "a.odt").title == title
 
 
 # --- slides, sheets, RTF ---------------------------------------------------------------------------------------------
 
 
-def slides(make: Callable[[Any], None]) -> bytes:
+def make_slides(fill: Callable[[Any], None]) -> bytes:
     pptx = pytest.importorskip("pptx")
     presentation = pptx.Presentation()
-    make(presentation)
+    fill(presentation)
     stream = io.BytesIO()
     presentation.save(stream)
     return stream.getvalue()
@@ -292,27 +292,27 @@ def test_slides_are_sections_with_lists_tables_charts_groups_and_notes() -> None
     from pptx.chart.data import CategoryChartData
     from pptx.enum.chart import XL_CHART_TYPE
 
-    def make(presentation: Any) -> None:
-        first = presentation.slides.add_slide(presentation.slide_layouts[1])
-        first.shapes.title.text = "Lighthouses"
-        frame = first.placeholders[1].text_frame
+    def add_slides(presentation: Any) -> None:
+        first_slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+        first_slide.shapes.title.text = "Lighthouses"
+        frame = first_slide.placeholders[1].text_frame
         frame.text = PROSE[0]
         inner = frame.add_paragraph()
         inner.text, inner.level = "An inner point", 1
-        first.notes_slide.notes_text_frame.text = PROSE[1]
-        second = presentation.slides.add_slide(presentation.slide_layouts[6])
-        second.shapes.add_textbox(0, 0, 1, 1).text_frame.text = PROSE[2]
-        table = second.shapes.add_table(2, 2, 0, 0, 1, 1).table
+        first_slide.notes_slide.notes_text_frame.text = PROSE[1]
+        second_slide = presentation.slides.add_slide(presentation.slide_layouts[6])
+        second_slide.shapes.add_textbox(0, 0, 1, 1).text_frame.text = PROSE[2]
+        table = second_slide.shapes.add_table(2, 2, 0, 0, 1, 1).table
         for cell, text in zip(table.iter_cells(), ("name", "height", "Portland", "41"), strict=True):
             cell.text = text
-        group = second.shapes.add_group_shape()
+        group = second_slide.shapes.add_group_shape()
         group.shapes.add_textbox(0, 0, 1, 1).text_frame.text = "Grouped"
         data = CategoryChartData()
         data.categories = ["1901", "1902"]
         data.add_series("Ships", (3, 4.5))
-        second.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 1, 1, data)
+        second_slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 1, 1, data)
 
-    document = one(slides(make), "a.pptx")
+    document = read_one(make_slides(add_slides), "a.pptx")
     assert document.title == "Lighthouses"
     assert document.text == (
         f"## Lighthouses\n\n- {PROSE[0]}\n  - An inner point\n\nNotes: {PROSE[1]}\n\n## Slide 2\n\n{PROSE[2]}\n\n"
@@ -321,7 +321,7 @@ def test_slides_are_sections_with_lists_tables_charts_groups_and_notes() -> None
     )
 
 
-def sheet_of_openpyxl() -> bytes:
+def make_openpyxl_sheet() -> bytes:
     openpyxl = pytest.importorskip("openpyxl")
     import datetime
 
@@ -341,7 +341,7 @@ def sheet_of_openpyxl() -> bytes:
     return stream.getvalue()
 
 
-def sheet_of_xlsxwriter() -> bytes:
+def make_xlsxwriter_sheet() -> bytes:
     xlsxwriter = pytest.importorskip("xlsxwriter")
     import datetime
 
@@ -356,18 +356,18 @@ def sheet_of_xlsxwriter() -> bytes:
     return stream.getvalue()
 
 
-def sheet_by_hand() -> bytes:
-    def cell(text: str) -> str:
+def make_sheet() -> bytes:
+    def format_cell(text: str) -> str:
         return f'<c t="inlineStr"><is><t>{text}</t></is></c>'
 
     rows = "".join(
         f"<row>{cells}</row>"
         for cells in (
-            cell("id") + cell("text") + cell("built"),
-            cell("s1") + cell(PROSE[0]) + cell("1901-02-03"),
-            cell("s2") + cell("a|b") + "<c><v>4.5</v></c>",
+            format_cell("id") + format_cell("text") + format_cell("built"),
+            format_cell("s1") + format_cell(PROSE[0]) + format_cell("1901-02-03"),
+            format_cell("s2") + format_cell("a|b") + "<c><v>4.5</v></c>",
             "",
-            cell("s3") + '<c t="b"><v>1</v></c>',
+            format_cell("s3") + '<c t="b"><v>1</v></c>',
         )
     )
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -391,23 +391,23 @@ def sheet_by_hand() -> bytes:
     )
 
 
-@pytest.mark.parametrize("make", [sheet_of_openpyxl, sheet_of_xlsxwriter, sheet_by_hand])
-def test_a_sheet_is_a_table_or_its_rows_are_documents(make: Callable[[], bytes]) -> None:
-    data = make()
-    document = one(data, "a.xlsx")
+@pytest.mark.parametrize("write_sheet", [make_openpyxl_sheet, make_xlsxwriter_sheet, make_sheet])
+def test_a_sheet_is_a_table_or_its_rows_are_documents(write_sheet: Callable[[], bytes]) -> None:
+    data = write_sheet()
+    document = read_one(data, "a.xlsx")
     assert (document.key, document.title) == ("a.xlsx", "Ships")
     assert document.text == (
         f"| id | text | built |\n| --- | --- | --- |\n| s1 | {PROSE[0]} | 1901-02-03 |\n| s2 | a\\|b | 4.5 |\n"
         "| s3 | TRUE |\n"
     )
-    rows = read(data, "a.xlsx", "rows", sheet="Ships")
+    rows = read_all(data, "a.xlsx", "rows", sheet="Ships")
     assert [(row.key, row.text, row.meta) for row in rows] == [
         ("s1", PROSE[0], {"built": "1901-02-03"}),
         ("s2", "a|b", {"built": 4.5}),
         ("s3", "TRUE", {}),
     ]
     with pytest.raises(ReaderError, match="no sheet 'Boats'; .* one of: Ships"):
-        read(data, "a.xlsx", "rows", sheet="Boats")
+        read_all(data, "a.xlsx", "rows", sheet="Boats")
 
 
 def test_rows_of_one_cell_above_the_header_of_a_sheet_are_its_title() -> None:
@@ -423,10 +423,10 @@ def test_rows_of_one_cell_above_the_header_of_a_sheet_are_its_title() -> None:
     sheet.merge_cells("A1:C1")
     stream = io.BytesIO()
     workbook.save(stream)
-    assert one(stream.getvalue(), "a.xlsx").text == (
+    assert read_one(stream.getvalue(), "a.xlsx").text == (
         "Ferry to Merrow\n\nfrom May\n\n| id | leaves | full |\n| --- | --- | --- |\n| N1 | 06:12 | 7% |\n"
     )
-    (row,) = read(stream.getvalue(), "a.xlsx", "rows")
+    (row,) = read_all(stream.getvalue(), "a.xlsx", "rows")
     assert (row.key, row.text) == ("N1", "leaves: 06:12\nfull: 7%")
 
 
@@ -437,7 +437,7 @@ def test_a_list_with_a_remark_beside_an_item_keeps_its_header_and_rows() -> None
         workbook.active.append(row)
     stream = io.BytesIO()
     workbook.save(stream)
-    texts = [document.text for document in read(stream.getvalue(), "a.xlsx", "rows")]
+    texts = [document.text for document in read_all(stream.getvalue(), "a.xlsx", "rows")]
     assert texts == ["Keeper: Ada", "Keeper: Bob\ncolumn 2: on leave", "Keeper: Eve"]
 
 
@@ -451,7 +451,7 @@ def test_a_literal_percent_sign_of_a_number_format_does_not_multiply() -> None:
     sheet["C2"].number_format = '0%;"no %"'
     stream = io.BytesIO()
     workbook.save(stream)
-    assert one(stream.getvalue(), "a.xlsx").text.endswith("| 12.5 | 0.5 | 7% |\n")
+    assert read_one(stream.getvalue(), "a.xlsx").text.endswith("| 12.5 | 0.5 | 7% |\n")
 
 
 def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
@@ -461,7 +461,7 @@ def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
         workbook.active.append(row)
     stream = io.BytesIO()
     workbook.save(stream)
-    assert one(stream.getvalue(), "a.xlsx").text == (
+    assert read_one(stream.getvalue(), "a.xlsx").text == (
         "| Item | Cost |\n| --- | --- |\n| Rent | 9 |\n| Total | 9 |\n\nStaff\n\n"
         "| Name | Hours |\n| --- | --- |\n| Ivo | 37.5 |\n"
     )
@@ -469,7 +469,7 @@ def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
         workbook.active.title = name
         stream = io.BytesIO()
         workbook.save(stream)
-        assert one(stream.getvalue(), "a.xlsx").title == title
+        assert read_one(stream.getvalue(), "a.xlsx").title == title
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_a_title_below_an_empty_row_of_a_sheet_begins_another_table() -> None:
     ],
 )
 def test_rich_text_becomes_paragraphs(markup: str) -> None:
-    document = one(markup, "a.rtf")
+    document = read_one(markup, "a.rtf")
     assert (document.title, document.format) == ("The Keeper", "text")
     assert document.text == "Keepers wrote.\n\nÜber alles\n"
 
@@ -491,7 +491,9 @@ def test_rich_text_becomes_paragraphs(markup: str) -> None:
 def test_rich_text_without_a_title_has_that_of_its_first_line_and_aligned_tables() -> None:
     row = r"\trowd\cellx2000\cellx4000\intbl {}\cell {}\cell\row"
     rows = row.format("Floor", "Contact") + row.format("Third", "Delphine Marsh")
-    document = one(rf"{{\rtf1\ansi\b Notice to tenants\b0\par The lift is out of service.\par {rows}\pard}}", "a.rtf")
+    document = read_one(
+        rf"{{\rtf1\ansi\b Notice to tenants\b0\par The lift is out of service.\par {rows}\pard}}", "a.rtf"
+    )
     assert document.title == "Notice to tenants"
     assert document.text == (
         "Notice to tenants\n\nThe lift is out of service.\n\nFloor   Contact\nThird   Delphine Marsh\n"
@@ -500,15 +502,15 @@ def test_rich_text_without_a_title_has_that_of_its_first_line_and_aligned_tables
 
 def test_an_empty_cell_of_rich_text_is_no_paragraph() -> None:
     empty_row = r"\trowd\cellx2000\intbl \cell\row"
-    assert one(rf"{{\rtf1\ansi First.\par{empty_row}\pard Second.\par}}", "a.rtf").text == "First.\n\nSecond.\n"
+    assert read_one(rf"{{\rtf1\ansi First.\par{empty_row}\pard Second.\par}}", "a.rtf").text == "First.\n\nSecond.\n"
     with pytest.raises(ReaderError, match="has no text"):
-        one(rf"{{\rtf1\ansi{empty_row}}}", "a.rtf")
+        read_one(rf"{{\rtf1\ansi{empty_row}}}", "a.rtf")
 
 
 # --- mail ------------------------------------------------------------------------------------------------------------
 
 
-def message(**headers: str) -> EmailMessage:
+def make_message(**headers: str) -> EmailMessage:
     mail = EmailMessage()
     for name, value in {"Subject": "Ships", "From": "Ada <a@x.org>", "To": "b@x.org", **headers}.items():
         mail[name.replace("_", "-")] = value
@@ -516,11 +518,11 @@ def message(**headers: str) -> EmailMessage:
 
 
 def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures() -> None:
-    mail = message(Message_ID="<m1@x.org>", Date="Fri, 01 Mar 2024 10:00:00 +0100", In_Reply_To="<m0@x.org>")
+    mail = make_message(Message_ID="<m1@x.org>", Date="Fri, 01 Mar 2024 10:00:00 +0100", In_Reply_To="<m0@x.org>")
     mail.set_content(
         f"Dear Bea,\n{PROSE[1]}\n\nOn Monday Bea wrote:\n> {PROSE[0]}\n> > older\n\n- one\n- two\n\n-- \nAda\n#1 Street\n"
     )
-    document = one(mail.as_bytes(), "inbox/1.eml")
+    document = read_one(mail.as_bytes(), "inbox/1.eml")
     assert (document.key, document.title) == ("m1@x.org", "Ships")
     assert document.meta == {
         "from": "Ada <a@x.org>",
@@ -537,9 +539,9 @@ def test_a_mail_has_its_headers_as_metadata_and_marks_quotations_and_signatures(
 
 def read_body(body: str) -> str:
     """Return the text of a mail without the lines of its headers."""
-    mail = message()
+    mail = make_message()
     mail.set_content(body)
-    return one(mail.as_bytes(), "a.eml").text.removeprefix("From: Ada <a@x.org>\n\n")
+    return read_one(mail.as_bytes(), "a.eml").text.removeprefix("From: Ada <a@x.org>\n\n")
 
 
 def test_a_reply_comes_before_the_message_it_quotes() -> None:
@@ -559,7 +561,9 @@ def test_answers_stay_below_the_questions_that_they_quote() -> None:
 @pytest.mark.slow
 def test_sender_and_date_of_a_mail_are_answered(store: kvstore.Store, tmp_path: Path) -> None:
     for number, (name, subject) in enumerate((("Ada Bell", "The pump"), ("Ben Reid", "The boat"))):
-        mail = message(Message_ID=f"<{number}@x>", Subject=subject, Date=f"Fri, 0{number + 1} Mar 2024 10:00:00 +0100")
+        mail = make_message(
+            Message_ID=f"<{number}@x>", Subject=subject, Date=f"Fri, 0{number + 1} Mar 2024 10:00:00 +0100"
+        )
         mail.replace_header("From", f"{name} <{name[:3].lower()}@x.org>")
         mail.set_content(f"It was seen on the pier, {subject.lower()} of ours.")
         (tmp_path / f"{number}.eml").write_bytes(mail.as_bytes())
@@ -571,26 +575,26 @@ def test_sender_and_date_of_a_mail_are_answered(store: kvstore.Store, tmp_path: 
 
 
 def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> None:
-    mail = message()
+    mail = make_message()
     mail.set_content("See these.")
     mail.add_alternative("<p>See <b>these</b>.</p>", subtype="html")
     mail.add_attachment("# Plan\n\nText.", filename="plan.md")
     mail.add_attachment(b"\x89PNG", maintype="image", subtype="png", filename="a.png")
     mail.add_attachment(b"%PDF-broken", maintype="application", subtype="pdf", filename="../b.pdf")
-    inner = message(Subject="Inner", Message_ID="<i@x>")
+    inner = make_message(Subject="Inner", Message_ID="<i@x>")
     inner.set_content("Forwarded.")
     mail.add_attachment(inner)
-    found = read(mail.as_bytes(), "m.eml")
-    documents = [item for item in found if isinstance(item, RawDocument)]
-    assert [(each.key, each.title, each.text) for each in documents] == [
+    items = read_all(mail.as_bytes(), "m.eml")
+    documents = [item for item in items if isinstance(item, RawDocument)]
+    assert [(document.key, document.title, document.text) for document in documents] == [
         ("m.eml", "Ships", "From: Ada <a@x.org>\n\nSee these.\n"),
         ("m.eml/plan.md", "Plan", "# Plan\n\nText.\n"),
         ("i@x", "Inner", "From: Ada <a@x.org>\n\nForwarded.\n"),
     ]
     assert documents[0].meta["attachments"] == ["plan.md", "a.png", "b.pdf", "message.eml"]
     assert documents[1].meta == {"attached_to": "m.eml"}
-    assert list_skipped(found) == {"m.eml/a.png": "suffix .png"}
-    (failure,) = [item for item in found if isinstance(item, ReadFailure)]
+    assert list_skipped(items) == {"m.eml/a.png": "suffix .png"}
+    (failure,) = [item for item in items if isinstance(item, ReadFailure)]
     assert failure.place == "m.eml/b.pdf" and "not PDF" in failure.reason
 
 
@@ -606,76 +610,76 @@ def test_attachments_are_read_by_their_suffixes_and_bad_ones_fail_alone() -> Non
     ],
 )
 def test_the_words_of_a_mail_of_any_program_are_read(raw: bytes) -> None:
-    document = one(raw, "a.eml")
+    document = read_one(raw, "a.eml")
     assert (document.title, document.text) == ("Süd", "Zwölf Schiffe\n")
 
 
 def test_the_same_mail_in_two_files_is_one_document_and_another_of_its_id_is_kept(
     tmp_path: Path, make_store: Callable[..., Any]
 ) -> None:
-    def mail(text: str, attached: str = "") -> bytes:
-        written = message(Message_ID="<1@x>")
-        written.set_content(text)
+    def make_mail(text: str, attached: str = "") -> bytes:
+        message = make_message(Message_ID="<1@x>")
+        message.set_content(text)
         if attached:
-            written.add_attachment(attached, filename="plan.txt")
-        return written.as_bytes()
+            message.add_attachment(attached, filename="plan.txt")
+        return message.as_bytes()
 
-    def keys() -> list[str]:
+    def list_keys() -> list[str]:
         return [key for (key,) in store.execute("SELECT key FROM documents ORDER BY key")]
 
     folder = tmp_path / "mail"
     folder.mkdir()
-    (folder / "b.eml").write_bytes(mail("The boat is late."))
+    (folder / "b.eml").write_bytes(make_mail("The boat is late."))
     with make_store() as store:
         assert store.ingest(folder, workers=0).added == 1
         # Another file before it holds the same mail, in other headers; a third one other words under the same id.
-        (folder / "a.eml").write_bytes(b"Received: by x\n" + mail("The boat is late."))
-        (folder / "c.eml").write_bytes(mail("The boat is here.", "Unload it."))
+        (folder / "a.eml").write_bytes(b"Received: by x\n" + make_mail("The boat is late."))
+        (folder / "c.eml").write_bytes(make_mail("The boat is here.", "Unload it."))
         (folder / "d.mbox").write_bytes(
-            b"".join(b"From a 10:00\n" + mail(text) + b"\n" for text in ("The boat is late.", "Gone.", "Gone."))
+            b"".join(b"From a 10:00\n" + make_mail(text) + b"\n" for text in ("The boat is late.", "Gone.", "Gone."))
         )
         for _ in range(3):
             report = store.ingest(folder, workers=0)
             assert report.failures == []
-            assert keys() == ["1@x", "1@x/plan.txt", "c.eml", "d.mbox:2", "d.mbox:3"][: len(keys())]
+            assert list_keys() == ["1@x", "1@x/plan.txt", "c.eml", "d.mbox:2", "d.mbox:3"][: len(list_keys())]
         assert report.skips == "2 the same document again"
         assert store.get("c.eml").text == "From: Ada <a@x.org>\n\nThe boat is here.\n"
         assert store.get("1@x").source.endswith("a.eml")
         # The first file goes: what it held is still there, from the next one that has it.
         (folder / "a.eml").unlink()
         assert store.ingest(folder, prune=True, workers=0).failures == []
-        assert store.get("1@x").source.endswith("b.eml") and "c.eml" in keys()
-        fresh = make_store("fresh")
-        fresh.ingest(folder, workers=0)
-        assert list(fresh.dump()) == list(store.dump())
+        assert store.get("1@x").source.endswith("b.eml") and "c.eml" in list_keys()
+        fresh_store = make_store("fresh")
+        fresh_store.ingest(folder, workers=0)
+        assert list(fresh_store.dump()) == list(store.dump())
 
 
 @pytest.mark.slow
 def test_a_mail_forwarded_any_number_of_times_is_read() -> None:
     text = "".join(f"--- Original Message ---\n\nround {number}\n\n" for number in range(2000))
-    document = one(f"Subject: x\n\n{text}", "a.eml")
-    assert compute_kept_share(text, document.text) == 1
+    document = read_one(f"Subject: x\n\n{text}", "a.eml")
+    assert compute_common_share(text, document.text) == 1
 
 
 def test_a_mailbox_is_cut_into_messages() -> None:
-    first, second = message(Message_ID="<1@x>"), message(Subject="Two")
-    first.set_content("One.\n\n>From the deck\n")
-    second.set_content("Two.")
+    first_mail, second_mail = make_message(Message_ID="<1@x>"), make_message(Subject="Two")
+    first_mail.set_content("One.\n\n>From the deck\n")
+    second_mail.set_content("Two.")
     data = (
         b"From a@x Mon\n"
-        + first.as_bytes()
+        + first_mail.as_bytes()
         + b"\nFrom b@x Tue Mar  5 10:00:00 2024\nno header at all\n\nFrom b@x Tue\n"
-        + second.as_bytes()
+        + second_mail.as_bytes()
     )
-    found = read(data, "all.mbox")
-    assert [(each.key, each.text) for each in (found[0], found[2])] == [
+    items = read_all(data, "all.mbox")
+    assert [(item.key, item.text) for item in (items[0], items[2])] == [
         ("1@x", "From: Ada <a@x.org>\n\nOne.\n\nFrom the deck\n"),
         ("all.mbox:3", "From: Ada <a@x.org>\n\nTwo.\n"),
     ]
-    assert found[1].place == "all.mbox, message 2" and "not mail" in found[1].reason
+    assert items[1].place == "all.mbox, message 2" and "not mail" in items[1].reason
 
 
-def parts_of_mail(number: int) -> str:
+def make_mail_parts(number: int) -> str:
     part = "--x\nContent-Type: text/plain\n\nHello.\n"
     return "Subject: x\nContent-Type: multipart/mixed; boundary=x\n\n" + part * number + "--x--\n"
 
@@ -692,35 +696,35 @@ def make_nested_mail(depth: int) -> str:
         (f"Subject: x\nContent-Disposition: attachment; filename={chr(34) * 30_000}\n\nHello.\n", "4,096; shorten it"),
         (f"Subject: {'=?utf-8?q?a?= ' * 15_000}\n\nHello.\n", "4,096; shorten it"),
         (f"Subject: x\nTo: {', '.join(f'a{n}@b.c' for n in range(200_000))}\n\nHello.\n", "262,144; shorten it"),
-        (parts_of_mail(10_001), "more than 10,000 parts, the limit of a message; split it"),
+        (make_mail_parts(10_001), "more than 10,000 parts, the limit of a message; split it"),
         (make_nested_mail(51), "nests parts more than 50 deep, the limit of a message; unpack it"),
     ],
     ids=["Content-Type", "Content-Disposition", "Subject", "To", "parts", "depth"],
 )
 def test_a_mail_beyond_a_limit_is_refused_and_its_neighbours_in_a_file_are_read(data: str, limit: str) -> None:
     with pytest.raises(ReaderError, match=re.escape(limit)):
-        read(data, "a.eml")
+        read_all(data, "a.eml")
     mails = ("Subject: y\n\nHello.\n", data, "Subject: z\n\nHello.\n")
-    first, failure, last = read("".join(f"From a 10:00\n{mail}\n" for mail in mails), "all.mbox")
-    assert (first.title, last.title) == ("y", "z")
+    first_mail, failure, last_mail = read_all("".join(f"From a 10:00\n{mail}\n" for mail in mails), "all.mbox")
+    assert (first_mail.title, last_mail.title) == ("y", "z")
     assert isinstance(failure, ReadFailure) and limit in failure.reason
 
 
 @pytest.mark.slow
 def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert one(parts_of_mail(3000), "a.eml").text.count("Hello.") == 3000
-    assert one(make_nested_mail(49), "a.eml").text == "Hello.\n"
+    assert read_one(make_mail_parts(3000), "a.eml").text.count("Hello.") == 3000
+    assert read_one(make_nested_mail(49), "a.eml").text == "Hello.\n"
     names = [f'"Lee, Ann {number}" <ann{number}@x.org>' for number in range(5000)]
     parsed: list[int] = []
     parse = mail_messages.policy.default.header_fetch_parse
 
-    def record(self: object, name: str, value: str) -> object:
+    def record_call(self: object, name: str, value: str) -> object:
         parsed.append(len(value))
         return parse(name, value)
 
-    monkeypatch.setattr(type(mail_messages.policy.default), "header_fetch_parse", record)
+    monkeypatch.setattr(type(mail_messages.policy.default), "header_fetch_parse", record_call)
     mail = f"Subject: x\nTo: {', '.join(names)}, {chr(34) * 20_000}\n\nHello.\n"
-    to = one(mail, "a.eml").meta["to"]
+    to = read_one(mail, "a.eml").meta["to"]
     assert str(to).startswith(", ".join(names)) and str(to).endswith('"' * 20_000)
     # The parser's time grows with the square of what it gets at once.
     assert max(parsed) <= 998 and sum(parsed) <= len(mail)
@@ -730,11 +734,11 @@ def test_each_line_of_flowed_text_is_looked_at_once(monkeypatch: pytest.MonkeyPa
     depth = text_reader.get_quote_depth
     lengths: list[int] = []
 
-    def record(line: str) -> int:
+    def record_call(line: str) -> int:
         lengths.append(len(line))
         return depth(line)
 
-    monkeypatch.setattr(text_reader, "get_quote_depth", record)
+    monkeypatch.setattr(text_reader, "get_quote_depth", record_call)
     text = "word \n" * 20_000 + "end\n> quoted \n> words\n"
     assert text_reader.join_flowed_lines(text) == "word " * 20_000 + "end\n> quoted words\n"
     assert sum(lengths) <= len(text)
@@ -748,13 +752,13 @@ def test_markup_that_is_never_closed_is_scanned_once() -> None:
         "Subject: x\nContent-Type: multipart/alternative; boundary=x\n\n--x\nContent-Type: text/plain\n\nHello.\n"
         f"--x\nContent-Type: text/html\n\n<head><title>T</title></head>Hello <b>there</b>. {'<style><!--' * 100}\n--x--\n"
     )
-    assert one(data, "a.eml").text == "Hello.\n"
+    assert read_one(data, "a.eml").text == "Hello.\n"
 
 
 def test_files_of_one_name_are_numbered_without_trying_every_number() -> None:
     part = "--x\nContent-Disposition: attachment; filename=a.bin\n\nx\n"
     data = f"Subject: x\nContent-Type: multipart/mixed; boundary=x\n\n{part * 5000}--x--\n"
-    document = read(data, "a.eml")[0]
+    document = read_all(data, "a.eml")[0]
     assert document.meta["attachments"][::2499] == ["a.bin", "a-2500.bin", "a-4999.bin"]
 
 
@@ -769,28 +773,28 @@ def test_a_part_of_a_book_that_several_items_name_is_read_once(monkeypatch: pyte
     parts = {"META-INF/container.xml": container, "c.opf": package, "a.xhtml": "<p>The lamp is lit.</p>"}
     read_part, names = Package.read_part, []
 
-    def record(self: Package, part: str) -> bytes:
+    def record_call(self: Package, part: str) -> bytes:
         names.append(part)
         return read_part(self, part)
 
-    monkeypatch.setattr(Package, "read_part", record)
-    assert one(pack_parts(parts), "a.epub").text == "The lamp is lit.\n"
+    monkeypatch.setattr(Package, "read_part", record_call)
+    assert read_one(pack_parts(parts), "a.epub").text == "The lamp is lit.\n"
     assert names.count("a.xhtml") == 1
 
 
 def test_a_table_of_too_many_columns_is_refused_and_a_wide_one_is_compared_by_name_once() -> None:
-    def table(columns: int) -> str:
+    def make_table(columns: int) -> str:
         return ",".join(f"c{number}" for number in range(columns)) + "\n" + ",".join("x" * columns) + "\n"
 
     with pytest.raises(ReaderError, match="the header has 1,000,000 columns; the limit is 10,000: remove some"):
-        read(table(1_000_000), "a.csv")
-    assert len(one(table(10_000), "a.csv").meta) == 10_000
+        read_all(make_table(1_000_000), "a.csv")
+    assert len(read_one(make_table(10_000), "a.csv").meta) == 10_000
 
 
 # --- notebooks, source code, archives --------------------------------------------------------------------------------
 
 
-def notebook(**fields: object) -> str:
+def make_notebook(**fields: object) -> str:
     cells = [
         {"cell_type": "markdown", "metadata": {}, "source": ["# Ships\n", "\n", PROSE[0]]},
         {
@@ -809,12 +813,12 @@ def notebook(**fields: object) -> str:
 
 
 def test_a_notebook_is_read_as_cells_and_their_outputs() -> None:
-    document = one(notebook(), "a.ipynb")
+    document = read_one(make_notebook(), "a.ipynb")
     assert (document.title, document.meta) == ("Ships", {"language": "python"})
     assert document.text == (
         f"# Ships\n\n{PROSE[0]}\n\n```python\nprint(1)\n```\n\n```\n1\n```\n\n```\n42\n```\n\n```\nE: v\n```\n"
     )
-    old = {
+    old_notebook = {
         "nbformat": 3,
         "worksheets": [
             {
@@ -825,7 +829,7 @@ def test_a_notebook_is_read_as_cells_and_their_outputs() -> None:
             }
         ],
     }
-    assert one(json.dumps(old), "a.ipynb").text == "## Old\n\n```\nx = 1\n```\n"
+    assert read_one(json.dumps(old_notebook), "a.ipynb").text == "## Old\n\n```\nx = 1\n```\n"
 
 
 SOURCES = {
@@ -846,8 +850,8 @@ SOURCES = {
 
 @pytest.mark.parametrize("suffix", SOURCES)
 def test_source_code_is_cut_at_definitions_whose_names_are_headings(suffix: str) -> None:
-    document = one(SOURCES[suffix], f"src/a{suffix}")
-    assert headings(document.text.replace("#include", "include").replace("# Opens", "Opens"))[:3] == [
+    document = read_one(SOURCES[suffix], f"src/a{suffix}")
+    assert list_headings(document.text.replace("#include", "include").replace("# Opens", "Opens"))[:3] == [
         "# a" + suffix,
         "## open_store",
         "## Store",
@@ -869,13 +873,13 @@ def test_source_code_is_cut_at_definitions_whose_names_are_headings(suffix: str)
     ],
 )  # fmt: skip
 def test_scripts_and_settings_are_cut_at_their_lines(key: str, text: str, sections: list[str]) -> None:
-    document = one(text, key)
+    document = read_one(text, key)
     code = "".join(re.findall(r"^```\w+\n(.*?)^```$", document.text, re.M | re.S))
     assert code.split() == text.split()
-    found = [
+    names = [
         line.lstrip("# ") for line in re.sub(r"^```.*?^```$", "", document.text, flags=re.M | re.S).splitlines() if line
     ]
-    assert [each for each in found if each != key] == sections
+    assert [name for name in names if name != key] == sections
     assert "# Opens.\nopen_it" in document.text or key != "a.sh"
 
 
@@ -885,10 +889,10 @@ def test_methods_of_a_long_class_have_sections_of_their_own() -> None:
         + "x = 1\n        " * 100
         + "\n    def close(self):\n        pass\n"
     )
-    document = one(text, "a.py")
-    assert headings(document.text) == ["## Store", "### Store.open", "### Store.close"]
-    broken = one("def broken(:\n  return\n\ndef whole():\n    pass\n", "b.py").text
-    assert headings(broken)[-1] == "## whole" and broken.count("return") == 1
+    document = read_one(text, "a.py")
+    assert list_headings(document.text) == ["## Store", "### Store.open", "### Store.close"]
+    broken = read_one("def broken(:\n  return\n\ndef whole():\n    pass\n", "b.py").text
+    assert list_headings(broken)[-1] == "## whole" and broken.count("return") == 1
 
 
 def test_names_of_definitions_are_entities(tmp_path: Path) -> None:
@@ -902,28 +906,31 @@ def test_archives_are_read_file_by_file() -> None:
     data = pack_parts(
         {"b/two.md": "# Two", "a.txt": "one", ".hidden.txt": "x", "__MACOSX/a.txt": "x", "c.bin": "x", "d.pdf": "x"}
     )
-    found = read(data, "all.zip")
-    documents = [item for item in found if isinstance(item, RawDocument)]
-    assert [(each.key, each.text) for each in documents] == [("all.zip/a.txt", "one"), ("all.zip/b/two.md", "# Two")]
-    assert [item.place for item in found if isinstance(item, ReadFailure)] == ["all.zip/d.pdf"]
-    assert list_skipped(found) == {
+    items = read_all(data, "all.zip")
+    documents = [item for item in items if isinstance(item, RawDocument)]
+    assert [(document.key, document.text) for document in documents] == [
+        ("all.zip/a.txt", "one"),
+        ("all.zip/b/two.md", "# Two"),
+    ]
+    assert [item.place for item in items if isinstance(item, ReadFailure)] == ["all.zip/d.pdf"]
+    assert list_skipped(items) == {
         "all.zip/.hidden.txt": "hidden",
         "all.zip/__MACOSX/a.txt": "hidden",
         "all.zip/c.bin": "suffix .bin",
     }
-    assert one(gzip.compress(b"# T"), "notes/a.md.gz").title == "T"
-    rows = read(gzip.compress(b"id,text\n1,a\n,b\n"), "rows.csv.gz")
-    assert [each.key for each in rows] == ["1", "rows.csv.gz:3"]
+    assert read_one(gzip.compress(b"# T"), "notes/a.md.gz").title == "T"
+    rows = read_all(gzip.compress(b"id,text\n1,a\n,b\n"), "rows.csv.gz")
+    assert [row.key for row in rows] == ["1", "rows.csv.gz:3"]
     with pytest.raises(ReaderError, match="no file with a known suffix"):
-        read(pack_parts({"a.bin": b"x"}), "a.zip")
+        read_all(pack_parts({"a.bin": b"x"}), "a.zip")
 
 
-def list_skipped(found: list[Any]) -> dict[str, str]:
-    return {item.place: item.reason for item in found if isinstance(item, SkippedPart)}
+def list_skipped(items: list[Any]) -> dict[str, str]:
+    return {item.place: item.reason for item in items if isinstance(item, SkippedPart)}
 
 
-def tape(*members: tuple[str, bytes | str, bytes]) -> bytes:
-    """A tar archive of members: a path, its content or where it leads, and its kind."""
+def make_tar(*members: tuple[str, bytes | str, bytes]) -> bytes:
+    """Make a tar archive of members: a path, its content or link target, and its kind."""
     stream = io.BytesIO()
     with tarfile.TarFile(fileobj=stream, mode="w") as archive:
         for name, content, kind in members:
@@ -938,7 +945,7 @@ def tape(*members: tuple[str, bytes | str, bytes]) -> bytes:
 
 
 def test_members_of_a_tar_archive_that_are_not_files_are_skipped_and_counted() -> None:
-    data = tape(
+    data = make_tar(
         ("b.md", b"# Two", tarfile.REGTYPE),
         ("./a.txt", b"one", tarfile.REGTYPE),
         ("link.md", "/etc/passwd", tarfile.SYMTYPE),
@@ -954,56 +961,56 @@ def test_members_of_a_tar_archive_that_are_not_files_are_skipped_and_counted() -
         ("picture", b"\x89PNG\0", tarfile.REGTYPE),
     )
     for key, packed_by in (("all.tar", bytes), ("all.tgz", gzip.compress), ("all.tar.bz2", bz2.compress), ("all.tar.xz", lzma.compress)):  # fmt: skip
-        found = read(packed_by(data), key)
-        assert [(each.key, each.text) for each in found if isinstance(each, RawDocument)] == [
+        items = read_all(packed_by(data), key)
+        assert [(item.key, item.text) for item in items if isinstance(item, RawDocument)] == [
             (f"{key}/LICENSE", "Terms."),
             (f"{key}/a.txt", "one"),
             (f"{key}/b.md", "# Two"),
         ]
-        assert sorted(Counter(list_skipped(found).values()).items()) == [
+        assert sorted(Counter(list_skipped(items).values()).items()) == [
             ("devices", 2), ("hidden", 1), ("links in archives", 2), ("no suffix", 1), ("paths outside the archive", 3), ("suffix .bin", 1),
         ]  # fmt: skip
-        assert not any(isinstance(item, ReadFailure) for item in found)
+        assert not any(isinstance(item, ReadFailure) for item in items)
     (inner,) = [
-        item for item in read(pack_parts({"../a.txt": "x", "b.txt": "y"}), "a.zip") if isinstance(item, RawDocument)
+        item for item in read_all(pack_parts({"../a.txt": "x", "b.txt": "y"}), "a.zip") if isinstance(item, RawDocument)
     ]
     assert inner.key == "a.zip/b.txt"
 
 
-def holes() -> bytes:
-    """A tar archive of a file that is said to have a terabyte, of which nothing but one byte is written."""
+def make_sparse_tar() -> bytes:
+    """Make a tar archive of a sparse file of one terabyte with one byte of data."""
     sparse = {"major": "1", "minor": "0", "realsize": str(1 << 40), "name": "a.txt"}
-    told = b"1\n0\n1\n".ljust(512, b"\0") + b"x".ljust(512, b"\0")
+    content = b"1\n0\n1\n".ljust(512, b"\0") + b"x".ljust(512, b"\0")
     member = tarfile.TarInfo("a.txt")
-    member.size, member.pax_headers = len(told), {f"GNU.sparse.{name}": value for name, value in sparse.items()}
-    return member.tobuf(tarfile.PAX_FORMAT) + told + bytes(1024)
+    member.size, member.pax_headers = len(content), {f"GNU.sparse.{name}": value for name, value in sparse.items()}
+    return member.tobuf(tarfile.PAX_FORMAT) + content + bytes(1024)
 
 
 def test_a_damaged_tar_archive_is_read_up_to_the_damage_and_reported() -> None:
-    data = bytearray(tape(*((f"{number}.txt", b"x" * 600, tarfile.REGTYPE) for number in range(4))))
+    data = bytearray(make_tar(*((f"{number}.txt", b"x" * 600, tarfile.REGTYPE) for number in range(4))))
     data[2 * 1536 + 150] ^= 0x55
     for damaged in (bytes(data), bytes(data[: 2 * 1536 + 300])):
-        found = read(damaged, "a.tar")
-        assert [item.key for item in found if isinstance(item, RawDocument)] == ["a.tar/0.txt", "a.tar/1.txt"]
-        (failure,) = [item for item in found if isinstance(item, ReadFailure)]
+        items = read_all(damaged, "a.tar")
+        assert [item.key for item in items if isinstance(item, RawDocument)] == ["a.tar/0.txt", "a.tar/1.txt"]
+        (failure,) = [item for item in items if isinstance(item, ReadFailure)]
         assert failure.place == "a.tar" and "is damaged after '1.txt'" in failure.reason
     with pytest.raises(ReaderError, match=r"a\.tar: is damaged or not a tar archive"):
-        read(b"no archive" * 100, "a.tar")
+        read_all(b"no archive" * 100, "a.tar")
     with pytest.raises(ReaderError, match=r"a\.txt\.bz2: is damaged or not packed with bzip2"):
-        read(bz2.compress(b"text")[:-4], "a.txt.bz2")
+        read_all(bz2.compress(b"text")[:-4], "a.txt.bz2")
     with pytest.raises(ReaderError, match="unpacks to more than"):
-        read(holes(), "a.tar")
+        read_all(make_sparse_tar(), "a.tar")
 
 
 @pytest.mark.slow
 def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, make_store: Callable[..., Any]) -> None:
-    whole = book({"a.xhtml": BODIES[0], "b.xhtml": BODIES[1], "c.xhtml": BODIES[2]})
-    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+    book = make_book({"a.xhtml": BODIES[0], "b.xhtml": BODIES[1], "c.xhtml": BODIES[2]})
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     broken = pack_parts(
         {**{name: part for name, part in parts.items() if "b.xhtml" not in name}, "OEBPS/c.xhtml": b"\0"}
     )
-    document, *lacking = read(broken, "keeper.epub")
+    document, *lacking = read_all(broken, "keeper.epub")
     assert document.text == f"{PROSE[0]}\n" and len(lacking) == 2
     (tmp_path / "keeper.epub").write_bytes(broken)
     with make_store() as store:
@@ -1015,7 +1022,7 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
             in report.remarks[0]
         )
     with pytest.raises(ReaderError, match="its pages are missing or cannot be read"):
-        read(pack_parts({name: part for name, part in parts.items() if not name.endswith(".xhtml")}), "a.epub")
+        read_all(pack_parts({name: part for name, part in parts.items() if not name.endswith(".xhtml")}), "a.epub")
 
 
 # --- rst, AsciiDoc ---------------------------------------------------------------------------------------------------
@@ -1036,7 +1043,7 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
     ],
 )  # fmt: skip
 def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
-    assert one(markup, "a.rst").text == text
+    assert read_one(markup, "a.rst").text == text
 
 
 @pytest.mark.parametrize(
@@ -1054,7 +1061,7 @@ def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
     ],
 )  # fmt: skip
 def test_asciidoc_becomes_markdown(markup: str, text: str) -> None:
-    assert one(markup, "a.adoc").text == text
+    assert read_one(markup, "a.adoc").text == text
 
 
 @pytest.mark.parametrize(
@@ -1070,7 +1077,7 @@ def test_asciidoc_becomes_markdown(markup: str, text: str) -> None:
     ],
 )  # fmt: skip
 def test_org_becomes_markdown(markup: str, text: str) -> None:
-    document = one(markup, "a.org")
+    document = read_one(markup, "a.org")
     assert document.text == text
     if "#+TITLE" in markup:
         assert (document.title, document.meta) == ("T", {"author": "A"})
@@ -1093,22 +1100,22 @@ def test_org_becomes_markdown(markup: str, text: str) -> None:
     ],
 )  # fmt: skip
 def test_manual_pages_become_markdown(markup: str, text: str) -> None:
-    document = one(markup, "a.man")
+    document = read_one(markup, "a.man")
     assert document.text == text
     if ".Dd" in markup:
         assert (document.title, document.meta) == (
             "cat(1): join files",
             {"section": "1", "date": "May 1, 2024", "source": "X"},
         )
-        assert one(gzip.compress(markup.encode()), "a.1.gz").text == text  # recognized by its beginning
+        assert read_one(gzip.compress(markup.encode()), "a.1.gz").text == text  # recognized by its beginning
 
 
 def test_a_manual_page_that_names_another_is_passed_over_and_one_without_end_refused() -> None:
-    assert read(".so man3/printf.3\n", "sprintf.3") == [SkippedPart("sprintf.3", "pages that only refer to others")]
+    assert read_all(".so man3/printf.3\n", "sprintf.3") == [SkippedPart("sprintf.3", "pages that only refer to others")]
     strings = ".ds a " + "x" * 4000 + "\n" + "".join(f".ds {b} \\*{a}\\*{a}\n" for a, b in pairwise("abcdefgh"))
     for text in (".de X\n.X\n.X\n..\n.X\n", strings + "\\*h\n" * 100):
         with pytest.raises(ReaderError, match="which is the limit"):
-            read(text, "a.man")
+            read_all(text, "a.man")
 
 
 ATOM = 'xmlns="http://www.w3.org/2005/Atom"'
@@ -1132,7 +1139,7 @@ ATOM = 'xmlns="http://www.w3.org/2005/Atom"'
     ],
 )  # fmt: skip
 def test_xml_becomes_markdown(markup: str, text: str) -> None:
-    assert one(markup, "a.xml").text == text
+    assert read_one(markup, "a.xml").text == text
 
 
 def test_entries_of_feeds_and_records_of_xml_are_documents() -> None:
@@ -1141,25 +1148,30 @@ def test_entries_of_feeds_and_records_of_xml_are_documents() -> None:
         "<author><name>Ann</name></author><content type='html'>&lt;p&gt;Hello &lt;b&gt;there&lt;/b&gt;.&lt;/p&gt;</content></entry></feed>"
     )
     meta = {"author": "Ann", "date": "2024-01-01", "link": "http://x/1", "feed": "News"}
-    assert one(feed, "a.atom") == RawDocument("urn:1", "A", "# A\n\nHello *there*.\n", meta, "markdown", (), "a.atom:1")
+    assert read_one(feed, "a.atom") == RawDocument(
+        "urn:1", "A", "# A\n\nHello *there*.\n", meta, "markdown", (), "a.atom:1"
+    )
     rss = "<rss><channel><title>N</title><item><title>A &amp; B</title></item><item><description>Text.</description></item></channel></rss>"
-    assert [(each.key, each.text) for each in read(rss, "a.xml")] == [("a.xml:1", "A & B\n"), ("a.xml:2", "Text.\n")]
-    rows = read("<all><b id='x'><title>T</title><price>1.5</price></b><b><title>U</title></b></all>", "a.xml")
-    assert [(each.key, each.title, each.meta) for each in rows] == [
+    assert [(item.key, item.text) for item in read_all(rss, "a.xml")] == [
+        ("a.xml:1", "A & B\n"),
+        ("a.xml:2", "Text.\n"),
+    ]
+    rows = read_all("<all><b id='x'><title>T</title><price>1.5</price></b><b><title>U</title></b></all>", "a.xml")
+    assert [(item.key, item.title, item.meta) for item in rows] == [
         ("x", "T", {"id": "x", "title": "T", "price": 1.5}),
         ("a.xml:2", "U", {"title": "U"}),
     ]
-    assert [(each.text, each.format) for each in rows] == [
+    assert [(item.text, item.format) for item in rows] == [
         ("id: x\ntitle: T\nprice: 1.5\n", "text"),
         ("title: U\n", "text"),
     ]
 
 
 def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
-    outside = "<!DOCTYPE a SYSTEM 'http://x/a.dtd' [<!ENTITY c SYSTEM 'c.xml'><!ENTITY b 'been'>]><a><p>It has &b; &c; caf&eacute; &app;.</p></a>"
-    document, told = read(outside, "a.xml")
+    source = "<!DOCTYPE a SYSTEM 'http://x/a.dtd' [<!ENTITY c SYSTEM 'c.xml'><!ENTITY b 'been'>]><a><p>It has &b; &c; caf&eacute; &app;.</p></a>"
+    document, skipped = read_all(source, "a.xml")
     assert document.text == "It has been café app.\n"
-    assert isinstance(told, SkippedPart) and "'c.xml'" in told.detail
+    assert isinstance(skipped, SkippedPart) and "'c.xml'" in skipped.detail
     laughs = "".join(f"<!ENTITY {b} '{'&' + a + ';'}{('&' + a + ';') * 9}'>" for a, b in pairwise("abcdefghi"))
     for markup in (
         f"<!DOCTYPE a [<!ENTITY a '{'x' * 40}'>{laughs}]><a><p>&i;</p></a>",
@@ -1169,10 +1181,12 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
         "<?xml version='1.0' encoding='gb2312'?><a>\xff</a>",
     ):
         with pytest.raises(ReaderError, match=r"^a\.xml: "):
-            read(markup.encode("latin-1"), "a.xml")
-    assert one("<?xml version='1.0' encoding='gb2312'?><a><p>你好</p></a>".encode("gb2312"), "a.xml").text == "你好\n"
-    assert read("<svg><text>x</text></svg>", "a.xml") == [SkippedPart("a.xml", "drawings")]
-    assert read("<urlset><url><loc>x</loc></url></urlset>", "sitemap.xml") == [
+            read_all(markup.encode("latin-1"), "a.xml")
+    assert (
+        read_one("<?xml version='1.0' encoding='gb2312'?><a><p>你好</p></a>".encode("gb2312"), "a.xml").text == "你好\n"
+    )
+    assert read_all("<svg><text>x</text></svg>", "a.xml") == [SkippedPart("a.xml", "drawings")]
+    assert read_all("<urlset><url><loc>x</loc></url></urlset>", "sitemap.xml") == [
         SkippedPart("sitemap.xml", "lists of addresses")
     ]
 
@@ -1195,21 +1209,25 @@ def test_xml_fetches_nothing_and_expands_nothing_without_end() -> None:
     ],
 )  # fmt: skip
 def test_latex_becomes_markdown(markup: str, text: str) -> None:
-    document = one(markup, "a.tex")
+    document = read_one(markup, "a.tex")
     assert document.text == text
     if "title" in markup:
         assert (document.title, document.meta) == ("T", {"author": "A, B"})
 
 
 def test_latex_includes_nothing_and_ends() -> None:
-    document, told = read("Text.\n\\input{chapters/one}", "a.tex")
-    assert (document.text, told) == ("Text.\n", SkippedPart("a.tex", "parts in other files"))
-    assert read("\\begin{document}\\include{a}\\end{document}", "a.tex")[0].reason == "files that only include others"
+    document, skipped = read_all("Text.\n\\input{chapters/one}", "a.tex")
+    assert (document.text, skipped) == ("Text.\n", SkippedPart("a.tex", "parts in other files"))
+    assert (
+        read_all("\\begin{document}\\include{a}\\end{document}", "a.tex")[0].reason == "files that only include others"
+    )
     for text in ("\\def\\a{\\a\\a}\\a x", "\\newcommand\\a{\\b\\b}\\newcommand\\b{\\a\\a}\\a x"):
         with pytest.raises(ReaderError, match="which is the limit"):
-            read(text, "a.tex")
+            read_all(text, "a.tex")
     assert (
-        one("\\usepackage[latin1]{inputenc}\\begin{document}caf\xe9\\end{document}".encode("latin-1"), "a.tex").text
+        read_one(
+            "\\usepackage[latin1]{inputenc}\\begin{document}caf\xe9\\end{document}".encode("latin-1"), "a.tex"
+        ).text
         == "café\n"
     )
 
@@ -1219,14 +1237,16 @@ def test_subtitles_are_read_as_paragraphs_with_times() -> None:
         "1\n00:00:01,000 --> 00:00:03,000\n<i>The harbour</i> was dug\nby hand.\n\n"
         "2\n00:00:03,500 --> 00:00:05,000\nIn 1874.\n\n3\n01:02:05,000 --> 01:02:06,000\nThat was all.\n"
     )
-    assert one(srt, "a.srt").text == "[00:00:01] The harbour was dug by hand. In 1874.\n\n[01:02:05] That was all.\n"
+    assert (
+        read_one(srt, "a.srt").text == "[00:00:01] The harbour was dug by hand. In 1874.\n\n[01:02:05] That was all.\n"
+    )
     vtt = (
         "WEBVTT\n\nNOTE kept\nsecret\n\nx\n00:01.000 --> 00:02.000 align:start\n<v.loud Ann>Who &amp; when?</v>\n\n"
         "00:02.000 --> 00:03.000\n<v Ben>Now.\n\n00:03.000 --> 00:04.000\n<v Ben>Now.\n<v Ben>Go.\n"
     )
-    assert one(vtt, "a.vtt").text == "[00:00:01] Ann: Who & when?\n\n[00:00:02] Ben: Now. Go.\n"
+    assert read_one(vtt, "a.vtt").text == "[00:00:01] Ann: Who & when?\n\n[00:00:02] Ben: Now. Go.\n"
     with pytest.raises(ReaderError, match="has no cue"):
-        read("WEBVTT\n\n", "a.vtt")
+        read_all("WEBVTT\n\n", "a.vtt")
 
 
 # --- calendars, address cards, bibliographies ------------------------------------------------------------------------
@@ -1266,7 +1286,7 @@ END:VCALENDAR
 
 
 def test_a_calendar_entry_is_a_document_with_time_and_place() -> None:
-    meeting, closed, lease = read(CALENDAR, "a.ics")
+    meeting, closed, lease = read_all(CALENDAR, "a.ics")
     assert (meeting.key, meeting.other_key, meeting.title) == ("1@x", "a.ics:1", "Budget meeting")
     assert meeting.text == (
         "Appointment: Budget meeting\nWhen: Friday, 27 November 2026 (2026-11-27) 10:00 to 11:30 Europe/Berlin\n"
@@ -1288,22 +1308,22 @@ def test_a_calendar_entry_is_a_document_with_time_and_place() -> None:
 def test_an_invalid_or_empty_calendar_is_refused() -> None:
     for text, reason in (("x", "no line BEGIN:VCALENDAR"), ("BEGIN:VCALENDAR\nBEGIN:VEVENT\n", "has no appointment")):
         with pytest.raises(ReaderError, match=reason):
-            read(text, "a.ics")
+            read_all(text, "a.ics")
     odd = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nDTSTART:20269999\nDTEND:00010101\nDURATION:P99999D\nRRULE:;;=\n"
-    assert one(odd, "a.ics").text == "Appointment: x\n"
+    assert read_one(odd, "a.ics").text == "Appointment: x\n"
 
 
 def test_a_card_of_an_address_book_is_a_document_whose_numbers_have_their_kinds() -> None:
-    old = (
+    old_card = (
         "BEGIN:VCARD\nVERSION:2.1\nN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;J=C3=B6rg;;Dr.;\n"
         "TEL;CELL;PREF:+49 170 1\nTEL;WORK:030 99\nADR;HOME;ENCODING=QUOTED-PRINTABLE:;;Hafenstra=C3=9Fe 7=\n"
         ";Bremen;;28217;Germany\nPHOTO;JPEG;ENCODING=BASE64:\n /9j/4AAQ\n\nNOTE:Pilot\\; knows the ledges.\nEND:VCARD\n"
     )
-    new = (
+    new_card = (
         "BEGIN:VCARD\nUID:urn:uuid:7\nFN:Chandlery North\nORG:Chandlery North;Ropes\nitem1.TEL:555 1234\n"
         "item1.X-ABLabel:_$!<Night desk>!$_\nBDAY:19800203\nEMAIL;TYPE=INTERNET:n@x.org\nEND:VCARD\n"
     )
-    pilot, shop = read(old + new, "a.vcf")
+    pilot, shop = read_all(old_card + new_card, "a.vcf")
     assert (pilot.key, pilot.title) == ("a.vcf:1", "Dr. Jörg Müller")
     assert pilot.text == (
         "Name: Dr. Jörg Müller\nTelephone (cell): +49 170 1\nTelephone (work): 030 99\n"
@@ -1313,7 +1333,7 @@ def test_a_card_of_an_address_book_is_a_document_whose_numbers_have_their_kinds(
     assert "Telephone (Night desk): 555 1234\nE-mail: n@x.org\nBirthday: 1980-02-03\n" in shop.text
     assert shop.meta == {"organization": "Chandlery North, Ropes", "email": ["n@x.org"], "telephone": ["555 1234"]}
     with pytest.raises(ReaderError, match="has no address card"):
-        read("x", "a.vcf")
+        read_all("x", "a.vcf")
 
 
 def test_an_entry_of_a_bibliography_is_a_document_without_latex() -> None:
@@ -1329,40 +1349,43 @@ def test_an_entry_of_a_bibliography_is_a_document_without_latex() -> None:
 @misc(second, title={Second one}, howpublished = {\url{http://x.org/a_b}})
 @misc{second, title={Third}}
 """
-    first, failed, second, third = read(bib, "a.bib")
-    assert (first.key, first.title) == ("smith2004", "Log-Structured Merge")
-    assert first.text == (
+    first_entry, failed, second_entry, third_entry = read_all(bib, "a.bib")
+    assert (first_entry.key, first_entry.title) == ("smith2004", "Log-Structured Merge")
+    assert first_entry.text == (
         "Title: Log-Structured Merge\nAuthors: Ann Smith, The IEEE Group, Jörg Müller\n"
         "journal: ACM Trans. Database Syst. (reprint)\nyear: 2004\nmonth: February\npages: 12–34\n\n"
         "We show that merging costs less.\n"
     )
-    assert first.meta["author"] == ["Ann Smith", "The IEEE Group", "Jörg Müller"] and first.meta["year"] == 2004
+    assert (
+        first_entry.meta["author"] == ["Ann Smith", "The IEEE Group", "Jörg Müller"]
+        and first_entry.meta["year"] == 2004
+    )
     assert failed == ReadFailure("a.bib:9", "the entry that begins here is not closed; add its brace")
-    assert (second.key, second.text) == ("second", "Title: Second one\nhowpublished: http://x.org/a_b\n")
-    assert (third.key, third.other_key) == ("second", None)
+    assert (second_entry.key, second_entry.text) == ("second", "Title: Second one\nhowpublished: http://x.org/a_b\n")
+    assert (third_entry.key, third_entry.other_key) == ("second", None)
     with pytest.raises(ReaderError, match="has no entry"):
-        read("nothing", "a.bib")
+        read_all("nothing", "a.bib")
 
 
 # --- damaged, locked, bombs ------------------------------------------------------------------------------------------
 
 SAMPLES: dict[str, Callable[[], bytes]] = {
     "a.epub": lambda: BOOKS["navigation of EPUB 3"],
-    "a.odt": lambda: odt(ODTS["headings and notes"][0]),
-    "a.xlsx": sheet_by_hand,
-    "a.pptx": lambda: slides(lambda each: each.slides.add_slide(each.slide_layouts[0])),
+    "a.odt": lambda: make_odt(ODTS["headings and notes"][0]),
+    "a.xlsx": make_sheet,
+    "a.pptx": lambda: make_slides(lambda presentation: presentation.slides.add_slide(presentation.slide_layouts[0])),
     "a.rtf": lambda: rb"{\rtf1\ansi Text.\par}",
-    "a.eml": lambda: message().as_bytes() + b"\nText.\n",
-    "a.mbox": lambda: b"From a@x\n" + message().as_bytes() + b"\nText.\n",
-    "a.ipynb": lambda: notebook().encode(),
+    "a.eml": lambda: make_message().as_bytes() + b"\nText.\n",
+    "a.mbox": lambda: b"From a@x\n" + make_message().as_bytes() + b"\nText.\n",
+    "a.ipynb": lambda: make_notebook().encode(),
     "a.py": lambda: SOURCES[".py"].encode(),
     "a.sql": lambda: b"-- x\nCREATE TABLE a (b);\n",
     "a.json": lambda: b'[{"a": 1}, {"b": "\\u00e9"}]',
     "a.md.gz": lambda: gzip.compress(b"# T"),
-    "a.tar": lambda: tape(("a.md", b"# T", tarfile.REGTYPE), ("b.txt", b"x", tarfile.REGTYPE)),
+    "a.tar": lambda: make_tar(("a.md", b"# T", tarfile.REGTYPE), ("b.txt", b"x", tarfile.REGTYPE)),
     "a.md.xz": lambda: lzma.compress(b"# T"),
     "a.md.bz2": lambda: bz2.compress(b"# T"),
-    "a.zip": lambda: pack_parts({"a.md": "# T", "b.odt": odt("<text:p>x</text:p>")}),
+    "a.zip": lambda: pack_parts({"a.md": "# T", "b.odt": make_odt("<text:p>x</text:p>")}),
     "a.rst": lambda: b"T\n=\n\n.. note:: x\n",
     "a.org": lambda: b"* T\n- x\n| a |\n#+begin_src\n1\n#+end_src\n",
     "a.xml": lambda: b"<a><p>x</p><list><item><p>y</p></item></list><table><row><cell>z</cell></row></table></a>",
@@ -1380,14 +1403,14 @@ SAMPLES: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("key", SAMPLES)
 def test_damaged_files_are_refused_with_their_name_or_read_in_part(key: str) -> None:
-    whole = SAMPLES[key]()
-    step = max(1, len(whole) // 25)
-    for end in range(0, len(whole), step):
-        flipped = bytearray(whole)
+    file_bytes = SAMPLES[key]()
+    step = max(1, len(file_bytes) // 25)
+    for end in range(0, len(file_bytes), step):
+        flipped = bytearray(file_bytes)
         flipped[end] ^= 0x55
-        for data in (whole[:end], bytes(flipped), whole[end:]):
+        for data in (file_bytes[:end], bytes(flipped), file_bytes[end:]):
             try:
-                read(data, key)
+                read_all(data, key)
             except ReaderError as error:
                 assert str(error).startswith(key), error
 
@@ -1426,7 +1449,7 @@ def test_any_text_is_read_or_refused(format: str, text: str) -> None:
         "bibtex": "@a{b,\n",
     }.get(format, "")
     try:
-        for item in read(opening + text, "a", format):
+        for item in read_all(opening + text, "a", format):
             assert item.text.strip() if isinstance(item, RawDocument) else item.reason
     except ReaderError as error:
         assert str(error).startswith("a: ")
@@ -1437,18 +1460,18 @@ def test_bombs_are_refused_before_they_are_unpacked() -> None:
     zeros = bytes(1 << 24)
     inner = pack_parts({f"{number}.txt": zeros for number in range(8)})
     middle = pack_parts({f"{number}.zip": inner for number in range(8)})
-    found = read(pack_parts({f"{number}.zip": middle for number in range(8)}), "a.zip")
-    assert all(isinstance(item, ReadFailure) for item in found[1:]) and any("limit" in item.reason for item in found)
+    items = read_all(pack_parts({f"{number}.zip": middle for number in range(8)}), "a.zip")
+    assert all(isinstance(item, ReadFailure) for item in items[1:]) and any("limit" in item.reason for item in items)
     with pytest.raises(ReaderError, match="unpacks to"):
-        read(pack_parts({f"{number}.txt": bytes(1 << 26) for number in range(9)}), "a.zip")
+        read_all(pack_parts({f"{number}.txt": bytes(1 << 26) for number in range(9)}), "a.zip")
     deep = "<text:section>" * 300 + "x" + "</text:section>" * 300
     with pytest.raises(ReaderError, match="200 deep"):
-        read(odt(deep), "a.odt")
+        read_all(make_odt(deep), "a.odt")
     entities = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
     with pytest.raises(ReaderError, match="its own entities"):
-        read(pack_parts({"content.xml": entities}), "a.odt")
+        read_all(pack_parts({"content.xml": entities}), "a.odt")
     with pytest.raises(ReaderError, match="old .od file|locked"):
-        read(b"\xd0\xcf\x11\xe0" + bytes(100), "a.odt")
+        read_all(b"\xd0\xcf\x11\xe0" + bytes(100), "a.odt")
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1456,4 +1479,4 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
     for key, data in (("a.pptx", b"PK"), ("a.xlsx", b"PK"), ("a.rtf", rb"{\rtf1 x}"), ("a.go", b"package x")):
         with pytest.raises(ReaderError, match=r"pip install 'kvstore-db\[documents\]'"):
-            read(data, key)
+            read_all(data, key)

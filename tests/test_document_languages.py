@@ -24,7 +24,7 @@ ENGLISH = {
 }
 
 
-def _write(folder: Path, files: dict[str, str]) -> Path:
+def write_files(folder: Path, files: dict[str, str]) -> Path:
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -32,58 +32,58 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def german(tmp_path: Path) -> Path:
-    return _write(tmp_path / "german", GERMAN)
+def german_folder(tmp_path: Path) -> Path:
+    return write_files(tmp_path / "german", GERMAN)
 
 
-def _content(store: kvstore.Store) -> object:
+def dump_store(store: kvstore.Store) -> object:
     with store.state() as state:
         return dump(state)
 
 
-def _open(path: Path, **settings: str) -> kvstore.Store:
+def open_store(path: Path, **settings: str) -> kvstore.Store:
     return kvstore.open(path, embedder="hashing", settings=settings)
 
 
-def test_a_new_store_takes_the_language_of_most_first_documents(tmp_path: Path, german: Path) -> None:
-    with _open(tmp_path / "store") as store:
-        report = store.ingest(german)
+def test_a_new_store_takes_the_language_of_most_first_documents(tmp_path: Path, german_folder: Path) -> None:
+    with open_store(tmp_path / "store") as store:
+        report = store.ingest(german_folder)
         assert (store.settings.stemmer, store.settings.language) == ("german", "rules")
         (remark,) = report.remarks
         assert "2 of the first 3 documents are in German" in remark
         assert "stemmer = german and language = rules" in remark
         assert store.check() == []
-        content = _content(store)
-    with _open(tmp_path / "store", stemmer="german", language="rules") as store:
-        assert store.check() == [] and _content(store) == content
-    with _open(tmp_path / "named", stemmer="german", language="rules") as store:
-        store.ingest(german)
-        assert _content(store) == content, "equal settings and documents, equal content"
+        content = dump_store(store)
+    with open_store(tmp_path / "store", stemmer="german", language="rules") as store:
+        assert store.check() == [] and dump_store(store) == content
+    with open_store(tmp_path / "named", stemmer="german", language="rules") as store:
+        store.ingest(german_folder)
+        assert dump_store(store) == content, "equal settings and documents, equal content"
 
 
-def test_the_statement_and_workers_choose_alike(tmp_path: Path, german: Path) -> None:
-    with _open(tmp_path / "store") as store:
+def test_the_statement_and_workers_choose_alike(tmp_path: Path, german_folder: Path) -> None:
+    with open_store(tmp_path / "store") as store:
         store.statistics()  # reads what the settings say
-        cursor = store.execute(f"INGEST '{german}' WITH (workers = 1)")
+        cursor = store.execute(f"INGEST '{german_folder}' WITH (workers = 1)")
         assert "2 of the first 3 documents are in German" in str(cursor.message)
         assert store.settings.stemmer == "german"
         assert store.check() == []
 
 
 def test_an_english_folder_changes_nothing(tmp_path: Path) -> None:
-    with _open(tmp_path / "store") as store:
-        assert store.ingest(_write(tmp_path / "english", ENGLISH)).remarks == []
+    with open_store(tmp_path / "store") as store:
+        assert store.ingest(write_files(tmp_path / "english", ENGLISH)).remarks == []
         assert (store.settings.stemmer, store.settings.language) == ("english", "en")
 
 
-def test_named_settings_win_and_mismatches_are_reported(tmp_path: Path, german: Path) -> None:
-    with _open(tmp_path / "store", stemmer="english", language="en") as store:
-        (remark,) = store.ingest(german).remarks
+def test_named_settings_win_and_mismatches_are_reported(tmp_path: Path, german_folder: Path) -> None:
+    with open_store(tmp_path / "store", stemmer="english", language="en") as store:
+        (remark,) = store.ingest(german_folder).remarks
         assert "this store stems English words" in remark and "stemmer = german" in remark
         assert (store.settings.stemmer, store.settings.language) == ("english", "en")
-        assert store.ingest(german).remarks == [], "nothing new was read"
+        assert store.ingest(german_folder).remarks == [], "nothing new was read"
     with kvstore.open(tmp_path / "none", embedder="all-MiniLM-L6-v2", settings={"stemmer": "none"}) as store:
-        remarks = store.ingest(german).remarks
+        remarks = store.ingest(german_folder).remarks
         assert store.settings.stemmer == "none"
         assert [remark.startswith("the embedder all-MiniLM-L6-v2 knows English only") for remark in remarks] == [
             False,
@@ -92,9 +92,9 @@ def test_named_settings_win_and_mismatches_are_reported(tmp_path: Path, german: 
 
 
 @pytest.mark.parametrize("change", ["put", "begin", "reopen", "second handle"])
-def test_a_store_that_is_not_new_never_changes_its_settings(tmp_path: Path, german: Path, change: str) -> None:
+def test_a_store_that_is_not_new_never_changes_its_settings(tmp_path: Path, german_folder: Path, change: str) -> None:
     path = tmp_path / "store"
-    store = _open(path)
+    store = open_store(path)
     if change == "put":
         store.put("tea", "Tea is made from leaves.")
     elif change == "begin":
@@ -102,47 +102,47 @@ def test_a_store_that_is_not_new_never_changes_its_settings(tmp_path: Path, germ
             pass
     elif change == "reopen":
         store.close()
-        store = _open(path)
+        store = open_store(path)
     else:
-        _open(path, stemmer="english", language="en").close()
+        open_store(path, stemmer="english", language="en").close()
     with store:
-        report = store.ingest(german)
+        report = store.ingest(german_folder)
         assert (store.settings.stemmer, store.settings.language) == ("english", "en")
         assert "this store stems English words" in report.remarks[0]
         assert store.check() == []
 
 
-def test_a_store_that_another_process_has_open_keeps_its_settings(tmp_path: Path, german: Path) -> None:
+def test_a_store_that_another_process_has_open_keeps_its_settings(tmp_path: Path, german_folder: Path) -> None:
     path = tmp_path / "store"
-    with _open(path) as store:
+    with open_store(path) as store:
         with start_python(
             "import kvstore; other = kvstore.open(path); print('open', flush=True); sys.stdin.read()", path
-        ) as other:
-            assert read_line(other) == "open"
-            report = store.ingest(german)
+        ) as other_process:
+            assert read_line(other_process) == "open"
+            report = store.ingest(german_folder)
         assert store.settings.stemmer == "english"
         assert "this store stems English words" in report.remarks[0]
         assert store.check() == []
 
 
 def test_a_put_of_another_thread_waits_for_the_decision(
-    tmp_path: Path, german: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, german_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kvstore.database.open_store import OpenStore
 
-    with _open(tmp_path / "store") as store:
+    with open_store(tmp_path / "store") as store:
         write_settings = OpenStore._write_settings
         threads: list[threading.Thread] = []
 
-        def put_meanwhile(opened: OpenStore, settings: kvstore.settings.FixedSettings) -> bool:
+        def put_meanwhile(target_store: OpenStore, settings: kvstore.settings.FixedSettings) -> bool:
             threads.append(threading.Thread(target=store.put, args=("rohr", "Die Rohre sind im Keller.")))
             threads[0].start()
             threads[0].join(0.2)
             assert threads[0].is_alive()
-            return write_settings(opened, settings)
+            return write_settings(target_store, settings)
 
         monkeypatch.setattr(OpenStore, "_write_settings", put_meanwhile)
-        store.ingest(german)
+        store.ingest(german_folder)
         threads[0].join()
         assert store.settings.stemmer == "german"
         assert store.check() == []

@@ -19,7 +19,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import document_producers as made
+import document_producers as samples
 import pytest
 
 from kvstore.errors import ReaderError
@@ -39,77 +39,77 @@ LEAST = 0.995
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every connection fail."""
 
-    def refuse(*called: object) -> None:
-        raise AssertionError(f"the network is called: {called}")
+    def refuse(*arguments: object) -> None:
+        raise AssertionError(f"the network is called: {arguments}")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-def cases(*, by_library: bool) -> list[tuple[str, str]]:
+def list_cases(*, by_library: bool) -> list[tuple[str, str]]:
     return [
         (suffix, name)
-        for suffix, producers in made.PRODUCERS.items()
+        for suffix, producers in samples.PRODUCERS.items()
         for name in producers
-        if (made.NEEDS.get(f"{suffix} {name}", "email") not in PRESENT) is by_library
+        if (samples.NEEDS.get(f"{suffix} {name}", "email") not in PRESENT) is by_library
     ]
 
 
-def file_of(suffix: str, name: str) -> bytes:
+def read_file(suffix: str, name: str) -> bytes:
     """Return the file that a producer writes; skip the test if its library is missing or does not work on this machine."""
-    needed = made.NEEDS.get(f"{suffix} {name}")
+    needed = samples.NEEDS.get(f"{suffix} {name}")
     if needed is not None:
         try:
             importlib.import_module(needed)
         except (ImportError, OSError) as error:  # OSError: a library of the system that it needs
             pytest.skip(f"{name} is not installed: {error}")
-    return made.PRODUCERS[suffix][name]()
+    return samples.PRODUCERS[suffix][name]()
 
 
-def texts(data: bytes, key: str, **options: object) -> str:
-    found = [item for item in read_bytes(data, key, None, options) if not isinstance(item, SkippedPart)]
-    assert all(isinstance(item, RawDocument) for item in found), found
-    return "\n".join(document.text for document in found)
+def read_text(data: bytes, key: str, **options: object) -> str:
+    documents = [item for item in read_bytes(data, key, None, options) if not isinstance(item, SkippedPart)]
+    assert all(isinstance(item, RawDocument) for item in documents), documents
+    return "\n".join(document.text for document in documents)
 
 
 def find_lost_words(source: str, text: str) -> list[str]:
     """Return the words of the source that the text does not contain in the same order; markup does not split words."""
-    wanted, found = (re.findall(r"\w+", each) for each in (source, text))
-    blocks = SequenceMatcher(None, wanted, found, autojunk=False).get_matching_blocks()
-    kept = {place for block in blocks for place in range(block.a, block.a + block.size)}
-    return [word for place, word in enumerate(wanted) if place not in kept]
+    source_words, text_words = (re.findall(r"\w+", side) for side in (source, text))
+    blocks = SequenceMatcher(None, source_words, text_words, autojunk=False).get_matching_blocks()
+    common_places = {place for block in blocks for place in range(block.a, block.a + block.size)}
+    return [word for place, word in enumerate(source_words) if place not in common_places]
 
 
-def check(suffix: str, name: str) -> None:
-    words = made.latin_words() if suffix == ".pdf" else made.WORDS
-    missing = find_lost_words(words, texts(file_of(suffix, name), f"lights{suffix}"))
+def check_producer(suffix: str, name: str) -> None:
+    words = samples.latin_words() if suffix == ".pdf" else samples.WORDS
+    missing = find_lost_words(words, read_text(read_file(suffix, name), f"lights{suffix}"))
     assert len(missing) <= (1 - LEAST) * len(words.split()), missing
 
 
 def test_every_format_has_five_producers() -> None:
-    assert {suffix: len(producers) for suffix, producers in made.PRODUCERS.items() if len(producers) < 5} == {}
+    assert {suffix: len(producers) for suffix, producers in samples.PRODUCERS.items() if len(producers) < 5} == {}
 
 
-@pytest.mark.parametrize(("suffix", "name"), cases(by_library=False))
+@pytest.mark.parametrize(("suffix", "name"), list_cases(by_library=False))
 def test_the_words_of_a_file_are_read_in_their_order(suffix: str, name: str) -> None:
-    check(suffix, name)
+    check_producer(suffix, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "name"), cases(by_library=True))
+@pytest.mark.parametrize(("suffix", "name"), list_cases(by_library=True))
 def test_the_words_of_a_file_written_by_a_library_keep_their_order(suffix: str, name: str) -> None:
-    check(suffix, name)
+    check_producer(suffix, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "name"), [*cases(by_library=False), *cases(by_library=True)])
+@pytest.mark.parametrize(("suffix", "name"), [*list_cases(by_library=False), *list_cases(by_library=True)])
 def test_a_damaged_file_of_any_producer_is_refused_by_its_name_or_read_in_part(suffix: str, name: str) -> None:
-    whole = file_of(suffix, name)
+    file_bytes = read_file(suffix, name)
     for part in range(8):
-        at = len(whole) * part // 8
-        flipped = bytearray(whole)
+        at = len(file_bytes) * part // 8
+        flipped = bytearray(file_bytes)
         flipped[at] ^= 0x55
-        for data in (whole[:at], bytes(flipped), whole[at:]):
+        for data in (file_bytes[:at], bytes(flipped), file_bytes[at:]):
             try:
                 list(read_bytes(data, f"lights{suffix}"))
             except ReaderError as error:
@@ -119,61 +119,65 @@ def test_a_damaged_file_of_any_producer_is_refused_by_its_name_or_read_in_part(s
 @pytest.mark.slow
 def test_places_in_the_files_of_all_producers_cite(tmp_path: Path, make_store: Callable[..., Store]) -> None:
     folder = tmp_path / "files"
-    for suffix, name in cases(by_library=False):
+    for suffix, name in list_cases(by_library=False):
         file = folder / re.sub(r"\W+", "-", name) / f"lights{suffix}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(file_of(suffix, name))
+        file.write_bytes(read_file(suffix, name))
     with make_store() as store:
         result = store.ingest(folder)
         assert not result.failures
-        assert result.added == len(cases(by_library=False)) + len(made.PRODUCERS[".mbox"])
-        kept = {key: store.get(key).text.encode() for (key,) in store.execute("SELECT key FROM documents")}
+        assert result.added == len(list_cases(by_library=False)) + len(samples.PRODUCERS[".mbox"])
+        texts = {key: store.get(key).text.encode() for (key,) in store.execute("SELECT key FROM documents")}
         for key, start, end, text in store.execute("SELECT document, start, end, text FROM chunks"):
-            assert kept[key][start:end].decode() == text
-        found = store.execute("SELECT document, start, end FROM mentions WHERE entity = 'Elias Thornbury'").fetchall()
-        assert {tuple(kept[key][start:end].decode().split()) for key, start, end in found} == {("Elias", "Thornbury")}
+            assert texts[key][start:end].decode() == text
+        mentions = store.execute(
+            "SELECT document, start, end FROM mentions WHERE entity = 'Elias Thornbury'"
+        ).fetchall()
+        assert {tuple(texts[key][start:end].decode().split()) for key, start, end in mentions} == {
+            ("Elias", "Thornbury")
+        }
         # The answers in the mailboxes do not name him.
-        assert len({key for key, _, _ in found}) == len(cases(by_library=False))
+        assert len({key for key, _, _ in mentions}) == len(list_cases(by_library=False))
 
 
 # --- what producers of slides, books and mail do, one by one ---------------------------------------------------------
 
 
 def test_the_points_of_a_diagram_are_a_list_as_it_is_shown() -> None:
-    text = texts(made.PRODUCERS[".pptx"]["PowerPoint, with SmartArt and a formula"](), "a.pptx")
-    first, second, third = made.ITEMS
-    assert f"- {first}\n  - {second}\n- {third}\n" in text
-    assert made.LAST in text  # beside a formula, which older programs are shown a picture of
+    text = read_text(samples.PRODUCERS[".pptx"]["PowerPoint, with SmartArt and a formula"](), "a.pptx")
+    first_item, second_item, third_item = samples.ITEMS
+    assert f"- {first_item}\n  - {second_item}\n- {third_item}\n" in text
+    assert samples.LAST in text  # beside a formula, which older programs are shown a picture of
 
 
 def test_a_diagram_with_a_cycle_is_read_once() -> None:
-    points = [(name, "", made.runs(f"point {name}")) for name in "abc"]
-    data = made.diagram(points, [("a", "b"), ("b", "c"), ("c", "a")])
-    slide = made.shape(2, made.paragraphs("Round"), "title") + made.smart_art(4, "r2")
-    shown = made.presentation(
-        [slide], extra={"ppt/diagrams/data1.xml": data}, relation=((made.DIAGRAM_TYPE, "../diagrams/data1.xml"),)
+    points = [(name, "", samples.runs(f"point {name}")) for name in "abc"]
+    data = samples.diagram(points, [("a", "b"), ("b", "c"), ("c", "a")])
+    slide = samples.shape(2, samples.paragraphs("Round"), "title") + samples.smart_art(4, "r2")
+    slides = samples.presentation(
+        [slide], extra={"ppt/diagrams/data1.xml": data}, relation=((samples.DIAGRAM_TYPE, "../diagrams/data1.xml"),)
     )
-    assert texts(shown, "a.pptx") == "## Round\n\n- point a\n  - point b\n    - point c\n"
+    assert read_text(slides, "a.pptx") == "## Round\n\n- point a\n  - point b\n    - point c\n"
 
 
 def test_dates_and_numbers_of_slides_are_left_out_and_reported() -> None:
-    shown = made.presentation([made.shape(2, made.paragraphs("Ships"), "title") + made.FOOT])
-    (document,) = read_bytes(shown, "a.pptx")
+    slides = samples.presentation([samples.shape(2, samples.paragraphs("Ships"), "title") + samples.FOOT])
+    (document,) = read_bytes(slides, "a.pptx")
     assert isinstance(document, RawDocument)
     assert [(part.element, part.reason, part.text) for part in document.left_out] == [
         ("slide 1", "date", "17 May"),
         ("slide 1", "slide number", "3"),
     ]
-    assert "17 May" in texts(shown, "a.pptx", navigation="keep") and "17 May" not in document.text
+    assert "17 May" in read_text(slides, "a.pptx", navigation="keep") and "17 May" not in document.text
 
 
 def test_paragraphs_of_a_slide_with_bullets_and_numbers_are_items() -> None:
-    numbered = made.paragraphs("one", "two", properties='<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>')
-    plain = made.paragraphs("not one", properties="<a:pPr><a:buNone/></a:pPr>")
-    bullet = made.paragraphs("item", properties='<a:pPr lvl="0"><a:buChar char="•"/></a:pPr>')
-    body = made.shape(3, plain + numbered, "body", 1) + made.shape(4, bullet)
-    shown = made.presentation([made.shape(2, made.paragraphs("List"), "title") + body])
-    assert texts(shown, "a.pptx") == "## List\n\nnot one\n\n1. one\n2. two\n\n- item\n"
+    numbered = samples.paragraphs("one", "two", properties='<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>')
+    plain = samples.paragraphs("not one", properties="<a:pPr><a:buNone/></a:pPr>")
+    bullet = samples.paragraphs("item", properties='<a:pPr lvl="0"><a:buChar char="•"/></a:pPr>')
+    body = samples.shape(3, plain + numbered, "body", 1) + samples.shape(4, bullet)
+    slides = samples.presentation([samples.shape(2, samples.paragraphs("List"), "title") + body])
+    assert read_text(slides, "a.pptx") == "## List\n\nnot one\n\n1. one\n2. two\n\n- item\n"
 
 
 MACROS = ("application/vnd.ms-word.document.macroEnabled.main+xml", "application/vnd.ms-word.template.macroEnabledTemplate.main+xml")  # fmt: skip
@@ -181,56 +185,56 @@ MACROS = ("application/vnd.ms-word.document.macroEnabled.main+xml", "application
 
 @pytest.mark.parametrize("main", MACROS)
 def test_a_document_with_macros_and_a_template_are_read_as_others(main: str) -> None:
-    body = made.word_paragraph(made.word_runs(made.FIRST))
-    assert texts(made.word(body, main=main), "a.docm") == f"{made.FIRST}\n"
+    body = samples.word_paragraph(samples.word_runs(samples.FIRST))
+    assert read_text(samples.word(body, main=main), "a.docm") == f"{samples.FIRST}\n"
     with pytest.raises(ReaderError, match=r"a\.docm: is damaged or not DOCX"):
-        texts(made.word(body, main="application/xml"), "a.docm")
+        read_text(samples.word(body, main="application/xml"), "a.docm")
 
 
 @pytest.mark.parametrize("kind", ["presentation", "slideshow", "template"])
 def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> None:
-    plain = made.presentation(
-        [made.shape(2, made.paragraphs(made.TITLE), "title") + made.shape(3, made.paragraphs("x"))]
+    plain = samples.presentation(
+        [samples.shape(2, samples.paragraphs(samples.TITLE), "title") + samples.shape(3, samples.paragraphs("x"))]
     )
     before = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
-    parts = made.unpack_zip(plain)
+    parts = samples.unpack_zip(plain)
     types = parts["[Content_Types].xml"].replace(
         before, f"application/vnd.ms-powerpoint.{kind}.macroEnabled.main+xml".encode()
     )
-    macro = made.pack_zip({**parts, "[Content_Types].xml": types, "ppt/vbaProject.bin": b"\0" * 99})
-    assert texts(macro, "a.pptm") == texts(plain, "a.pptx") == f"## {made.TITLE}\n\nx\n"
+    macro = samples.pack_zip({**parts, "[Content_Types].xml": types, "ppt/vbaProject.bin": b"\0" * 99})
+    assert read_text(macro, "a.pptm") == read_text(plain, "a.pptx") == f"## {samples.TITLE}\n\nx\n"
 
 
 def test_the_cells_of_an_opendocument_sheet_are_as_kept_and_the_sheets_apart() -> None:
-    def cell(kind: str, value: str, shown: str) -> str:
-        named = "value" if kind in ("float", "percentage") else f"{kind}-value"
-        return f'<table:table-cell office:value-type="{kind}" office:{named}="{value}"><text:p>{shown}</text:p></table:table-cell>'
+    def make_cell(kind: str, value: str, text: str) -> str:
+        attribute = "value" if kind in ("float", "percentage") else f"{kind}-value"
+        return f'<table:table-cell office:value-type="{kind}" office:{attribute}="{value}"><text:p>{text}</text:p></table:table-cell>'
 
     rows = (
-        f"<table:table-row>{made.ods_cell('id')}{made.ods_cell('text')}{made.ods_cell('built')}</table:table-row>"
+        f"<table:table-row>{samples.ods_cell('id')}{samples.ods_cell('text')}{samples.ods_cell('built')}</table:table-row>"
         '<table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row>'
-        f"<table:table-row>{made.ods_cell('s1')}{cell('boolean', 'true', 'WAHR')}{cell('date', '1901-02-03', '3.2.01')}</table:table-row>"
-        f"<table:table-row>{cell('float', '4.5', '4,50')}{cell('percentage', '0.5', '50 %')}{cell('date', '1901-02-03T04:05:00', 'x')}</table:table-row>"
+        f"<table:table-row>{samples.ods_cell('s1')}{make_cell('boolean', 'true', 'WAHR')}{make_cell('date', '1901-02-03', '3.2.01')}</table:table-row>"
+        f"<table:table-row>{make_cell('float', '4.5', '4,50')}{make_cell('percentage', '0.5', '50 %')}{make_cell('date', '1901-02-03T04:05:00', 'x')}</table:table-row>"
     )
-    data = made.ods(
+    data = samples.ods(
         rows,
-        f'<table:table table:name="Empty"/><table:table table:name="Two"><table:table-row>{made.ods_cell("a|b")}</table:table-row></table:table>',
+        f'<table:table table:name="Empty"/><table:table table:name="Two"><table:table-row>{samples.ods_cell("a|b")}</table:table-row></table:table>',
     )
-    found = list(read_bytes(data, "a.ods"))
-    assert [(each.key, each.title) for each in found if isinstance(each, RawDocument)] == [
+    items = list(read_bytes(data, "a.ods"))
+    assert [(item.key, item.title) for item in items if isinstance(item, RawDocument)] == [
         ("a.ods/Two", "Two"),
         ("a.ods/Lights", "Lights"),
     ]
-    assert texts(data, "a.ods").split("\n")[3:7] == [
+    assert read_text(data, "a.ods").split("\n")[3:7] == [
         "| id | text | built |",
         "| --- | --- | --- |",
         "| s1 | TRUE | 1901-02-03 |",
         "| 4.5 | 50 % | 1901-02-03 04:05:00 |",
     ]
-    first, second = read_bytes(data, "a.ods", "rows", {"sheet": "Lights"})
-    assert isinstance(first, RawDocument) and isinstance(second, RawDocument)
-    assert (first.key, first.text, first.meta) == ("s1", "TRUE", {"built": "1901-02-03"})
-    assert (second.key, second.text) == ("4.5", "50 %")
+    first_row, second_row = read_bytes(data, "a.ods", "rows", {"sheet": "Lights"})
+    assert isinstance(first_row, RawDocument) and isinstance(second_row, RawDocument)
+    assert (first_row.key, first_row.text, first_row.meta) == ("s1", "TRUE", {"built": "1901-02-03"})
+    assert (second_row.key, second_row.text) == ("4.5", "50 %")
     with pytest.raises(
         ReaderError, match="has no sheet 'Three'; the option sheet must name one of: Empty, Two, Lights"
     ):
@@ -241,39 +245,39 @@ def test_a_sheet_that_repeats_its_text_without_end_is_refused() -> None:
     strings = f"<si><t>{'x' * 30_000}</t></si>"
     rows = ("<row>" + '<c t="s"><v>0</v></c>' * 100 + "</row>") * 30
     with pytest.raises(ReaderError, match=r"a\.xlsx: a sheet has more than .* characters"):
-        texts(made.workbook(rows, strings), "a.xlsx")
+        read_text(samples.workbook(rows, strings), "a.xlsx")
 
 
 def test_slides_of_opendocument_have_notes_and_repeated_texts_are_reported() -> None:
-    (document,) = read_bytes(made.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp")
+    (document,) = read_bytes(samples.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp")
     assert isinstance(document, RawDocument)
-    assert document.title == made.TITLE and document.meta == {"slides": 2}
+    assert document.title == samples.TITLE and document.meta == {"slides": 2}
     assert [(part.element, part.reason) for part in document.left_out] == [
         ("slide 1", "date"), ("slide 1", "slide number"), ("slide 2", "date"), ("slide 2", "slide number"),
     ]  # fmt: skip
-    assert document.text.endswith(f"\n\nNotes: {made.LAST}\n") and "17 May" not in document.text
-    kept = texts(made.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp", navigation="keep")
-    assert kept.count("17 May") == 2
+    assert document.text.endswith(f"\n\nNotes: {samples.LAST}\n") and "17 May" not in document.text
+    text = read_text(samples.PRODUCERS[".odp"]["LibreOffice Impress"](), "a.odp", navigation="keep")
+    assert text.count("17 May") == 2
 
 
 @pytest.mark.parametrize("suffix", [".odt", ".ods", ".odp"])
 def test_an_opendocument_that_is_another_or_locked_is_refused(suffix: str) -> None:
     with pytest.raises(ReaderError, match=rf"a\{suffix}: is not {suffix[1:].upper()} \(it contains no "):
-        texts(made.opendocument("chart", ""), f"a{suffix}")
-    parts = made.unpack_zip(made.opendocument("text", "<text:p>x</text:p>"))
+        read_text(samples.opendocument("chart", ""), f"a{suffix}")
+    parts = samples.unpack_zip(samples.opendocument("text", "<text:p>x</text:p>"))
     locked = parts["META-INF/manifest.xml"].replace(b"/>", b"><manifest:encryption-data/></manifest:file-entry>", 1)
     with pytest.raises(ReaderError, match="is locked with a password"):
-        texts(made.pack_zip({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
+        read_text(samples.pack_zip({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
 
 
 def test_a_word_of_which_some_letters_are_emphasised_is_one_word() -> None:
     body = "<p>In <b>win</b>ter Port<i>land</i> and <b>Start</b> <i>P</i><i>oint</i>, <b>H</b>alcyon’<i>s</i>.</p>"
-    assert texts(body.encode(), "a.html") == "In winter Portland and *Start* Point, Halcyon’*s*.\n"
+    assert read_text(body.encode(), "a.html") == "In winter Portland and *Start* Point, Halcyon’*s*.\n"
 
 
 def test_a_book_of_xhtml_may_close_any_element_in_its_start_tag() -> None:
     page = '<html xmlns="http://www.w3.org/1999/xhtml"><body><h2/><p>One <em/>two.<blockquote/></p><pre/><p>Three &lt; <![CDATA[4 < 5 & 6]]>.</p></body></html>'
-    assert texts(page.encode(), "a.xhtml") == "One two.\n\nThree < 4 < 5 & 6.\n"
+    assert read_text(page.encode(), "a.xhtml") == "One two.\n\nThree < 4 < 5 & 6.\n"
 
 
 @pytest.mark.parametrize(
@@ -290,8 +294,8 @@ def test_the_plain_form_of_a_mail_is_read_unless_it_is_much_shorter(plain: str, 
         f"--b\nContent-Type: text/plain\n\n{plain}\n--b\nContent-Type: text/html\n\n{markup}\n"
         "--b\nContent-Type: text/calendar\n\nBEGIN:VCALENDAR\n--b--\n"
     )
-    found = texts(mail.encode(), "a.eml")
-    assert found.startswith(text) and "VCALENDAR" not in found and "a: b" not in found
+    mail_text = read_text(mail.encode(), "a.eml")
+    assert mail_text.startswith(text) and "VCALENDAR" not in mail_text and "a: b" not in mail_text
 
 
 def test_parts_of_a_mail_of_any_kind_of_text_are_read() -> None:
@@ -299,7 +303,7 @@ def test_parts_of_a_mail_of_any_kind_of_text_are_read() -> None:
         "Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nSee the patch.\n"
         "--b\nContent-Type: text/x-patch\n\nlight the lamp\n--b--\n"
     )
-    assert texts(mail.encode(), "a.eml") == "See the patch.\n\nlight the lamp\n"
+    assert read_text(mail.encode(), "a.eml") == "See the patch.\n\nlight the lamp\n"
 
 
 @pytest.mark.parametrize(
@@ -308,11 +312,11 @@ def test_parts_of_a_mail_of_any_kind_of_text_are_read() -> None:
      ("unknown-8bit", "utf-8"), ("windows-874", "cp874")],
 )  # fmt: skip
 def test_character_sets_of_mail_are_decoded_as_in_browsers(declared: str, encoding: str) -> None:
-    shown = {"gb18030": "照明鎔", "cp932": "灯台①", "cp949": "등대똠", "cp1252": "“light”", "cp874": "ประภาคาร…"}.get(
+    text = {"gb18030": "照明鎔", "cp932": "灯台①", "cp949": "등대똠", "cp1252": "“light”", "cp874": "ประภาคาร…"}.get(
         encoding, "Süd"
     )
     mail = f"Subject: x\nContent-Type: text/plain; charset={declared}\nContent-Transfer-Encoding: 8bit\n\n".encode()
-    assert texts(mail + shown.encode(encoding), "a.eml") == f"{shown}\n"
+    assert read_text(mail + text.encode(encoding), "a.eml") == f"{text}\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
@@ -325,14 +329,14 @@ def test_a_header_whose_letters_are_not_encoded_is_read(encoding: str) -> None:
 
 def test_a_line_that_only_begins_with_from_begins_no_message() -> None:
     box = b"From a@x Mon\nSubject: One\n\nText.\n\nFrom here the coast is low.\n\nFrom there\nand on.\n"
-    assert texts(box, "a.mbox") == "Text.\n\nFrom here the coast is low.\n\nFrom there\nand on.\n"
+    assert read_text(box, "a.mbox") == "Text.\n\nFrom here the coast is low.\n\nFrom there\nand on.\n"
 
 
 def test_html_output_of_a_notebook_is_read() -> None:
     output = {"output_type": "display_data", "data": {"text/plain": "<IPython.core.display.HTML object>"}}
     output["data"]["text/html"] = "<h3>Ships</h3><table><tr><th>a<th>b<tr><td>1<td>2</table>"  # type: ignore[index]
     cells = [{"cell_type": "code", "source": "show()", "outputs": [output]}]
-    text = texts(json.dumps({"nbformat": 4, "cells": cells, "metadata": {}}).encode(), "a.ipynb")
+    text = read_text(json.dumps({"nbformat": 4, "cells": cells, "metadata": {}}).encode(), "a.ipynb")
     assert text == "```\nshow()\n```\n\n### Ships\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
 
 
@@ -340,11 +344,11 @@ def test_parts_next_to_a_rich_text_are_read() -> None:
     box = r"{\shp{\*\shpinst\shpleft1{\sp{\sn type}{\sv 202}}{\shptxt \pard In a box.\par}}"
     box += r"{\shprslt{\*\do{\dptxbxtext In a box.}}}}"
     note = r"{\super\chftn{\footnote\ftnalt {\super\chftn} A \{note\}.}}"
-    text = texts(
+    text = read_text(
         rf"{{\rtf1\ansi\uc1 The {box}light{note} \u-10179?\u-8704? goes on.\par The end.\par}}".encode(), "a.rtf"
     )
     assert text == "The light[1] 😀 goes on.\n\nIn a box.\n\nThe end.\n\n[1] A {note}.\n"
-    assert "light" in texts(rb"{\rtf1 The light{\footnote goes on.", "a.rtf")
+    assert "light" in read_text(rb"{\rtf1 The light{\footnote goes on.", "a.rtf")
 
 
 # --- source code -----------------------------------------------------------------------------------------------------
@@ -378,9 +382,9 @@ def test_source_code_of_any_editor_is_read(suffix: str) -> None:
         code.replace("return", "reTurn(").replace("}", "") + "\n<<<<<<< HEAD\n",
     )
     for form in forms:
-        text = texts(form.encode(), f"a.{suffix}")
+        text = read_text(form.encode(), f"a.{suffix}")
         assert not find_lost_words(form, text)
-    assert re.search(r"^#+ count_ships$", texts(code.encode(), f"a.{suffix}"), re.M)
+    assert re.search(r"^#+ count_ships$", read_text(code.encode(), f"a.{suffix}"), re.M)
 
 
 # --- PDF: columns, running heads, pictures of pages ------------------------------------------------------------------
@@ -390,21 +394,21 @@ def test_source_code_of_any_editor_is_read(suffix: str) -> None:
 @pytest.mark.parametrize("columns", [1, 2])
 def test_pages_of_columns_with_running_heads_are_read_in_their_order(columns: int) -> None:
     typst = pytest.importorskip("typst")
-    data = typst.compile(made.typst_source(columns, 4, "Annals of the coast").encode())
+    data = typst.compile(samples.typst_source(columns, 4, "Annals of the coast").encode())
     (document,) = read_bytes(data, "a.pdf")
     assert isinstance(document, RawDocument)
-    source = " ".join(f"{part} {made.latin_words()} {part}" for part in made.PARTS)
+    source = " ".join(f"{part} {samples.latin_words()} {part}" for part in samples.PARTS)
     missing = find_lost_words(source, document.text)
     assert len(missing) <= (1 - LEAST) * len(source.split()), missing
     assert "Annals" not in document.text
-    told = [part.reason for part in document.left_out]
-    assert told.count("running head") >= 4 and told.count("page number") >= 4
+    reasons = [part.reason for part in document.left_out]
+    assert reasons.count("running head") >= 4 and reasons.count("page number") >= 4
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
 
 
-def bombs() -> Iterator[tuple[str, bytes]]:
+def iter_bombs() -> Iterator[tuple[str, bytes]]:
     deep = "(" * 100_000
     yield "a.ipynb", ('{"cells": ' + "[" * 100_000).encode()
     yield "a.rtf", b"{\\rtf1 " + b"{" * 100_000 + b"x"
@@ -438,35 +442,35 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     )
     yield "a.md.gz", gzip.compress(gzip.compress(bytes(1 << 24)))
     group = "<p:grpSp><p:nvGrpSpPr/><p:grpSpPr/>" * 300 + "</p:grpSp>" * 300
-    yield "a.pptx", made.presentation([group])
-    yield "a.xlsx", made.workbook("<row>" + '<c r="XFD1048576" t="n"><v>1</v></c>' * 3 + "</row>", "<si>" * 500)
+    yield "a.pptx", samples.presentation([group])
+    yield "a.xlsx", samples.workbook("<row>" + '<c r="XFD1048576" t="n"><v>1</v></c>' * 3 + "</row>", "<si>" * 500)
     yield (
         "a.odt",
-        made.odt(
-            made.odf_table(lambda text: f"<text:p>{text}</text:p>").replace(
+        samples.odt(
+            samples.odf_table(lambda text: f"<text:p>{text}</text:p>").replace(
                 "<table:table-row>", '<table:table-row table:number-rows-repeated="1000000000">'
             )
         ),
     )
-    yield "a.odt", made.odt("<text:p>x<text:s text:c='4000000000'/>y</text:p>")
-    sheet = made.ods_rows(
+    yield "a.odt", samples.odt("<text:p>x<text:s text:c='4000000000'/>y</text:p>")
+    sheet = samples.ods_rows(
         behind='<table:table-cell table:number-columns-repeated="999999999"><text:p>x</text:p></table:table-cell>'
     )
     yield (
         "a.ods",
-        made.ods(sheet.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="999999999">')),
+        samples.ods(sheet.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="999999999">')),
     )
-    yield "a.odp", made.odp("<draw:g>" * 190 + made.odp_frame(made.odp_paragraphs("x")) + "</draw:g>" * 190)
+    yield "a.odp", samples.odp("<draw:g>" * 190 + samples.odp_frame(samples.odp_paragraphs("x")) + "</draw:g>" * 190)
     negative = bytearray(tarfile.TarInfo("a.txt").tobuf(tarfile.GNU_FORMAT))
     negative[124:136] = b"\xff" * 11 + b"\x00"
     negative[148:156] = b"%06o\0 " % (sum(negative[:148]) + 8 * 32 + sum(negative[156:512]))
     yield "a.tar", bytes(negative) * 3 + bytes(1024)
-    yield "a.tar.xz", lzma.compress(made.pack_tar({"a.txt.xz": lzma.compress(bytes(1 << 24))}))
-    yield "a.pdf", pdf_of(zlib.compress(zlib.compress(b"BT /F1 9 Tf (x) Tj ET " * (1 << 20))))
+    yield "a.tar.xz", lzma.compress(samples.pack_tar({"a.txt.xz": lzma.compress(bytes(1 << 24))}))
+    yield "a.pdf", make_pdf(zlib.compress(zlib.compress(b"BT /F1 9 Tf (x) Tj ET " * (1 << 20))))
 
 
-def pdf_of(stream: bytes) -> bytes:
-    """A page whose content unpacks twice."""
+def make_pdf(stream: bytes) -> bytes:
+    """Make a PDF page whose content is compressed twice."""
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -485,12 +489,12 @@ def pdf_of(stream: bytes) -> bytes:
 def test_a_file_made_to_exhaust_a_reader_ends_within_its_limits(
     number: int, limit_cpu_time: Callable[[float], None]
 ) -> None:
-    key, data = list(bombs())[number]
+    key, data = list(iter_bombs())[number]
     limit_cpu_time(60)
     try:
-        found: list[Any] = list(read_bytes(data, key))
+        items: list[Any] = list(read_bytes(data, key))
     except ReaderError as error:
         assert str(error).startswith("a.")
         return
-    assert all(isinstance(item, (RawDocument, ReadFailure, SkippedPart)) for item in found)
-    assert sum(len(item.text) for item in found if isinstance(item, RawDocument)) < 1 << 24
+    assert all(isinstance(item, (RawDocument, ReadFailure, SkippedPart)) for item in items)
+    assert sum(len(item.text) for item in items if isinstance(item, RawDocument)) < 1 << 24

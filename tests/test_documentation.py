@@ -44,30 +44,30 @@ SHOWING = [
 ]
 
 
-def tool(name: str) -> dict[Path, str]:
+def build_tool_files(name: str) -> dict[Path, str]:
     """Return the files that a tool of the documentation generates, with their contents."""
-    made = import_tool(name).build_files()
-    assert isinstance(made, dict)
-    return made
+    files = import_tool(name).build_files()
+    assert isinstance(files, dict)
+    return files
 
 
-def table(page: str, header: str) -> dict[str, str]:
-    """The rows of the table whose header begins so: first cell, without its backquotes, to second cell."""
+def read_table(page: str, header: str) -> dict[str, str]:
+    """Return the rows of the table with this header: first cells, without backquotes, to second cells."""
     rows = re.search(rf"^\| {header} \|.*\n\|[-|]+\n((?:\|.*(?:\n|\Z))+)", PAGES[page], re.MULTILINE)
     assert rows is not None, header
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows[1].splitlines()]
     return {first.strip("` "): second.strip("` ") for first, second, *_ in cells}
 
 
-def iter_typed_commands(page: str) -> Iterator[list[str]]:
-    """The arguments of every ``kvstore ...`` of a page."""
+def iter_commands(page: str) -> Iterator[list[str]]:
+    """Yield the arguments of every command ``kvstore ...`` of a page."""
     lines = [line for block in parse_blocks(page) if block.language == "sh" for line in block.text.splitlines()]
     lines += [
         line
         for block in parse_blocks(page)
         if block.language == "console"
-        for found in parse_commands(block.text)
-        for line in found.typed.splitlines()
+        for command in parse_commands(block.text)
+        for line in command.typed.splitlines()
     ]
     lines += re.findall(r"`(kvstore [a-z]+[^`\n]*)`", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL))
     for line in lines:
@@ -77,20 +77,20 @@ def iter_typed_commands(page: str) -> Iterator[list[str]]:
                 yield [word.rstrip(")") for word in words[1:]]
 
 
-def statements(page: str) -> Iterator[str]:
-    """Every statement of a page: of its scripts and sessions, of the table of statements, and of the options ``-c``."""
+def iter_statements(page: str) -> Iterator[str]:
+    """Yield every statement of a page: in scripts, sessions, the table of statements and options ``-c``."""
     for block in parse_blocks(page):
         if block.language == "sql":
             yield block.text
         for command in parse_commands(block.text) if block.language == "console" else ():
             yield from (piece.text for piece in split_items(command.input) if not piece.is_command)
-    for arguments in iter_typed_commands(page):
+    for arguments in iter_commands(page):
         yield from (value for option, value in pairwise(arguments) if option == "-c")
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_and_statements_can_be_typed(name: str) -> None:
-    for words in iter_typed_commands(PAGES[name]):
+    for words in iter_commands(PAGES[name]):
         if words[0].startswith("-") or words[0].isupper():  # kvstore --version, kvstore COMMAND --help
             continue
         command = cli.commands.get(words[0])
@@ -98,35 +98,37 @@ def test_commands_and_statements_can_be_typed(name: str) -> None:
         if "--help" in words:
             continue
         # A command that is only named is given what it takes.
-        taken = [one for one in command.params if isinstance(one, click.Argument)]
-        for_want = ["bash" if isinstance(one.type, click.Choice) else "x" for one in taken]
+        arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+        for_want = ["bash" if isinstance(argument.type, click.Choice) else "x" for argument in arguments]
         command.make_context(words[0], words[1:] or for_want).close()
         if words[0] in ("ingest", "watch") and len(words) > 2:  # a store cannot be the folder that is ingested
             assert words[1].rstrip("/") not in [path.rstrip("/") for path in words[2:]], words
-    for statement in statements(PAGES[name]):
+    for statement in iter_statements(PAGES[name]):
         assert parser.parse(statement), statement
 
 
 def test_the_statements_of_the_table_give_the_stated_results(store: kvstore.Store) -> None:
     store.put("hr/leave", "Parental leave lasts twenty weeks.", meta={"year": 2024})
     store.execute("INSERT EDGE 'name' UNDER 'names'")
-    for statement in table("docs/how-to/ask.md", "statement"):
+    for statement in read_table("docs/how-to/ask.md", "statement"):
         cursor = store.execute(statement)
         assert (cursor.fetchall() or cursor.message) and not cursor.failed, statement
 
 
 def test_tables_list_the_settings_embedders_strategies_and_extras() -> None:
-    assert table("docs/settings.md", "setting") == {name: str(value) for name, value in asdict(FixedSettings()).items()}
-    told = {name for row in table("docs/settings.md", "of a session") for name in re.findall(r"\w+", row)}
-    assert told == asdict(SessionSettings()).keys()
-    embedders = table("docs/how-to/models.md", "embedder")
+    assert read_table("docs/settings.md", "setting") == {
+        name: str(value) for name, value in asdict(FixedSettings()).items()
+    }
+    names = {name for row in read_table("docs/settings.md", "of a session") for name in re.findall(r"\w+", row)}
+    assert names == asdict(SessionSettings()).keys()
+    embedders = read_table("docs/how-to/models.md", "embedder")
     assert {name.partition(":")[0] for name in embedders} == {name.partition(":")[0] for name in EMBEDDER_FORMS}
-    assert table("docs/strategies.md", "strategy").keys() == STRATEGIES.keys()
+    assert read_table("docs/strategies.md", "strategy").keys() == STRATEGIES.keys()
     assert set(re.findall(r"^## (\w+)$", PAGES["docs/strategies.md"], re.MULTILINE)) == STRATEGIES.keys()
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
-    told = {name for row in table("docs/how-to/install.md", "extra") for name in re.findall(r"[\w-]+", row)}
-    assert told == extras.keys()
+    names = {name for row in read_table("docs/how-to/install.md", "extra") for name in re.findall(r"[\w-]+", row)}
+    assert names == extras.keys()
 
 
 def test_the_python_page_names_every_public_name() -> None:
@@ -146,26 +148,30 @@ def test_the_python_page_names_every_public_name() -> None:
 
 @pytest.mark.parametrize("name", ["command_reference", "peers_tables", "strategy_pictures"])
 def test_generated_files_are_up_to_date(name: str) -> None:
-    stale = [path.name for path, text in tool(name).items() if not path.exists() or path.read_text("utf-8") != text]
+    stale = [
+        path.name
+        for path, text in build_tool_files(name).items()
+        if not path.exists() or path.read_text("utf-8") != text
+    ]
     assert stale == [], f"run python tools/{name}.py"
 
 
 def test_every_strategy_has_a_picture() -> None:
-    pictures = {path.stem for path in tool("strategy_pictures")}
+    pictures = {path.stem for path in build_tool_files("strategy_pictures")}
     assert pictures == STRATEGIES.keys()
     assert {path.stem for path in (ROOT / "docs" / "pictures").glob("*.svg")} >= pictures
     assert all(f"(pictures/{name}.svg)" in PAGES["docs/strategies.md"] for name in pictures)
 
 
-def headings(page: str) -> set[str]:
-    """The anchors of a page's headings, as the places that show Markdown make them."""
+def list_anchors(page: str) -> set[str]:
+    """Return the anchors of a page's headings as Markdown viewers build them."""
     text = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
-    found = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def links(name: str, page: str) -> Iterator[tuple[Path, str]]:
-    """The files that a page links to, by their paths in the repository, and the headings in them."""
+def iter_links(name: str, page: str) -> Iterator[tuple[Path, str]]:
+    """Yield the files that a page links to, with their paths in the repository, and the linked headings."""
     prose = re.sub(r"^```.*?^```|`[^`\n]*`", "", page, flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^()\s]+)\)", prose):
         path, _, heading = target.partition("#")
@@ -175,17 +181,19 @@ def links(name: str, page: str) -> Iterator[tuple[Path, str]]:
 
 @pytest.mark.parametrize("name", [*PAGES, *BESIDE, "docs/llms.txt"])
 def test_links_lead_somewhere(name: str) -> None:
-    for path, heading in links(name, (ROOT / name).read_text(encoding="utf-8")):
+    for path, heading in iter_links(name, (ROOT / name).read_text(encoding="utf-8")):
         assert path.is_relative_to(ROOT) and path.exists(), path
         # Those of the Python page are names.
         if heading and not heading.startswith("kvstore."):
-            assert heading in headings(path.read_text(encoding="utf-8")), (path.name, heading)
+            assert heading in list_anchors(path.read_text(encoding="utf-8")), (path.name, heading)
 
 
 def test_every_page_can_be_reached() -> None:
     pages = {ROOT / name for name in (*PAGES, *BESIDE)} - {ROOT / "README.md"}
-    told = {path for path, _ in links("docs/llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))}
-    assert {path.relative_to(ROOT) for path in pages - told - {ROOT / "docs" / "index.md"}} == set()
+    listed_paths = {
+        path for path, _ in iter_links("docs/llms.txt", (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8"))
+    }
+    assert {path.relative_to(ROOT) for path in pages - listed_paths - {ROOT / "docs" / "index.md"}} == set()
     site = re.findall(r"[\w/-]+\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
     outside_sources = import_tool("documentation_site").OUTSIDE_SOURCES
     assert {ROOT / outside_sources.get(page, f"docs/{page}") for page in site} == pages
@@ -193,9 +201,9 @@ def test_every_page_can_be_reached() -> None:
 
 def test_named_files_and_targets_exist() -> None:
     text = "".join(PAGES.values())
-    named = set(re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text))
-    named |= {"LICENSE"}
-    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    names = set(re.findall(r"`((?:kvstore|cext|shell|migrations|tests|tools)/[\w./]*)`", text))
+    names |= {"LICENSE"}
+    assert [path for path in sorted(names) if not (ROOT / path).exists()] == []
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)
     assert targets
@@ -222,8 +230,8 @@ def test_shown_output_is_compared_line_by_line() -> None:
     assert find_difference(["a", "", "in 3.0 s"], ["a ", "in 12 s", ""]) is None
     assert find_difference(["a", "...", "c"], ["a", "b", "b", "c"]) is None
     assert find_difference(["a", "..."], ["a", "b"]) is None
-    for wrong in (["a"], ["b", "a"], ["a", "b", "c"], ["...", "d"]):
-        assert find_difference(wrong, ["a", "b"]) is not None
+    for expected in (["a"], ["b", "a"], ["a", "b", "c"], ["...", "d"]):
+        assert find_difference(expected, ["a", "b"]) is not None
 
 
 @pytest.mark.slow
@@ -233,18 +241,18 @@ def test_statements_of_a_page_are_run_and_compared(tmp_path: Path) -> None:
     with kvstore.open(folder / "shelf", embedder="hashing", settings={"language": "rules"}) as store:
         store.put("soup", "Boil the leeks.")
     page = "```sql\nSELECT key FROM documents;\n```\n\nprints\n\n```text\n key\n------\n {}\n```\n"
-    ran = [
+    runs = [
         *run_page(
             "<!-- store: shelf -->\n" + page.format("soup") + "<!-- store: shelf -->\n" + page.format("cake"), folder
         ),
     ]
-    assert [one.fault for one in ran] == [None, "' cake' is shown, ' soup' is printed"]
+    assert [run.fault for run in runs] == [None, "' cake' is shown, ' soup' is printed"]
 
 
 def test_every_statement_of_a_page_has_a_store() -> None:
     for name in SHOWING:
-        found = [block for block in parse_blocks(PAGES[name]) if block.language == "sql" and block.not_run is None]
-        assert all(block.store or block.title for block in found), name
+        sql_blocks = [block for block in parse_blocks(PAGES[name]) if block.language == "sql" and block.not_run is None]
+        assert all(block.store or block.title for block in sql_blocks), name
 
 
 @pytest.mark.slow
@@ -257,7 +265,7 @@ def test_a_page_prints_the_shown_output(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "page"
     folder.mkdir()
     (folder / "kvstore").symlink_to(ROOT / "kvstore")  # README speaks of a checkout
-    faults = [f"{ran.typed}\n  {ran.fault}" for ran in run_page(PAGES[name], folder) if ran.fault is not None]
+    faults = [f"{run.typed}\n  {run.fault}" for run in run_page(PAGES[name], folder) if run.fault is not None]
     assert faults == [], "\n".join(faults)
 
 

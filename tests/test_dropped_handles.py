@@ -38,7 +38,7 @@ CONDITIONS = (None, "key = 'tea'")
 READING: dict[str, Call] = {
     "aliases": lambda store, folder: store.aliases(),
     "ask": lambda store, folder: [
-        store.ask(QUESTION, using=name, where=where) for name in STRATEGIES for where in CONDITIONS
+        store.ask(QUESTION, using=name, where=condition) for name in STRATEGIES for condition in CONDITIONS
     ],
     "ask_pieces": lambda store, folder: store.ask_pieces(QUESTION),
     "count": lambda store, folder: (store.count(), store.count("key = 'tea'")),
@@ -59,7 +59,7 @@ READING: dict[str, Call] = {
     "outline": lambda store, folder: store.outline("topics"),
     "prompt": lambda store, folder: store.prompt(QUESTION),
     "retrieve": lambda store, folder: [
-        store.retrieve(QUESTION, using=name, where=where) for name in STRATEGIES for where in CONDITIONS
+        store.retrieve(QUESTION, using=name, where=condition) for name in STRATEGIES for condition in CONDITIONS
     ],
     "search": lambda store, folder: store.search("tea"),
     "state": lambda store, folder: store.state().__enter__(),
@@ -94,7 +94,7 @@ STORE: dict[str, Call] = {
     "closed": lambda store, folder: store.closed,
     "compact": lambda store, folder: store.compact(),
     "create_index": lambda store, folder: [
-        store.create_index(kind) for kind in ("synonyms", "vectors", "communities") if _is_absent(store, kind)
+        store.create_index(kind) for kind in ("synonyms", "vectors", "communities") if is_absent(store, kind)
     ],
     "describe_strategy": lambda store, folder: store.describe_strategy("graph"),
     "describe_table": lambda store, folder: store.describe_table("documents"),
@@ -108,13 +108,13 @@ STORE: dict[str, Call] = {
     "extract": lambda store, folder: store.extract("relations"),
     "flush": lambda store, folder: (store.lookup("India"), store.flush()),
     "forecast_extract": lambda store, folder: store.forecast_extract("relations"),
-    "forecast_ingest": lambda store, folder: store.forecast_ingest(_page(folder)),
+    "forecast_ingest": lambda store, folder: store.forecast_ingest(write_page(folder)),
     "forecast_refresh": lambda store, folder: store.forecast_refresh(),
     "spent": lambda store, folder: store.spent(),
     "import_": lambda store, folder: (store.export(folder / "all.jsonl"), store.import_(folder / "all.jsonl")),
     "in_transaction": lambda store, folder: (store.execute("BEGIN"), store.in_transaction),
-    "ingest": lambda store, folder: store.ingest(_page(folder), workers=0),
-    "ingest_progress": lambda store, folder: store.ingest_progress(_page(folder), workers=0).__iter__(),
+    "ingest": lambda store, folder: store.ingest(write_page(folder), workers=0),
+    "ingest_progress": lambda store, folder: store.ingest_progress(write_page(folder), workers=0).__iter__(),
     "interrupt": lambda store, folder: store.interrupt(),
     "language_model": lambda store, folder: store.language_model("none"),
     "path": lambda store, folder: store.path,
@@ -193,15 +193,15 @@ STORE_TOOLS: dict[str, Call] = {
     "build_prompt": lambda tools, folder: tools.build_prompt(QUESTION),
     "store": lambda tools, folder: tools.store,
     "read_text": lambda tools, folder: tools.read_text("tea"),
-    "warm": lambda tools, folder: _warm(tools),
+    "warm": lambda tools, folder: warm_tools(tools),
     "truncate_result": lambda tools, folder: tools.truncate_result("Tea."),
 }
 
 FOLLOWED: dict[str, Call] = {
     "close": lambda followed, folder: followed.close(),
-    "interrupt": lambda followed, folder: (_count_in_session(followed), followed.interrupt()),
+    "interrupt": lambda followed, folder: (count_in_session(followed), followed.interrupt()),
     "path": lambda followed, folder: followed.path,
-    "open_session": lambda followed, folder: _count_in_session(followed),
+    "open_session": lambda followed, folder: count_in_session(followed),
 }
 
 #: Calls that raise an error, which must not keep the store open once it is handled.
@@ -220,80 +220,80 @@ FAILING: dict[str, Call] = {
     "a strategy that is unknown": lambda store, folder: store.ask(QUESTION, using="nothing"),
     "a condition that is wrong": lambda store, folder: store.ask(QUESTION, where="nothing = 1"),
     "a second transaction": lambda store, folder: (store.transaction(), store.put("x", "Text."), store.put("y", "T.")),
-    "a transaction in a transaction": lambda store, folder: _begin_twice(store),
-    "a transaction of another thread": lambda store, folder: _use_elsewhere(store),
-    "a snapshot that is closed": lambda store, folder: _read_closed(store),
-    "an error of the caller": lambda store, folder: _fail_inside(store),
-    "a compaction beside a snapshot": lambda store, folder: _compact_beside_snapshot(store),
+    "a transaction in a transaction": lambda store, folder: begin_twice(store),
+    "a transaction of another thread": lambda store, folder: use_in_other_thread(store),
+    "a snapshot that is closed": lambda store, folder: read_closed_snapshot(store),
+    "an error of the caller": lambda store, folder: raise_in_transaction(store),
+    "a compaction beside a snapshot": lambda store, folder: compact_with_snapshot(store),
 }
 
 
-def _count_in_session(followed: FollowedStore) -> int:
+def count_in_session(followed: FollowedStore) -> int:
     with followed.open_session() as session:
         return session.count()
 
 
-def _warm(tools: StoreTools) -> None:
+def warm_tools(tools: StoreTools) -> None:
     tools.warm()
     for thread in threading.enumerate():
         if thread.name == "kvstore warm":
             thread.join()
 
 
-def _is_absent(store: kvstore.Store, kind: str) -> bool:
+def is_absent(store: kvstore.Store, kind: str) -> bool:
     return kind not in {index.kind for index in store.indexes() if index.state == "ready"}
 
 
-def _page(folder: Path) -> Path:
+def write_page(folder: Path) -> Path:
     (folder / "page.md").write_text("# Milk\n\nMilk goes into tea.")
     return folder / "page.md"
 
 
-def _begin_twice(store: kvstore.Store) -> None:
+def begin_twice(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         transaction.put("x", "Some text.")
         store.put("y", "Some text.")
 
 
-def _use_elsewhere(store: kvstore.Store) -> None:
+def use_in_other_thread(store: kvstore.Store) -> None:
     raised: list[BaseException] = []
 
-    def use() -> None:
+    def put_document() -> None:
         try:
             transaction.put("x", "Some text.")
         except errors.KvstoreError as error:
             raised.append(error)
 
     transaction = store.transaction()
-    thread = threading.Thread(target=use)
+    thread = threading.Thread(target=put_document)
     thread.start()
     thread.join()
-    del use
+    del put_document
     raise raised.pop()
 
 
-def _read_closed(store: kvstore.Store) -> None:
+def read_closed_snapshot(store: kvstore.Store) -> None:
     snapshot = store.snapshot()
     snapshot.close()
     snapshot.ask(QUESTION)
 
 
-def _fail_inside(store: kvstore.Store) -> None:
+def raise_in_transaction(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         transaction.put("x", "Some text.")
         for row in store.execute("SELECT text FROM chunks"):
             raise errors.KvstoreError(str(row))
 
 
-def _compact_beside_snapshot(store: kvstore.Store) -> None:
+def compact_with_snapshot(store: kvstore.Store) -> None:
     snapshot = store.snapshot()
     store._session.environment.compact(timeout=0)
     snapshot.close()
 
 
-def public_names(kind: type, *, of: str = "") -> set[str]:
-    """Return the public methods and properties of a class; ``of``: those that modules of this name define."""
-    classes = [base for base in kind.__mro__ if base.__module__.startswith(of)]
+def list_public_names(kind: type, *, module_prefix: str = "") -> set[str]:
+    """Return the public methods and properties of a class; optionally only those that a module prefix defines."""
+    classes = [base for base in kind.__mro__ if base.__module__.startswith(module_prefix)]
     return {name for base in classes for name in vars(base) if not name.startswith("_") and hasattr(kind, name)} - {
         "model_config",
         "model_fields",
@@ -301,13 +301,17 @@ def public_names(kind: type, *, of: str = "") -> set[str]:
     }
 
 
-def environments(path: Path) -> list[Environment]:
+def list_open_environments(path: Path) -> list[Environment]:
     """Return the environments of the store at ``path`` that are alive and open."""
-    return [one for one in list(_environments) if one.path.resolve() == path.resolve() and not one.closed]
+    return [
+        environment
+        for environment in list(_environments)
+        if environment.path.resolve() == path.resolve() and not environment.closed
+    ]
 
 
 def open_descriptors(path: Path, *endings: str) -> list[str]:
-    """Return the open files of this process below ``path`` whose names end so."""
+    """Return the open files of this process below ``path`` with these endings."""
     targets = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
@@ -315,15 +319,15 @@ def open_descriptors(path: Path, *endings: str) -> list[str]:
     return [target for target in targets if target.startswith(f"{path.resolve()}/") and target.endswith(endings)]
 
 
-def read(result: Any) -> None:
+def read_first(result: Any) -> None:
     """Read the first item of an iterator."""
     if isinstance(result, Iterator):
         next(result, None)
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with documents, names, edges, an alias, a merge, triples and indexes."""
+def original_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store with documents, names, edges, an alias, a merge, triples and indexes."""
     path = tmp_path_factory.mktemp("original") / "store"
     with kvstore.open(path, embedder="hashing", settings=RULES) as store:
         store.put("tea", "Tea is made from leaves. Robert Fortune took it to India.", title="Tea")
@@ -342,13 +346,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def path(original: Path, tmp_path: Path) -> Path:
-    """A copy of that store."""
-    return Path(shutil.copytree(original, tmp_path / "store"))
+def path(original_store: Path, tmp_path: Path) -> Path:
+    """Return a copy of that store."""
+    return Path(shutil.copytree(original_store, tmp_path / "store"))
 
 
 @pytest.fixture(autouse=True)
-def no_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Switch the cyclic garbage collector off."""
     enabled = gc.isenabled()
     gc.disable()
@@ -358,9 +362,9 @@ def no_collector() -> Iterator[None]:
 
 
 def assert_closed(path: Path, *dropped: weakref.ref[Any]) -> None:
-    """Assert that nothing has the store open, and that it can be opened again at once."""
+    """Assert that the store is closed and can be opened again at once."""
     assert [reference() for reference in dropped if reference() is not None] == []
-    assert environments(path) == []
+    assert list_open_environments(path) == []
     assert open_descriptors(path, ".mdb", ".lock") == []
     with kvstore.open(path, readonly=True) as store:
         assert store.count() >= 1
@@ -371,14 +375,14 @@ def assert_closed(path: Path, *dropped: weakref.ref[Any]) -> None:
 def assert_each_closes(
     path: Path, calls: Mapping[str, Call], open_handle: Callable[[Path], Any], *, may_fail: bool = False
 ) -> None:
-    """Assert that after each call of a dropped handle the store is closed."""
+    """Assert that the store is closed after each call of a dropped handle."""
     for name, call in calls.items():
         folder = Path(tempfile.mkdtemp(dir=path.parent))
         copy = Path(shutil.copytree(path, folder / "store"))
         handle = open_handle(copy)
         dropped = weakref.ref(handle)
         with suppress(errors.KvstoreError) if may_fail else nullcontext():
-            read(call(handle, folder))
+            read_first(call(handle, folder))
         del handle
         try:
             assert_closed(copy, dropped)
@@ -394,37 +398,37 @@ def test_the_issue(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("readonly", [False, True])
 def test_every_method_of_a_store(path: Path, readonly: bool) -> None:
-    assert public_names(kvstore.Store) == set(STORE)
+    assert list_public_names(kvstore.Store) == set(STORE)
     needs_model = {"extract", "forecast_extract"}
     arrow = {"export_table"}
-    plain = {name: call for name, call in STORE.items() if name not in needs_model | arrow}
-    assert_each_closes(path, plain, lambda path: kvstore.open(path, readonly=readonly), may_fail=readonly)
-    other = {name: STORE[name] for name in needs_model | arrow}
-    assert_each_closes(path, other, lambda path: kvstore.open(path, readonly=readonly), may_fail=True)
+    model_free_calls = {name: call for name, call in STORE.items() if name not in needs_model | arrow}
+    assert_each_closes(path, model_free_calls, lambda path: kvstore.open(path, readonly=readonly), may_fail=readonly)
+    remaining_calls = {name: STORE[name] for name in needs_model | arrow}
+    assert_each_closes(path, remaining_calls, lambda path: kvstore.open(path, readonly=readonly), may_fail=True)
 
 
 @pytest.mark.parametrize("readonly", [False, True])
 def test_every_method_of_a_snapshot(path: Path, readonly: bool) -> None:
-    assert public_names(kvstore.Snapshot) == set(SNAPSHOT)
+    assert list_public_names(kvstore.Snapshot) == set(SNAPSHOT)
     assert_each_closes(path, SNAPSHOT, lambda path: kvstore.open(path, readonly=readonly).snapshot())
 
 
 def test_every_method_of_a_transaction(path: Path) -> None:
-    assert public_names(kvstore.Transaction) == set(TRANSACTION)
+    assert list_public_names(kvstore.Transaction) == set(TRANSACTION)
     assert_each_closes(path, TRANSACTION, lambda path: kvstore.open(path).transaction())
 
 
 @pytest.mark.parametrize("readonly", [False, True])
 def test_calls_that_fail(path: Path, readonly: bool) -> None:
-    def must_fail(name: str, call: Call) -> Call:
-        def fail(store: Any, folder: Path) -> None:
+    def expect_failure(name: str, call: Call) -> Call:
+        def call_and_fail(store: Any, folder: Path) -> None:
             with pytest.raises(errors.KvstoreError):
-                read(call(store, folder))
+                read_first(call(store, folder))
                 pytest.fail(f"{name} raised no error")
 
-        return fail
+        return call_and_fail
 
-    calls = {name: must_fail(name, call) for name, call in FAILING.items()}
+    calls = {name: expect_failure(name, call) for name, call in FAILING.items()}
     assert_each_closes(path, calls, lambda path: kvstore.open(path, readonly=readonly))
 
 
@@ -491,7 +495,7 @@ def test_an_index_that_is_extended_in_the_background(path: Path, monkeypatch: py
 
 
 def test_every_method_of_a_connection(path: Path) -> None:
-    assert public_names(dbapi.StoreConnection, of="kvstore") == set(CONNECTION) | {
+    assert list_public_names(dbapi.StoreConnection, module_prefix="kvstore") == set(CONNECTION) | {
         name for name in vars(dbapi.StoreConnection) if inspect.isclass(vars(dbapi.StoreConnection)[name])
     }
     assert_each_closes(path, CONNECTION, lambda path: dbapi.connect(path))
@@ -499,23 +503,29 @@ def test_every_method_of_a_connection(path: Path) -> None:
 
 
 def test_every_method_of_a_database_cursor(path: Path) -> None:
-    def select(path: Path) -> Any:
+    def open_cursor(path: Path) -> Any:
         return dbapi.connect(path).execute("SELECT text FROM chunks")
 
-    assert public_names(dbapi.StoreCursor, of="kvstore") - {"arraysize", "rowcount", "connection"} == set(CURSOR)
-    assert_each_closes(path, CURSOR, select)
-    wrong: dict[str, Call] = {"an error": lambda cursor, folder: cursor.execute("SELECT nothing FROM documents")}
-    assert_each_closes(path, wrong, select, may_fail=True)
+    assert list_public_names(dbapi.StoreCursor, module_prefix="kvstore") - {
+        "arraysize",
+        "rowcount",
+        "connection",
+    } == set(CURSOR)
+    assert_each_closes(path, CURSOR, open_cursor)
+    failing_calls: dict[str, Call] = {
+        "an error": lambda cursor, folder: cursor.execute("SELECT nothing FROM documents")
+    }
+    assert_each_closes(path, failing_calls, open_cursor, may_fail=True)
 
 
-@pytest.mark.parametrize("where", [None, "key <> 'coffee'"])
-def test_every_tool(path: Path, where: str | None) -> None:
-    def tools(path: Path) -> StoreTools:
-        return StoreTools(kvstore.open(path), write=True, where=where)
+@pytest.mark.parametrize("condition", [None, "key <> 'coffee'"])
+def test_every_tool(path: Path, condition: str | None) -> None:
+    def open_tools(path: Path) -> StoreTools:
+        return StoreTools(kvstore.open(path), write=True, where=condition)
 
-    assert public_names(StoreTools) == set(STORE_TOOLS)
+    assert list_public_names(StoreTools) == set(STORE_TOOLS)
     assert set(StoreTools(kvstore.open(path), write=True).tools) == set(TOOLS)
-    assert_each_closes(path, STORE_TOOLS, tools, may_fail=True)
+    assert_each_closes(path, STORE_TOOLS, open_tools, may_fail=True)
 
 
 def test_the_server_of_tools(path: Path) -> None:
@@ -524,23 +534,23 @@ def test_the_server_of_tools(path: Path) -> None:
 
     from kvstore.integrations.mcp_server import make_server
 
-    async def talk(tools: StoreTools) -> None:
+    async def call_tools(tools: StoreTools) -> None:
         async with Client(make_server(tools)) as client:
             for name, arguments in TOOLS.items():
                 await client.call_tool(name, arguments)
             await client.call_tool("select", {"sql": "SELECT nothing FROM documents"})
-            listed = (await client.list_resources()).resources
-            await client.read_resource(listed[0].uri)
+            resources = (await client.list_resources()).resources
+            await client.read_resource(resources[0].uri)
             await client.get_prompt("answer", {"question": QUESTION})
 
     store = kvstore.open(path)
-    asyncio.run(talk(StoreTools(store, write=True)))
+    asyncio.run(call_tools(StoreTools(store, write=True)))
     store.close()  # a server of the SDK is in reference cycles of its own
     assert_closed(path)
 
 
 def test_the_store_that_the_explorer_follows(path: Path) -> None:
-    assert public_names(FollowedStore) | {"path"} == set(FOLLOWED)
+    assert list_public_names(FollowedStore) | {"path"} == set(FOLLOWED)
     assert_each_closes(path, FOLLOWED, FollowedStore)
 
 
@@ -582,7 +592,7 @@ def test_the_dialect_of_sqlalchemy(path: Path) -> None:
     assert_closed(path)
 
 
-def vector_store_calls() -> dict[str, Call]:
+def list_vector_store_calls() -> dict[str, Call]:
     """Return calls of LangChain's vector store."""
     from langchain_core.documents import Document
 
@@ -611,7 +621,7 @@ def vector_store_calls() -> dict[str, Call]:
     }
 
 
-def record_manager_calls() -> dict[str, Call]:
+def list_record_manager_calls() -> dict[str, Call]:
     """Return calls of LangChain's record manager."""
     return {
         "acreate_schema": lambda manager, folder: asyncio.run(manager.acreate_schema()),
@@ -630,7 +640,7 @@ def record_manager_calls() -> dict[str, Call]:
     }
 
 
-def retriever_calls() -> dict[str, Call]:
+def list_retriever_calls() -> dict[str, Call]:
     """Return calls of LangChain's retriever and, where it has them, of its document index."""
     return {
         "close": lambda retriever, folder: retriever.close(),
@@ -641,19 +651,19 @@ def retriever_calls() -> dict[str, Call]:
     }
 
 
-def document_index_calls() -> dict[str, Call]:
+def list_document_index_calls() -> dict[str, Call]:
     """Return calls of LangChain's document index."""
     from langchain_core.documents import Document
 
     return {
-        **retriever_calls(),
+        **list_retriever_calls(),
         "delete": lambda index, folder: index.delete(["coffee"]),
         "get": lambda index, folder: index.get(["tea"]),
         "upsert": lambda index, folder: index.upsert([Document("Milk goes into tea.", id="milk")]),
     }
 
 
-def embeddings_calls() -> dict[str, Call]:
+def list_embeddings_calls() -> dict[str, Call]:
     """Return calls of LangChain's embeddings."""
     return {
         "embed_documents": lambda embeddings, folder: embeddings.embed_documents(["Milk goes into tea."]),
@@ -664,11 +674,11 @@ def embeddings_calls() -> dict[str, Call]:
 @pytest.mark.parametrize(
     ("name", "calls"),
     [
-        ("KvstoreVectorStore", vector_store_calls),
-        ("KvstoreRecordManager", record_manager_calls),
-        ("KvstoreRetriever", retriever_calls),
-        ("KvstoreDocumentIndex", document_index_calls),
-        ("KvstoreEmbeddings", embeddings_calls),
+        ("KvstoreVectorStore", list_vector_store_calls),
+        ("KvstoreRecordManager", list_record_manager_calls),
+        ("KvstoreRetriever", list_retriever_calls),
+        ("KvstoreDocumentIndex", list_document_index_calls),
+        ("KvstoreEmbeddings", list_embeddings_calls),
     ],
 )
 def test_every_method_of_an_adapter_for_langchain(path: Path, name: str, calls: Callable[[], dict[str, Call]]) -> None:
@@ -685,7 +695,7 @@ def test_every_method_of_an_adapter_for_langchain(path: Path, name: str, calls: 
     assert {"Kvstore" + suffix for suffix in ("VectorStore", "RecordManager", "Retriever", "DocumentIndex")} | {
         "KvstoreEmbeddings"
     } == set(langchain.__all__)
-    assert public_names(kind, of="kvstore") <= set(calls())
+    assert list_public_names(kind, module_prefix="kvstore") <= set(calls())
     assert_each_closes(path, calls(), open_adapter)
 
 
@@ -716,8 +726,8 @@ def test_every_method_of_the_adapters_for_llamaindex(path: Path) -> None:
         "aretrieve": lambda retriever, folder: asyncio.run(retriever.aretrieve(QUESTION)),
     }
     assert set(llamaindex.__all__) == {"KvstoreRetriever", "KvstoreVectorStore"}
-    assert public_names(llamaindex.KvstoreVectorStore, of="kvstore") <= set(vectors)
-    assert public_names(llamaindex.KvstoreRetriever, of="kvstore") <= set(retriever)
+    assert list_public_names(llamaindex.KvstoreVectorStore, module_prefix="kvstore") <= set(vectors)
+    assert list_public_names(llamaindex.KvstoreRetriever, module_prefix="kvstore") <= set(retriever)
     assert_each_closes(path, vectors, lambda path: llamaindex.KvstoreVectorStore(path))
     assert_each_closes(path, retriever, lambda path: llamaindex.KvstoreRetriever(path))
 
@@ -731,7 +741,7 @@ def test_every_method_of_the_adapters_for_haystack(path: Path) -> None:
     from kvstore.integrations import haystack
 
     filters = {"field": "meta.year", "operator": "==", "value": 2024}
-    new = [Document(id="milk", content="Milk goes into tea."), Document(id="sea", content="It is salty.")]
+    documents = [Document(id="milk", content="Milk goes into tea."), Document(id="sea", content="It is salty.")]
     calls: dict[str, Call] = {
         "close": lambda store, folder: store.close(),
         "count_documents": lambda store, folder: store.count_documents(),
@@ -739,7 +749,7 @@ def test_every_method_of_the_adapters_for_haystack(path: Path) -> None:
         "count_unique_metadata_by_filter": lambda store, folder: store.count_unique_metadata_by_filter(
             filters, ["year"]
         ),
-        "delete_all_documents": lambda store, folder: (store.delete_all_documents(), store.write_documents(new)),
+        "delete_all_documents": lambda store, folder: (store.delete_all_documents(), store.write_documents(documents)),
         "delete_by_filter": lambda store, folder: store.delete_by_filter(filters),
         "delete_documents": lambda store, folder: store.delete_documents(["coffee"]),
         "filter_documents": lambda store, folder: store.filter_documents(filters),
@@ -748,13 +758,16 @@ def test_every_method_of_the_adapters_for_haystack(path: Path) -> None:
         "get_metadata_fields_info": lambda store, folder: store.get_metadata_fields_info(),
         "to_dict": lambda store, folder: store.to_dict(),
         "update_by_filter": lambda store, folder: store.update_by_filter(filters, {"year": 2025}),
-        "write_documents": lambda store, folder: store.write_documents(new, DuplicatePolicy.SKIP),
+        "write_documents": lambda store, folder: store.write_documents(documents, DuplicatePolicy.SKIP),
     }
     calls |= {
         f"{name}_async": lambda store, folder, name=name: asyncio.run(getattr(store, f"{name}_async")(filters))
         for name in ("count_documents_by_filter", "delete_by_filter", "filter_documents")
     }
-    names = {name.removesuffix("_async") for name in public_names(haystack.KvstoreDocumentStore, of="kvstore")}
+    names = {
+        name.removesuffix("_async")
+        for name in list_public_names(haystack.KvstoreDocumentStore, module_prefix="kvstore")
+    }
     assert names <= {*calls, "from_dict"}
     assert_each_closes(path, calls, lambda path: haystack.KvstoreDocumentStore(path))
     # Haystack's components contain reference cycles, so a dropped retriever waits for the garbage collector.
@@ -776,5 +789,5 @@ def test_every_method_of_the_adapter_for_langgraph(path: Path) -> None:
         "supports_ttl": lambda store, folder: store.supports_ttl,
         "sweep_ttl": lambda store, folder: store.sweep_ttl(),
     }
-    assert public_names(langgraph.KvstoreStore, of="kvstore") <= set(calls)
+    assert list_public_names(langgraph.KvstoreStore, module_prefix="kvstore") <= set(calls)
     assert_each_closes(path, calls, lambda path: langgraph.KvstoreStore(path))

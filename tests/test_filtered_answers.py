@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from model_server import Server
-from test_communities import report, write
+from test_communities import answer_report, write_reports
 
 import kvstore
 from kvstore.arguments import Choice
@@ -416,8 +416,8 @@ def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> Non
 
 def test_a_report_written_over_excluded_documents_is_not_shown(served: kvstore.Store, server: Server) -> None:
     """A model's text says what all its sources and names say: one that is excluded excludes it."""
-    server.respond = report
-    assert write(served)
+    server.respond = answer_report
+    assert write_reports(served)
     for name in ("local", "global", "drift", "archrag"):
         for question in QUESTIONS:
             evidence = served.retrieve(question, using=name, where=WHERE, top=20)
