@@ -235,8 +235,8 @@ class WriterLock:
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise ReadOnlyError(
-                    f"{self.path}: {error.strerror}; open the store read-only, or give this user the right "
-                    "to write to its directory"
+                    f"{self.path}: {error.strerror}; open the store read-only (of kvstore shell: --readonly), or "
+                    "give this user the right to write to its directory"
                 ) from error
             if error.errno in NO_SPACE_ERRNOS:
                 raise StoreFullError(
