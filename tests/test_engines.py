@@ -112,7 +112,7 @@ def test_a_check_of_an_address_lists_no_files(folder: Path, monkeypatch: pytest.
             check_source(wrong)
 
 
-# Workers elsewhere, without Ray ---------------------------------------------------------------------------------------
+# Remote workers, without Ray ------------------------------------------------------------------------------------------
 
 
 class _RemoteEngine:
@@ -270,7 +270,7 @@ def test_a_file_that_was_sent_ahead_is_retried_alone() -> None:
 
 
 def test_tasks_become_smaller_towards_the_end() -> None:
-    """A worker has enough to do while what it found is committed, and no worker has much left when another has not."""
+    """A worker has enough work during a commit, and no worker has much left when another has none."""
     items, engine = _run_script(lambda task: [("done", number) for number, _, _ in task], [str(n) for n in range(2000)])
     assert items == [None] * 2000
     sizes = [len(task) for task in engine.tasks]
@@ -481,7 +481,7 @@ with kvstore.open(sys.argv[1], embedder="hashing", settings={"language": "rules"
 
 
 def _wait_for_port(port: int) -> None:
-    """Until something listens: a head has begun before its server for clients has."""
+    """Wait until a server listens: a head starts before its server for clients."""
     for _ in range(600):
         with suppress(ConnectionRefusedError):
             return socket.create_connection(("127.0.0.1", port)).close()

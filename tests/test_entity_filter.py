@@ -37,7 +37,7 @@ def make_addresses(addresses: object) -> npt.NDArray[np.uint64]:
     return np.array(sorted(addresses), np.uint64)  # type: ignore[call-overload]
 
 
-def unmix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def invert_mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the inverse of the hash's mixer."""
     x = x ^ (x >> np.uint64(31)) ^ (x >> np.uint64(62))
     x = x * np.uint64(pow(0x94D049BB133111EB, -1, 1 << 64))
@@ -48,7 +48,7 @@ def unmix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def compute_hash_seed(base: int) -> int:
     """Return the hash seed that gives the polynomial this base."""
-    return int(unmix(np.array([base], np.uint64))[0])
+    return int(invert_mix(np.array([base], np.uint64))[0])
 
 
 #: Under this seed a name of eight characters *is* its polynomial, written in base 256: hashes can be chosen.
@@ -63,7 +63,7 @@ def make_colliding_names(bits: int, pattern: int, count: int) -> list[str]:
     names: list[str] = []
     while len(names) < count:
         high = generator.integers(0, 1 << (64 - bits), 200_000, dtype=np.uint64)
-        x = unmix(high << np.uint64(bits) | np.uint64(pattern))
+        x = invert_mix(high << np.uint64(bits) | np.uint64(pattern))
         x = x[x < PRIME]
         # The digits of base 256 are byte + 1, so they run from 1 to 128 for ASCII.
         digits = x.astype(">u8").view(np.uint8).reshape(-1, 8)

@@ -352,7 +352,7 @@ def test_a_forgotten_snapshot_ends_with_its_last_reference(environment: Environm
 # -- Paths and files
 
 
-def test_a_missing_store_is_made_only_when_asked(tmp_path: Path) -> None:
+def test_a_missing_store_is_created_only_on_request(tmp_path: Path) -> None:
     for options in ({"create": False}, {"readonly": True}):
         with pytest.raises(StoreNotFoundError, match="no store here"):
             Environment.open(tmp_path / "store", **options)
@@ -708,7 +708,7 @@ for number in range(1_000_000):
     assert environment.verify() == []
 
 
-# -- Readers elsewhere
+# -- Readers in other processes
 
 
 def test_a_store_opens_for_reading_and_later_writing_while_another_process_writes(environment: Environment) -> None:
@@ -786,7 +786,7 @@ def test_a_snapshot_that_a_commit_overtakes_begins_again(
             assert later.change == snapshot.change
 
 
-def test_tables_made_by_another_process_appear(environment: Environment) -> None:
+def test_tables_created_by_another_process_appear(environment: Environment) -> None:
     put_record(environment, b"key", b"ours")
     with environment.snapshot() as before:
         with start_python(
@@ -1030,7 +1030,7 @@ def test_closing_waits_for_snapshots_and_reports_a_timeout(environment: Environm
 
 
 class _InterruptedTransaction:
-    """A transaction at whose end Ctrl-C comes."""
+    """A transaction whose end is interrupted by Ctrl-C."""
 
     def __init__(self, transaction: Any) -> None:
         self._transaction = transaction

@@ -36,7 +36,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def evaluate(*arguments: object) -> dict[str, Any]:
+def run_evaluation(*arguments: object) -> dict[str, Any]:
     command = [sys.executable, str(TOOLS / "evaluate.py"), *map(str, arguments), "--embedder", "hashing", "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert run.returncode == 0, run.stderr
@@ -46,7 +46,7 @@ def evaluate(*arguments: object) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_one_set_and_one_strategy_are_one_flat_object(data: Path) -> None:
-    report = evaluate("--data", data, "--strategy", "lexical")
+    report = run_evaluation("--data", data, "--strategy", "lexical")
     assert report["dataset"] == "tiny"
     assert report["strategy"] == "lexical"
     assert (report["questions"], report["passages"]) == (3, 4)
@@ -56,7 +56,7 @@ def test_one_set_and_one_strategy_are_one_flat_object(data: Path) -> None:
 
 @pytest.mark.slow
 def test_ablations_leave_out_one_part_each_and_make_the_index(data: Path) -> None:
-    report = evaluate("--data", data, "--ablations", "cue")
+    report = run_evaluation("--data", data, "--ablations", "cue")
     names = ["cue", "cue, no update"]
     assert [row["strategy"] for row in report["rows"]] == names
     assert {gain["over"] for gain in report["differences"]} == set(names[1:])
@@ -100,7 +100,7 @@ def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path)
     }
     for name, records in rows.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
-    report = evaluate("--overview", "--data", folder, "--strategy", "raptor", "--strategy", "lexical")
+    report = run_evaluation("--overview", "--data", folder, "--strategy", "raptor", "--strategy", "lexical")
     systems = [(row["scope"], row["strategy"]) for row in report["rows"]]
     assert systems == [
         (scope, topic) for scope in ("document", "store") for topic in ("raptor", "lexical", "beginning")
@@ -114,7 +114,7 @@ def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path)
 def test_sets_and_systems_share_a_table_with_paired_differences(data: Path) -> None:
     pytest.importorskip("bm25s")
     pytest.importorskip("hnswlib")
-    report = evaluate(
+    report = run_evaluation(
         *("--data", data, "--data", f"{data}:2", "--strategy", "lexical", "--strategy", "vector"),
         "--compare",
         "--answers",
@@ -143,7 +143,7 @@ def test_places_in_documents_are_measured_in_chunks_and_characters(tmp_path: Pat
     ]
     for name, rows in (("corpus", [{"id": "b", "title": None, "text": BOOK}]), ("questions", questions)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    report = evaluate("--data", tmp_path, "--strategy", "lexical", "--segments")
+    report = run_evaluation("--data", tmp_path, "--strategy", "lexical", "--segments")
     chunks, segments = report["rows"]
     assert chunks["questions"] == segments["questions"] == 1
     assert chunks["hit@1"] == chunks["recall@2"] == chunks["recall_400w"] == chunks["whole_400w"] == 1
@@ -268,7 +268,7 @@ def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluation.answers import compute_answer_measures, compute_bert_score, compute_bleu, split_words
 
     def vectors(text: str) -> Any:
-        """Every word is at a right angle to all others."""
+        """Return a unit vector for each word, orthogonal to those of all others."""
         vocabulary = ["the", "cat", "sat", "on", "mat", "dog"]
         return np.eye(len(vocabulary), dtype=np.float32)[[vocabulary.index(word) for word in split_words(text)]]
 

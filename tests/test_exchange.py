@@ -158,7 +158,7 @@ def test_own_vectors_are_restored_bit_for_bit(documents: list) -> None:
         assert (folder / "out.jsonl").read_bytes() == (folder / "again.jsonl").read_bytes()
 
 
-def test_other_settings_are_fine_but_for_own_vectors(make_store: Any, tmp_path: Path) -> None:
+def test_other_settings_are_accepted_except_for_vectors_of_the_user(make_store: Any, tmp_path: Path) -> None:
     own_vectors = make_store("given", embedder="none:3")
     own_vectors.put("x", "First of all.", vectors=[1, 0, 0])
     own_vectors.export(tmp_path / "vectors.jsonl")
@@ -248,7 +248,7 @@ def test_a_file_of_one_table_is_not_imported(store: kvstore.Store, tmp_path: Pat
         store.import_(tmp_path / "chunks.parquet")
 
 
-def test_batches_before_a_bad_line_are_kept(
+def test_batches_before_a_bad_line_stay_stored(
     store: kvstore.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kvstore.database.exchange._BATCH_LINES", 3)

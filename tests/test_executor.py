@@ -122,7 +122,7 @@ def test_every_example_of_the_page_runs(
     }
 
 
-# Finding -------------------------------------------------------------------------------------------------------------
+# Queries -------------------------------------------------------------------------------------------------------------
 
 
 def test_lookup_and_expand_have_the_rows_of_the_methods(filled_store: kvstore.Store) -> None:
@@ -529,7 +529,7 @@ def test_a_read_only_store_is_not_changed(make_store: Callable[..., kvstore.Stor
     assert fetch_rows(store, "SELECT count(*) FROM documents") == [(0,)]
 
 
-# Looking -------------------------------------------------------------------------------------------------------------
+# Inspection ----------------------------------------------------------------------------------------------------------
 
 
 def test_show_and_describe(filled_store: kvstore.Store) -> None:
@@ -608,7 +608,7 @@ def test_threads_execute_at_once(filled_store: kvstore.Store) -> None:
 # The methods ---------------------------------------------------------------------------------------------------------
 
 
-# Places --------------------------------------------------------------------------------------------------------------
+# Error positions -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -665,7 +665,7 @@ def test_search_is_explained_with_its_own_default(filled_store: kvstore.Store) -
     assert ("read chunks", "top 3") in steps and ("read chunks", "top 10") not in steps
 
 
-# Anything at all -----------------------------------------------------------------------------------------------------
+# Arbitrary statements ------------------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(
     [

@@ -73,7 +73,7 @@ def test_a_whole_store_has_all_its_trees(store: Store) -> None:
 
 
 @pytest.fixture
-def pages(store: Store) -> Iterator[Any]:
+def picture_client(store: Store) -> Iterator[Any]:
     pytest.importorskip("starlette")
     pytest.importorskip("jinja2")
     from starlette.testclient import TestClient
@@ -91,10 +91,10 @@ def pages(store: Store) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_the_page_of_a_name(pages: Any) -> None:
-    page = pages.get("/entity/Robert Fortune")
+def test_the_page_of_a_name(picture_client: Any) -> None:
+    page = picture_client.get("/entity/Robert Fortune")
     assert page.status_code == 200 and "Shanghai" in page.text and "<script>alert" not in page.text
-    name_data = pages.get("/entity/Robert Fortune.json").json()
+    name_data = picture_client.get("/entity/Robert Fortune.json").json()
     assert {neighbour["name"] for neighbour in name_data["neighbours"]} >= {
         "Shanghai",
         "East India Company",
@@ -102,27 +102,27 @@ def test_the_page_of_a_name(pages: Any) -> None:
     }
     assert "<b>x</b>/../é" in {place["document"] for place in name_data["places"]}
     assert "&lt;b&gt;x" in page.text and "<b>x" not in page.text
-    assert len(pages.get("/entity/Darjeeling.json?limit=1").json()["neighbours"]) == 1
-    assert pages.get("/entity/Nobody").status_code == 404
-    assert pages.get("/entity/Nobody.json").json()["error"]
+    assert len(picture_client.get("/entity/Darjeeling.json?limit=1").json()["neighbours"]) == 1
+    assert picture_client.get("/entity/Nobody").status_code == 404
+    assert picture_client.get("/entity/Nobody.json").json()["error"]
 
 
 @pytest.mark.slow
-def test_the_map_places_every_chunk_and_a_question(pages: Any) -> None:
-    map_data = pages.get("/map.json?q=Who+saw+Shanghai%3F&colour=kind").json()
+def test_the_map_places_every_chunk_and_a_question(picture_client: Any) -> None:
+    map_data = picture_client.get("/map.json?q=Who+saw+Shanghai%3F&colour=kind").json()
     points = map_data["points"]
     assert map_data["chunks"] == len(points["x"]) == len(points["group"]) == 4
     assert {group["name"]: group["chunks"] for group in map_data["groups"]} == {"story": 2, "report": 2}
     assert min(points["x"]) == min(points["y"]) == 0 and max(max(points["x"]), max(points["y"])) == 1
     hit = map_data["evidence"][0]
     assert hit["document"] == points["document"][hit["point"]] and hit["ordinal"] == points["ordinal"][hit["point"]]
-    packed = pages.get("/map.points?colour=kind").content
+    packed = picture_client.get("/map.points?colour=kind").content
     assert len(packed) == 5 * 4
     assert np.allclose(np.frombuffer(packed[:8], "<u2") / 65535, points["x"], atol=1e-4)
     assert list(packed[16:]) == points["group"]
-    place = pages.get(f"/map.point?point={hit['point']}").json()
+    place = picture_client.get(f"/map.point?point={hit['point']}").json()
     assert (place["document"], place["start"], place["end"]) == (hit["document"], hit["start"], hit["end"])
-    page = pages.get("/map?q=Who+saw+Shanghai%3F")
+    page = picture_client.get("/map?q=Who+saw+Shanghai%3F")
     assert page.status_code == 200 and "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
-    assert pages.get("/map?colour=nothing").status_code == 400
-    assert pages.get("/map.point?point=4").status_code == 400
+    assert picture_client.get("/map?colour=nothing").status_code == 400
+    assert picture_client.get("/map.point?point=4").status_code == 400

@@ -102,7 +102,7 @@ def make_long_text(paragraphs: int, seed: int = 0) -> str:
     )
 
 
-# What is asked and kept ----------------------------------------------------------------------------------------------
+# Requests and stored units -------------------------------------------------------------------------------------------
 
 
 def test_a_model_writes_units_of_every_chunk_once(filled_store: kvstore.Store, server: Server) -> None:
@@ -151,7 +151,7 @@ def test_show_spent_counts_every_request_since_the_store_was_made(filled_store: 
         assert again.check() == []
 
 
-def test_explain_foretells_it_and_sends_nothing(filled_store: kvstore.Store, server: Server) -> None:
+def test_explain_forecasts_it_and_sends_nothing(filled_store: kvstore.Store, server: Server) -> None:
     server.respond = answer_units
     steps = filled_store.explain("EXTRACT UNITS WHERE key < 'n'")
     assert [(step.name, step.count) for step in steps] == [("find passages", 3), ("choose", 3), ("ask model", 1)]
@@ -202,7 +202,7 @@ def test_a_passage_of_110_tokens_is_sent_with_at_most_220(store: kvstore.Store, 
     assert report.sent / 80 <= 220
 
 
-def test_a_passage_without_an_answer_is_asked_for_alone(filled_store: kvstore.Store, server: Server) -> None:
+def test_a_passage_without_an_answer_is_requested_alone(filled_store: kvstore.Store, server: Server) -> None:
     def answer_request(request: dict[str, Any]) -> PlannedResponse:
         texts = list_quoted_texts(request)
         if TEXTS["tea"] in texts and len(texts) > 1:
@@ -222,7 +222,7 @@ def test_a_passage_without_an_answer_is_asked_for_alone(filled_store: kvstore.St
     }
 
 
-def test_the_passages_of_a_refused_answer_are_asked_for_in_halves(filled_store: kvstore.Store, server: Server) -> None:
+def test_the_passages_of_a_refused_answer_are_requested_in_halves(filled_store: kvstore.Store, server: Server) -> None:
     server.respond = lambda request: (
         stream_answer("no") if len(list_quoted_texts(request)) > 1 else answer_units(request)
     )
@@ -266,7 +266,7 @@ def test_the_entries_of_an_unfinished_answer_are_used(filled_store: kvstore.Stor
     assert (report.passages, report.calls, report.refused, report.left) == (4, 3, 0, 0)
 
 
-def test_the_same_passage_in_several_documents_is_asked_for_once(store: kvstore.Store, server: Server) -> None:
+def test_the_same_passage_in_several_documents_is_requested_once(store: kvstore.Store, server: Server) -> None:
     server.respond = answer_units
     for key in ("a", "b", "c"):
         store.put(key, TEXTS["tea"], title="Tea")
@@ -445,7 +445,7 @@ def test_a_share_sends_no_more_than_that_of_all_the_tokens(
     assert max(Counter(text for request in server.requests for text in list_quoted_texts(request)).values()) == 1
 
 
-def test_a_number_of_tokens_is_kept_with_answers_asked_for_twice(store: kvstore.Store, server: Server) -> None:
+def test_a_limit_of_tokens_holds_with_repeated_requests(store: kvstore.Store, server: Server) -> None:
     with store.transaction() as transaction:
         for number in range(10):
             transaction.put(f"d{number}", make_long_text(1, number))
@@ -509,7 +509,7 @@ def test_the_choice_is_nearly_as_good_as_any() -> None:
         assert sum(worths[place] for place in chosen) >= max(fits) - max(worths)
 
 
-# Kept as input -------------------------------------------------------------------------------------------------------
+# Stored as input -----------------------------------------------------------------------------------------------------
 
 
 def test_they_go_with_the_text_they_were_written_from_and_stay_with_the_rest(

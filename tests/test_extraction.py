@@ -59,7 +59,7 @@ def test_every_character_lies_in_one_chunk_and_one_leaf(text: str, form: str) ->
     assert all(0 <= section.abstract <= root for section in extracted.outline)
 
 
-def test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences() -> None:
+def test_chunks_are_about_as_long_as_configured_and_end_with_sentences() -> None:
     text = " ".join(f"This is sentence number {n} of a long and even text." for n in range(200))
     _, chunks = chunk_text(text, parse_blocks(text, "text"), 100)
     sizes = [count_text_tokens(text[chunk.start : chunk.end]) for chunk in chunks]

@@ -108,7 +108,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def indexed(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def indexed_path(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the store that has every kind of index."""
     copy = tmp_path_factory.mktemp("indexed") / "store"
     with kvstore.open(path) as store:
@@ -121,8 +121,8 @@ def indexed(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["plain", "indexed"])
-def store(request: pytest.FixtureRequest, path: Path, indexed: Path) -> Iterator[kvstore.Store]:
-    with kvstore.open(path if request.param == "plain" else indexed, readonly=True) as store:
+def store(request: pytest.FixtureRequest, path: Path, indexed_path: Path) -> Iterator[kvstore.Store]:
+    with kvstore.open(path if request.param == "plain" else indexed_path, readonly=True) as store:
         yield store
 
 
@@ -250,11 +250,11 @@ def test_counts_are_those_of_allowed_documents(path: Path, tmp_path: Path) -> No
                     assert steps[0] == steps[1], (strategy.name, question, name)
 
 
-def test_a_transaction_keeps_to_the_condition_too(served: kvstore.Store) -> None:
-    with served.transaction() as transaction:
+def test_a_transaction_keeps_to_the_condition_too(writable_store: kvstore.Store) -> None:
+    with writable_store.transaction() as transaction:
         transaction.put("board/late", "Ada Lovelace is the deputy of Drascovia in Fennimoor.", title="Zimbrandt")
         transaction.put("hr/late", "Ada Lovelace is a friend of Mary Somerville.")
-        for strategy in list_usable_strategies(served):
+        for strategy in list_usable_strategies(writable_store):
             for question in QUESTIONS:
                 evidence = transaction.retrieve(question, using=strategy.name, where=WHERE, top=30)
                 assert not find_leaked_words(evidence, question), (strategy.name, question)
@@ -280,9 +280,9 @@ def test_relations_of_allowed_documents_are_still_shown(store: kvstore.Store) ->
     assert [hit.path for hit in everything.hits] == [hit.path for hit in unfiltered.hits]
 
 
-def test_a_condition_leaves_nothing_behind_for_other_questions(path: Path, indexed: Path) -> None:
+def test_a_condition_leaves_nothing_behind_for_other_questions(path: Path, indexed_path: Path) -> None:
     """Memory that questions share holds all documents."""
-    for folder in (path, indexed):
+    for folder in (path, indexed_path):
         with kvstore.open(folder, readonly=True) as store:
             for strategy in list_usable_strategies(store):
                 store.retrieve(QUESTIONS[1], using=strategy.name, where=WHERE)
@@ -327,9 +327,9 @@ CALLS: Mapping[str, list[dict[str, Any]]] = {
 
 
 @pytest.fixture
-def served(request: pytest.FixtureRequest, indexed: Path, tmp_path: Path) -> Iterator[kvstore.Store]:
+def writable_store(request: pytest.FixtureRequest, indexed_path: Path, tmp_path: Path) -> Iterator[kvstore.Store]:
     """Yield a writable copy of the store, with every index."""
-    with kvstore.open(indexed, readonly=True) as store:
+    with kvstore.open(indexed_path, readonly=True) as store:
         store.backup(tmp_path / "served")
     with kvstore.open(tmp_path / "served") as store:
         store.refresh()
@@ -345,11 +345,11 @@ def call(tools: StoreTools, name: str, arguments: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.slow
-def test_no_tool_shows_a_secret_word(served: kvstore.Store) -> None:
-    strategies = [strategy.name for strategy in list_usable_strategies(served)]
-    assert len(strategies) == len(served.strategies())
+def test_no_tool_shows_a_secret_word(writable_store: kvstore.Store) -> None:
+    strategies = [strategy.name for strategy in list_usable_strategies(writable_store)]
+    assert len(strategies) == len(writable_store.strategies())
     for strategy in strategies:
-        tools = StoreTools(served, write=True, tokens=20_000, strategy=strategy, where=WHERE)
+        tools = StoreTools(writable_store, write=True, tokens=20_000, strategy=strategy, where=WHERE)
         assert tools.tools.keys() == CALLS.keys()
         for name, calls in CALLS.items():
             if "strategy" in tools.tools[name].arguments or strategy == strategies[0]:
@@ -358,16 +358,16 @@ def test_no_tool_shows_a_secret_word(served: kvstore.Store) -> None:
                     assert not find_leaked_words(call(tools, name, arguments), request), (name, arguments, strategy)
 
 
-def test_put_does_not_reveal_whether_an_excluded_key_exists(served: kvstore.Store) -> None:
-    tools = StoreTools(served, write=True, where=WHERE)
+def test_put_does_not_reveal_whether_an_excluded_key_exists(writable_store: kvstore.Store) -> None:
+    tools = StoreTools(writable_store, write=True, where=WHERE)
     for document in ({"text": "Ada \0 Lovelace"}, {"text": "New.", "title": "t" * 10_000}, {"text": "New."}):
         keys = ("board/quorvex-1", "board/quorvex-9")
         results = [call(tools, "put", {"key": key, **document}) for key in keys]
         assert results[0].replace("-1", "-9") == results[1]
-    tools = StoreTools(served, write=True, where="meta ->> 'open' = 1")
+    tools = StoreTools(writable_store, write=True, where="meta ->> 'open' = 1")
     error = call(tools, "put", {"key": "board/quorvex-1", "text": "New.", "meta": {"open": 1}})
     assert error == results[0]
-    assert served.get("board/quorvex-1").title == "Zimbrandt"  # type: ignore[union-attr]
+    assert writable_store.get("board/quorvex-1").title == "Zimbrandt"  # type: ignore[union-attr]
 
 
 #: The kinds of requests of the protocol that the test below sends, or that name no document.
@@ -377,14 +377,14 @@ REQUESTS = {
 }  # fmt: skip
 
 
-def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> None:
+def test_no_resource_or_prompt_shows_a_secret_word(writable_store: kvstore.Store) -> None:
     pytest.importorskip("mcp")
     from mcp import Client, MCPError
 
     from kvstore.integrations.mcp_server import make_server
 
     def collect_outputs(strategy: str) -> list[tuple[object, str]]:
-        server = make_server(StoreTools(served, write=True, where=WHERE, strategy=strategy))
+        server = make_server(StoreTools(writable_store, write=True, where=WHERE, strategy=strategy))
         assert server._request_handlers.keys() <= REQUESTS
         outputs: list[tuple[object, str]] = []
 
@@ -409,20 +409,20 @@ def test_no_resource_or_prompt_shows_a_secret_word(served: kvstore.Store) -> Non
         asyncio.run(call_server())
         return outputs
 
-    for strategy in list_usable_strategies(served):
+    for strategy in list_usable_strategies(writable_store):
         for output, request in collect_outputs(strategy.name):
             assert not find_leaked_words(output, request), (strategy.name, request)
 
 
-def test_a_report_written_over_excluded_documents_is_not_shown(served: kvstore.Store, server: Server) -> None:
+def test_a_report_written_over_excluded_documents_is_not_shown(writable_store: kvstore.Store, server: Server) -> None:
     """A model's text says what all its sources and names say: one that is excluded excludes it."""
     server.respond = answer_report
-    assert write_reports(served)
+    assert write_reports(writable_store)
     for name in ("local", "global", "drift", "archrag"):
         for question in QUESTIONS:
-            evidence = served.retrieve(question, using=name, where=WHERE, top=20)
+            evidence = writable_store.retrieve(question, using=name, where=WHERE, top=20)
             assert not find_leaked_words(evidence, question), name
-        everything = [served.retrieve(question, using=name, top=20) for question in QUESTIONS]
+        everything = [writable_store.retrieve(question, using=name, top=20) for question in QUESTIONS]
         assert any(
             "A model wrote" in hit.text and find_leaked_words(hit) for evidence in everything for hit in evidence.hits
         ), name

@@ -63,7 +63,7 @@ def say(outcomes):
 
 @pytest.fixture(params=["tmpfs", "ext4"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A small file system of its own."""
+    """Yield the path of a small file system."""
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("only root of a Linux machine can mount a small disk")
     folder, image = tmp_path / "disk", tmp_path / "image"
@@ -170,11 +170,11 @@ store.close()
 say(results)
 """
     results = run_calls(code, disk, tmp_path)
-    done = {name for name, message in results.items() if message == "done"}
-    assert done == {
+    completed = {name for name, message in results.items() if message == "done"}
+    assert completed == {
         *("many snapshots", "search", "retrieve", "ask", "lookup", "expand", "select", "check", "export elsewhere")
     }
-    refused = {name: message for name, message in results.items() if name not in done}
+    refused = {name: message for name, message in results.items() if name not in completed}
     assert all(message.startswith(("StoreFullError: ", "IndexUnavailableError: ")) for message in refused.values()), (
         refused
     )

@@ -25,8 +25,8 @@ def put_themes(store: Store) -> None:
 
 
 @pytest.fixture
-def themed(copy_store: Callable[..., Store]) -> Store:
-    """Texts on four themes, with units and communities."""
+def theme_store(copy_store: Callable[..., Store]) -> Store:
+    """Return a store of texts on four themes, with units and communities."""
     return copy_store(put_themes)
 
 
@@ -34,13 +34,13 @@ def list_keys(evidence: Evidence) -> list[tuple[str, int, str]]:
     return [(hit.document, hit.start, hit.kind) for hit in evidence.hits]
 
 
-def test_the_hits_of_two_strategies_are_fused_by_rank(themed: Store) -> None:
-    evidence = themed.retrieve(HARBOUR, using="Lexical, vector", top=10)
+def test_the_hits_of_two_strategies_are_fused_by_rank(theme_store: Store) -> None:
+    evidence = theme_store.retrieve(HARBOUR, using="Lexical, vector", top=10)
     assert evidence.strategy == "lexical, vector"
     ranks: dict[tuple[str, int], float] = {}
     for name in ("lexical", "vector"):
-        scores = [hit.score for hit in themed.retrieve(HARBOUR, using=name, top=50).hits]
-        for hit in themed.retrieve(HARBOUR, using=name, top=50).hits:
+        scores = [hit.score for hit in theme_store.retrieve(HARBOUR, using=name, top=50).hits]
+        for hit in theme_store.retrieve(HARBOUR, using=name, top=50).hits:
             key = hit.document, hit.start
             ranks[key] = ranks.get(key, 0.0) + 1 / (10 + scores.index(hit.score) + 1)
     expected = sorted(ranks, key=lambda key: (-ranks[key], key))[:10]
@@ -51,25 +51,25 @@ def test_the_hits_of_two_strategies_are_fused_by_rank(themed: Store) -> None:
     assert steps["hits of lexical"] == HARBOUR and steps["fuse by rank"].endswith("of lexical, vector")
 
 
-def test_each_of_several_questions_gets_its_hits(themed: Store) -> None:
-    evidence = themed.retrieve([HARBOUR, ORCHARD], top=4)
+def test_each_of_several_questions_gets_its_hits(theme_store: Store) -> None:
+    evidence = theme_store.retrieve([HARBOUR, ORCHARD], top=4)
     themes = {hit.document.partition("-")[0] for hit in evidence.hits}
     assert themes == {"harbour", "orchard"} and evidence.question == f"{HARBOUR} {ORCHARD}"
     assert any("question 1, adaptive #1 (" in hit.path for hit in evidence.hits)
     assert any("question 2, adaptive #1 (" in hit.path for hit in evidence.hits)
     statement = f"RETRIEVE ('{HARBOUR}', ?) TOP 4"
-    assert [row[2] for row in themed.execute(statement, [ORCHARD])] == [hit.document for hit in evidence.hits]
-    details = [row[1] for row in themed.execute("EXPLAIN " + statement, [ORCHARD])]
+    assert [row[2] for row in theme_store.execute(statement, [ORCHARD])] == [hit.document for hit in evidence.hits]
+    details = [row[1] for row in theme_store.execute("EXPLAIN " + statement, [ORCHARD])]
     assert HARBOUR in details and ORCHARD in details
-    assert list_keys(themed.retrieve([HARBOUR])) == list_keys(themed.retrieve(HARBOUR))
+    assert list_keys(theme_store.retrieve([HARBOUR])) == list_keys(theme_store.retrieve(HARBOUR))
 
 
-def test_reports_are_hits_among_the_chunks(themed: Store) -> None:
-    evidence = themed.retrieve(HARBOUR, using="graph, global", top=6)
+def test_reports_are_hits_among_the_chunks(theme_store: Store) -> None:
+    evidence = theme_store.retrieve(HARBOUR, using="graph, global", top=6)
     assert {hit.kind for hit in evidence.hits} == {"chunk", "report"}
     assert [hit.rank for hit in evidence.hits] == list(range(1, 7))
     assert [hit.score for hit in evidence.hits] == sorted((hit.score for hit in evidence.hits), reverse=True)
-    short = themed.retrieve(HARBOUR, using="graph, global", within=90)
+    short = theme_store.retrieve(HARBOUR, using="graph, global", within=90)
     assert short.hits and sum(count_text_tokens(hit.text) for hit in short.hits) <= 90
 
 
@@ -83,35 +83,35 @@ def test_reports_are_hits_among_the_chunks(themed: Store) -> None:
         {"options": {"hops": 1, "restart": 0.3}},
     ],
 )
-def test_clauses_apply_to_the_fused_ranking(themed: Store, clauses: dict[str, Any]) -> None:
-    more = themed.retrieve([HARBOUR, ORCHARD], using="cue, graph", top=20, **clauses)
-    fewer = themed.retrieve([HARBOUR, ORCHARD], using="cue, graph", top=5, **clauses)
+def test_clauses_apply_to_the_fused_ranking(theme_store: Store, clauses: dict[str, Any]) -> None:
+    more = theme_store.retrieve([HARBOUR, ORCHARD], using="cue, graph", top=20, **clauses)
+    fewer = theme_store.retrieve([HARBOUR, ORCHARD], using="cue, graph", top=5, **clauses)
     assert fewer.hits == more.hits[:5] and len(fewer.hits) == 5
     if "where" in clauses:
         assert {hit.document.partition("-")[0] for hit in more.hits} == {"orchard"}
     if not clauses:
         names = [name for names in THEMES.values() for name in names]
-        assert list_keys(themed.retrieve(names, using="cue, graph"))
+        assert list_keys(theme_store.retrieve(names, using="cue, graph"))
 
 
-def test_errors_name_the_question_the_strategy_and_the_option(themed: Store) -> None:
+def test_errors_name_the_question_the_strategy_and_the_option(theme_store: Store) -> None:
     with pytest.raises(UnknownStrategyError, match="'nope'"):
-        themed.retrieve(HARBOUR, using="cue, nope")
+        theme_store.retrieve(HARBOUR, using="cue, nope")
     with pytest.raises(InputError, match="a question is empty"):
-        themed.retrieve([HARBOUR, " "])
+        theme_store.retrieve([HARBOUR, " "])
     with pytest.raises(InputError, match="a question is empty"):
-        themed.retrieve([])
+        theme_store.retrieve([])
     with pytest.raises(InputError, match="a question must be text"):
-        themed.retrieve([HARBOUR, 1])  # type: ignore[list-item]
+        theme_store.retrieve([HARBOUR, 1])  # type: ignore[list-item]
     with pytest.raises(InputError, match="give one question, or no vector"):
-        themed.retrieve([HARBOUR, ORCHARD], vector=[1.0] * 384)
+        theme_store.retrieve([HARBOUR, ORCHARD], vector=[1.0] * 384)
     with pytest.raises(InputError, match="cue, graph has no option 'pool'"):
-        themed.retrieve(HARBOUR, using="cue, graph", options={"pool": 1})
+        theme_store.retrieve(HARBOUR, using="cue, graph", options={"pool": 1})
     with pytest.raises(StatementError, match="expected a string"):
-        themed.execute("RETRIEVE ()")
-    themed.drop_index("units")
+        theme_store.execute("RETRIEVE ()")
+    theme_store.drop_index("units")
     with pytest.raises(InputError, match="strategy graph, cue needs the index units"):
-        themed.retrieve(HARBOUR, using="graph, cue")
+        theme_store.retrieve(HARBOUR, using="graph, cue")
 
 
 def test_statements_are_formatted_as_they_are_parsed() -> None:

@@ -1,4 +1,4 @@
-"""A kind of index in generations, from outside the package: made, read while it is made, written by a model, killed."""
+"""A kind of index in generations, from outside the package: built, read during a build, written by a model, killed."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class ToyGroups(GenerationIndex[Groups]):
 
 
 class ToyLengths(FileIndex["ToyLengths.Read", list[int]]):
-    """A file that goes with the groups: how many documents each has."""
+    """A file next to the groups: the number of documents of each."""
 
     name = "toy_lengths"
     description = "how many documents each group has"
@@ -219,7 +219,7 @@ def list_stored_generations(store: kvstore.Store) -> set[int]:
     return {int.from_bytes(key[:4], "big") for key in keys}
 
 
-def test_it_is_made_shown_refreshed_and_dropped(toy_store: kvstore.Store) -> None:
+def test_it_is_created_shown_refreshed_and_dropped(toy_store: kvstore.Store) -> None:
     assert show_index(toy_store) == ("ready", 0, "2 groups, 0 written")
     assert get_groups(toy_store) == {"m": ["milk"], "t": ["tea", "toast"]}
     toy_store.delete("toast")
@@ -313,7 +313,7 @@ def test_it_is_written_in_commits_of_some_bytes(toy_store: kvstore.Store, monkey
     assert list_stored_generations(toy_store) == {2}
 
 
-def test_an_index_dropped_while_it_is_made_leaves_nothing(
+def test_an_index_dropped_while_it_is_built_leaves_nothing(
     toy_store: kvstore.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = TOY.build

@@ -125,7 +125,7 @@ def test_passages_of_a_name_that_match_the_question_lead_on(store: kvstore.Store
     assert compute_lead(question, vector=vector) == compute_lead(question, vector=vector, options={"bias": 0})
 
 
-def test_where_there_are_units_their_paths_count_in_graph(film_store: kvstore.Store) -> None:
+def test_paths_of_units_count_in_graph(film_store: kvstore.Store) -> None:
     question = "In which town was the director of Blue Harbour born?"
 
     def compute_scores(**options: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A kind of index added from outside, by one registration: made, refreshed, shown, dropped, kept from harm."""
+"""A kind of index added from outside, by one registration: built, refreshed, shown, dropped, protected from harm."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def get_lengths(store: kvstore.Store) -> dict[str, int] | None:
         return bind_index(state, TOY)
 
 
-def test_it_is_made_shown_refreshed_and_dropped(toy_store: kvstore.Store) -> None:
+def test_it_is_created_shown_refreshed_and_dropped(toy_store: kvstore.Store) -> None:
     assert show_index(toy_store) == ("ready", 0, "2 documents")
     size = (toy_store.path / "toy_lengths.index").stat().st_size
     assert toy_store.statistics()["index_toy_lengths_bytes"] == size
@@ -169,7 +169,7 @@ def test_its_name_and_options_are_checked(toy_store: kvstore.Store, statement: s
     assert message in str(raised.value)
 
 
-#: What a kind must be told to have a file in a small store.
+#: Options that give a kind a file in a small store.
 NEEDED = {"vectors": {"exact_below": 1}}
 
 CHILD = """

@@ -71,12 +71,12 @@ def test_a_fault_in_extraction_costs_the_document_it_happens_at(
 
     chunk_text = extraction.chunk_text
 
-    def faulty(text: str, *arguments: object) -> object:
+    def fail_on_two_piers(text: str, *arguments: object) -> object:
         if "two piers" in text:
             raise ZeroDivisionError("a fault")
         return chunk_text(text, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(extraction, "chunk_text", faulty)
+    monkeypatch.setattr(extraction, "chunk_text", fail_on_two_piers)
     report = store.ingest(folder)
     assert report.added == 2
     assert [(Path(failure.place).name, failure.reason) for failure in report.failures] == [
@@ -265,7 +265,7 @@ def test_an_empty_path_is_an_error_and_nothing_is_ingested(store: kvstore.Store,
     assert store.keys() == []
 
 
-def test_names_that_are_no_text_and_their_spelling_are_both_kept(store: kvstore.Store, folder: Path) -> None:
+def test_undecodable_file_names_and_their_spelling_are_both_stored(store: kvstore.Store, folder: Path) -> None:
     (folder / "bad\\xff.txt").write_text("The literal one.")
     (folder / "bad\udcff.txt").write_text("The byte.")
     report = store.ingest([folder / "bad\\xff.txt", folder / "bad\udcff.txt"])

@@ -110,12 +110,12 @@ def test_a_document_changed_by_another_writer_is_not_recorded(
     store: kvstore.Store, folder: Path, read_names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # When the next file begins, the record of this one waits for the next commit, and its documents are stored.
-    def interfere(now: kvstore.IngestProgress) -> None:
+    def change_during_ingest(now: kvstore.IngestProgress) -> None:
         if now.current == "three.txt":
             store.delete("a")
 
     monkeypatch.setattr("kvstore.ingest.pipeline.BATCH_DOCUMENTS", 1)
-    store.ingest(folder, progress=interfere)
+    store.ingest(folder, progress=change_during_ingest)
     assert store.execute("SELECT source FROM files ORDER BY source").fetchall() == [
         (str(folder / "one.txt"),),
         (str(folder / "three.txt"),),

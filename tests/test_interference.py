@@ -165,7 +165,7 @@ def test_a_waiter_for_a_deleted_lock_file_locks_its_replacement(tmp_path: Path) 
 
 @pytest.fixture
 def readonly_directory(tmp_path: Path) -> Iterator[Path]:
-    """A store that was copied to a file system that is mounted read-only, without its locks."""
+    """Yield a store that was copied, without its locks, to a file system that is mounted read-only."""
     folder, store = tmp_path / "disk", tmp_path / "store"
     with Environment.open(store) as environment:
         put_record(environment, b"first")

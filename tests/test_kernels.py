@@ -272,7 +272,7 @@ def test_arrays_of_other_lengths_are_refused(pages: tuple[Stored, Any]) -> None:
             wrong()
 
 
-def test_parts_that_are_not_there_are_refused() -> None:
+def test_missing_parts_are_refused() -> None:
     filter_ = Filter()
     for wrong in (
         lambda: kernel.find_many(None, [], make_u32()),  # type: ignore[arg-type]
@@ -339,7 +339,7 @@ def test_records_that_overlap_are_not_changed(pages: tuple[Stored, Any]) -> None
         table.get_page(1)
 
 
-# -- Anything at all
+# -- Arbitrary arguments
 
 
 class RandomArguments:

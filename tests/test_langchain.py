@@ -421,7 +421,7 @@ class CountingEmbeddings(Embeddings):
         return DeterministicFakeEmbedding(size=6).embed_query(text)
 
 
-def test_an_embedding_is_kept_by_its_name(tmp_path: Path) -> None:
+def test_an_embedding_is_identified_by_its_name(tmp_path: Path) -> None:
     path, embedding = tmp_path / "store", CountingEmbeddings()
     with KvstoreVectorStore(path, embedding, settings=RULES) as vectors:
         vectors.add_texts(["Tea.", "Milk."], ids=["tea", "milk"])

@@ -63,7 +63,7 @@ LAST_STATEMENT = (
     "test_facts.py::test_it_is_stored_known_and_deleted_with_the_text",
 )
 REFRESHED = (
-    "test_generations.py::test_it_is_made_shown_refreshed_and_dropped",
+    "test_generations.py::test_it_is_created_shown_refreshed_and_dropped",
     "test_communities.py::test_no_word_of_a_deleted_document_is_shown_and_a_new_one_is_at_home_at_once",
     "test_topics.py::test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic",
 )
@@ -216,17 +216,17 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "EXPLAIN reports the cost of a REFRESH or EXTRACT in advance, and kvstore does not request a text that it has "
     "stored.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
-        "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
+        "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
     "A language model can improve the results.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
-        "test_extract.py::test_the_same_passage_in_several_documents_is_asked_for_once",
+        "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
     "The cuckoo filter finds candidates for a name by a hash of twelve bits, and kvstore compares each "
     "candidate with the stored name.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words, which end at the end of a sentence if "
     "possible and never cross a heading.": (
-        "test_extraction.py::test_chunks_are_about_as_long_as_asked_for_and_end_with_sentences",
+        "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
     "Each group of up to five consecutive chunks has an abstract, which summarizes the group.": (
