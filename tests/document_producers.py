@@ -1,9 +1,9 @@
 # ruff: noqa: E501 -- markup is read best with its lines whole
-"""One text as the programs that people use write it, in every format that is read: at least five producers each.
+"""One text as common programs write it, in every format that kvstore reads, with at least five producers each.
 
-Where a program can be had as a library it is that library which writes (``needs`` names it, and who has it not skips);
-else the bytes are put together here after what the program writes: its markup, its odd corners, its encodings. Every
-producer gets the same text, and ``WORDS`` is what must come out.
+If a program exists as a library, that library writes the file (``needs`` names it; its test is skipped without it).
+Otherwise this module builds the bytes as the program writes them: with its markup, its peculiarities and its encodings.
+Every producer gets the same text, and ``WORDS`` must be read from its file.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ PRODUCERS: dict[str, dict[str, Producer]] = {}
 NEEDS: dict[str, str] = {}
 
 
-def producer(suffix: str, name: str, needs: str | None = None) -> Callable[[Producer], Producer]:
-    """Register who writes files of a suffix."""
+def register_producer(suffix: str, name: str, needs: str | None = None) -> Callable[[Producer], Producer]:
+    """Register a producer of files with a suffix."""
 
     def register(write: Producer) -> Producer:
         PRODUCERS.setdefault(suffix, {})[name] = write
@@ -62,7 +62,7 @@ def producer(suffix: str, name: str, needs: str | None = None) -> Callable[[Prod
 
 
 def pack_zip(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A ZIP archive of parts."""
+    """Make a ZIP archive of parts."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, content in parts.items():
@@ -71,7 +71,7 @@ def pack_zip(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DE
 
 
 def unpack_zip(data: bytes) -> dict[str, bytes]:
-    """The parts of a ZIP archive."""
+    """Return the parts of a ZIP archive."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
@@ -83,8 +83,8 @@ def save_to_bytes(save: Callable[[io.BytesIO], object]) -> bytes:
     return stream.getvalue()
 
 
-def html_body(paragraph: str = "p") -> str:
-    """The text as plain markup."""
+def make_html_body(paragraph: str = "p") -> str:
+    """Return the text as plain markup."""
     p = paragraph
     items = "".join(f"<li>{escape(item)}</li>" for item in ITEMS)
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in TABLE)
@@ -103,7 +103,7 @@ CONTAINER = (
 DC = 'xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:opf="http://www.idpf.org/2007/opf"'
 
 
-def opf(version: str, manifest: str, spine: str, toc: str = "") -> str:
+def make_opf(version: str, manifest: str, spine: str, toc: str = "") -> str:
     return (
         f'<?xml version="1.0" encoding="utf-8"?><package xmlns="http://www.idpf.org/2007/opf" version="{version}" unique-identifier="id">'
         f'<metadata {DC}><dc:title>{TITLE}</dc:title><dc:creator opf:role="aut">Elias Thornbury</dc:creator>'
@@ -112,16 +112,16 @@ def opf(version: str, manifest: str, spine: str, toc: str = "") -> str:
     )
 
 
-def split_body() -> tuple[str, str]:
-    before, after = html_body().split("<h2>")
+def split_html_body() -> tuple[str, str]:
+    before, after = make_html_body().split("<h2>")
     return before, "<h2>" + after
 
 
-@producer(".epub", "Calibre")
+@register_producer(".epub", "Calibre")
 def _() -> bytes:
     # Split into parts, EPUB 2, anchors and titles closed in the start tag, a cover of SVG, styles by the letter.
     head = '<?xml version=\'1.0\' encoding=\'utf-8\'?>\n<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><link href="s.css" rel="stylesheet" type="text/css"/></head><body class="calibre">'
-    first, second = split_body()
+    first, second = split_html_body()
     first = first.replace("<p>", '<p class="calibre1"><a id="p1" class="calibre3"/>').replace(
         " Halcyon ", ' <i class="calibre4">Halcyon</i> '
     )
@@ -142,15 +142,15 @@ def _() -> bytes:
     manifest += '<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/><item id="c" href="cover.jpeg" media-type="image/jpeg"/>'
     return pack_zip({
         "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("content.opf"),
-        "content.opf": opf("2.0", manifest, '<itemref idref="i0"/><itemref idref="i1"/><itemref idref="i2"/>', ' toc="ncx"'),
+        "content.opf": make_opf("2.0", manifest, '<itemref idref="i0"/><itemref idref="i1"/><itemref idref="i2"/>', ' toc="ncx"'),
         "toc.ncx": ncx, "cover.jpeg": b"\xff\xd8\xff", **parts,
     })  # fmt: skip
 
 
-@producer(".epub", "InDesign")
+@register_producer(".epub", "InDesign")
 def _() -> bytes:
     # A span around every run of characters, breaks inside words, ids everywhere, a navigation document with page list.
-    body = html_body().replace(
+    body = make_html_body().replace(
         "lighthouse", '<span class="CharOverride-1">light</span><span class="CharOverride-2">house</span>'
     )
     body = body.replace(
@@ -169,14 +169,14 @@ def _() -> bytes:
     return pack_zip({
         "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("OEBPS/content.opf"),
         "META-INF/encryption.xml": '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><CipherReference URI="OEBPS/font/a.otf"/></encryption>',
-        "OEBPS/content.opf": opf("3.0", manifest, '<itemref idref="book" />'), "OEBPS/book.xhtml": html, "OEBPS/toc.xhtml": nav,
+        "OEBPS/content.opf": make_opf("3.0", manifest, '<itemref idref="book" />'), "OEBPS/book.xhtml": html, "OEBPS/toc.xhtml": nav,
     })  # fmt: skip
 
 
-@producer(".epub", "Pandoc")
+@register_producer(".epub", "Pandoc")
 def _() -> bytes:
     head = '<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><head><meta charset="utf-8" /><title>x</title><style type="text/css"/></head>'
-    first, second = split_body()
+    first, second = split_html_body()
     section = f'{head}<body epub:type="bodymatter"><section id="lights" class="level1" data-number="1">{first}<section id="tended" class="level2">{second}</section></section></body></html>'
     manifest = "".join(
         f'<item id="{name}" href="{href}" media-type="application/xhtml+xml"{more} />'
@@ -190,16 +190,16 @@ def _() -> bytes:
     empty = f"{head}<body epub:type='frontmatter'><section epub:type='titlepage'></section></body></html>"
     return pack_zip({
         "mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER.format("EPUB/content.opf"),
-        "EPUB/content.opf": opf("3.0", manifest, '<itemref idref="title_page_xhtml" linear="yes" /><itemref idref="nav" /><itemref idref="ch001_xhtml" />'),
+        "EPUB/content.opf": make_opf("3.0", manifest, '<itemref idref="title_page_xhtml" linear="yes" /><itemref idref="nav" /><itemref idref="ch001_xhtml" />'),
         "EPUB/nav.xhtml": nav, "EPUB/text/title_page.xhtml": empty, "EPUB/text/ch001.xhtml": section,
     })  # fmt: skip
 
 
-@producer(".epub", "an old converter")
+@register_producer(".epub", "an old converter")
 def _() -> bytes:
     # XHTML 1.1 in Latin-1 with entities of HTML, text in CDATA, names with spaces and in another case.
     body = (
-        html_body()
+        make_html_body()
         .replace("ü", "&uuml;")
         .replace("—", "&#8212;")
         .replace("brig Halcyon", "<![CDATA[brig Halcyon]]>")
@@ -213,11 +213,11 @@ def _() -> bytes:
     manifest = '<item id="a" href="chapter%20one.htm" media-type="text/x-oeb1-document"/>'
     return pack_zip({
         "mimetype": "application/epub+zip\n", "META-INF/container.xml": CONTAINER.format("OPS/book.opf"),
-        "OPS/book.opf": opf("2.0", manifest, '<itemref idref="a"/>'), "OPS/chapter one.htm": html.encode("latin-1"),
+        "OPS/book.opf": make_opf("2.0", manifest, '<itemref idref="a"/>'), "OPS/chapter one.htm": html.encode("latin-1"),
     }, zipfile.ZIP_STORED)  # fmt: skip
 
 
-@producer(".epub", "Sphinx", "sphinx")
+@register_producer(".epub", "Sphinx", "sphinx")
 def _() -> bytes:
     import tempfile
 
@@ -228,7 +228,7 @@ def _() -> bytes:
         (root / "conf.py").write_text(
             f"project = {TITLE!r}\nauthor = 'x'\nversion = release = '1'\nepub_show_urls = 'no'\n"
         )
-        (root / "index.rst").write_text(rst())
+        (root / "index.rst").write_text(make_rst())
         with open("/dev/null", "w") as silent:
             Sphinx(
                 folder, folder, f"{folder}/out", f"{folder}/trees", "epub", status=silent, warning=silent, parallel=0
@@ -236,13 +236,13 @@ def _() -> bytes:
         return next((root / "out").glob("*.epub")).read_bytes()
 
 
-@producer(".epub", "mkepub", "mkepub")
+@register_producer(".epub", "mkepub", "mkepub")
 def _() -> bytes:
     import tempfile
 
     import mkepub
 
-    first, second = split_body()
+    first, second = split_html_body()
     book = mkepub.Book(title=TITLE)
     page = book.add_page(TITLE, first)
     book.add_page(INNER, second, parent=page)
@@ -259,13 +259,13 @@ ODF = " ".join(
 ) + ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xlink="http://www.w3.org/1999/xlink"'  # fmt: skip
 
 
-def odt(body: str, styles: str = "", more: str = "") -> bytes:
-    """A text with this body; ``more`` are styles in styles.xml."""
-    return opendocument("text", body, styles, more)
+def make_odt(body: str, styles: str = "", more: str = "") -> bytes:
+    """Make a text document with this body; ``more`` are styles in styles.xml."""
+    return make_opendocument("text", body, styles, more)
 
 
-def opendocument(kind: str, body: str, styles: str = "", more: str = "") -> bytes:
-    """A package of this kind with this body; ``more`` are styles in styles.xml."""
+def make_opendocument(kind: str, body: str, styles: str = "", more: str = "") -> bytes:
+    """Make a package of this kind with this body; ``more`` are styles in styles.xml."""
     media = f"application/vnd.oasis.opendocument.{kind}"
     content = (
         f'<?xml version="1.0" encoding="UTF-8"?><office:document-content {ODF}><office:automatic-styles>{styles}</office:automatic-styles>'
@@ -277,7 +277,7 @@ def opendocument(kind: str, body: str, styles: str = "", more: str = "") -> byte
     return pack_zip({"mimetype": media, "content.xml": content, "styles.xml": named, "META-INF/manifest.xml": manifest})
 
 
-def odf_table(cell: Callable[[str], str]) -> str:
+def make_odf_table(cell: Callable[[str], str]) -> str:
     rows = "".join(
         "<table:table-row>"
         + "".join(f"<table:table-cell>{cell(text)}</table:table-cell>" for text in row)
@@ -287,7 +287,7 @@ def odf_table(cell: Callable[[str], str]) -> str:
     return f'<table:table table:name="T"><table:table-column table:number-columns-repeated="3"/>{rows}</table:table>'
 
 
-@producer(".odt", "LibreOffice")
+@register_producer(".odt", "LibreOffice")
 def _() -> bytes:
     # Soft page breaks, sequence declarations, tracked changes, spaces and tabs as elements, a text in a drawn shape.
     first = (
@@ -298,19 +298,19 @@ def _() -> bytes:
     items = "".join(
         f'<text:list-item><text:p text:style-name="P2">{item}</text:p></text:list-item>' for item in ITEMS[:2]
     )
-    return odt(
+    return make_odt(
         '<text:sequence-decls><text:sequence-decl text:name="Figure"/></text:sequence-decls><text:tracked-changes><text:changed-region text:id="c1"><text:deletion><office:change-info><dc:creator>x</dc:creator></office:change-info><text:p>gone</text:p></text:deletion></text:changed-region></text:tracked-changes>'
         f'<text:h text:style-name="Heading_20_1" text:outline-level="1"><text:bookmark-start text:name="_Toc1"/>{TITLE}<text:bookmark-end text:name="_Toc1"/></text:h>'
         f'<text:p text:style-name="P1">{first}<text:change text:change-id="c1"/></text:p><text:p text:style-name="Text_20_body">{escape(SECOND)}</text:p>'
         f'<text:h text:style-name="Heading_20_2" text:outline-level="2">{INNER}</text:h><text:list text:style-name="L1">{items}</text:list>'
         f'<text:p text:style-name="Standard"><draw:custom-shape draw:style-name="gr1" svg:width="5cm"><text:p>{ITEMS[2]}</text:p><draw:enhanced-geometry draw:type="rectangle"/></draw:custom-shape></text:p>'
-        + odf_table(lambda text: f'<text:p text:style-name="Table_20_Contents">{text}</text:p>')
+        + make_odf_table(lambda text: f'<text:p text:style-name="Table_20_Contents">{text}</text:p>')
         + f'<text:p text:style-name="Standard"><text:span text:style-name="T1">{LAST[:6]}</text:span><text:span text:style-name="T2">{LAST[6:30]}</text:span>{LAST[30:]}</text:p>',
         '<style:style style:name="T1" style:family="text"><style:text-properties fo:font-weight="bold"/></style:style><style:style style:name="T2" style:family="text"/>',
     )  # fmt: skip
 
 
-@producer(".odt", "Google Docs")
+@register_producer(".odt", "Google Docs")
 def _() -> bytes:
     # No named headings by style, a span around every run, lists with a style an item, links.
     def span(text: str) -> str:
@@ -320,13 +320,13 @@ def _() -> bytes:
         f'<text:list text:style-name="LS{n}" text:continue-numbering="true"><text:list-item><text:p>{span(item)}</text:p></text:list-item></text:list>'
         for n, item in enumerate(ITEMS)
     )
-    return odt(
+    return make_odt(
         f'<text:h text:style-name="P1" text:outline-level="1">{span(TITLE)}</text:h><text:p text:style-name="P2"><text:a xlink:href="https://x.org/" xlink:type="simple">{span(FIRST[:40])}</text:a>{span(FIRST[40:])}</text:p>'
-        f'<text:p text:style-name="P2">{span(SECOND)}</text:p><text:p/><text:h text:outline-level="2">{span(INNER)}</text:h>{items}{odf_table(lambda text: f"<text:p>{span(text)}</text:p>")}<text:p>{span(LAST)}</text:p>'
+        f'<text:p text:style-name="P2">{span(SECOND)}</text:p><text:p/><text:h text:outline-level="2">{span(INNER)}</text:h>{items}{make_odf_table(lambda text: f"<text:p>{span(text)}</text:p>")}<text:p>{span(LAST)}</text:p>'
     )
 
 
-@producer(".odt", "Word")
+@register_producer(".odt", "Word")
 def _() -> bytes:
     # Everything in spans that part words, headings by outline level, a table in a section, fields.
     def spans(text: str) -> str:
@@ -342,24 +342,24 @@ def _() -> bytes:
     styles = (
         '<style:style style:name="T1" style:family="text"><style:text-properties fo:font-style="italic"/></style:style>'
     )
-    return odt(
+    return make_odt(
         f'<text:h text:style-name="Überschrift1" text:outline-level="1">{spans(TITLE)}</text:h><text:p>{spans(FIRST)}</text:p><text:p>{spans(SECOND)}</text:p>'
-        f'<text:h text:outline-level="2">{spans(INNER)}</text:h><text:list text:style-name="LFO1">{items}</text:list><text:section text:name="S">{odf_table(lambda text: f"<text:p>{spans(text)}</text:p>")}</text:section><text:p>{spans(LAST)}</text:p>',
+        f'<text:h text:outline-level="2">{spans(INNER)}</text:h><text:list text:style-name="LFO1">{items}</text:list><text:section text:name="S">{make_odf_table(lambda text: f"<text:p>{spans(text)}</text:p>")}</text:section><text:p>{spans(LAST)}</text:p>',
         styles,
     )  # fmt: skip
 
 
-@producer(".odt", "Pandoc")
+@register_producer(".odt", "Pandoc")
 def _() -> bytes:
     items = "".join(f'<text:list-item><text:p text:style-name="P3">{item}</text:p></text:list-item>' for item in ITEMS)
     frame = f'<text:p text:style-name="Text_20_body"><draw:frame draw:name="f"><draw:text-box><text:p text:style-name="Caption">{LAST}</text:p></draw:text-box></draw:frame></text:p>'
-    return odt(
+    return make_odt(
         f'<text:h text:style-name="Heading_20_1" text:outline-level="1">{TITLE}</text:h><text:p text:style-name="First_20_paragraph">{escape(FIRST)}</text:p><text:p text:style-name="Text_20_body">{escape(SECOND)}</text:p>'
-        f'<text:h text:style-name="Heading_20_2" text:outline-level="2">{INNER}</text:h><text:list text:style-name="L1">{items}</text:list>{odf_table(lambda text: f"<text:p>{text}</text:p>")}{frame}'
+        f'<text:h text:style-name="Heading_20_2" text:outline-level="2">{INNER}</text:h><text:list text:style-name="L1">{items}</text:list>{make_odf_table(lambda text: f"<text:p>{text}</text:p>")}{frame}'
     )
 
 
-@producer(".odt", "odfpy", "odf")
+@register_producer(".odt", "odfpy", "odf")
 def _() -> bytes:
     from odf.opendocument import OpenDocumentText
     from odf.table import Table, TableCell, TableRow
@@ -389,11 +389,11 @@ def _() -> bytes:
     return save_to_bytes(document.save)
 
 
-@producer(".odt", "Docutils", "docutils")
+@register_producer(".odt", "Docutils", "docutils")
 def _() -> bytes:
     from docutils.core import publish_string
 
-    return publish_string(rst(), writer="odt", settings_overrides={"report_level": 5, "doctitle_xform": False})
+    return publish_string(make_rst(), writer="odt", settings_overrides={"report_level": 5, "doctitle_xform": False})
 
 
 # --- slides ----------------------------------------------------------------------------------------------------------
@@ -403,19 +403,19 @@ OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
-def relations(*told: tuple[str, str]) -> str:
-    """Relationships r1, r2, ... of these types and targets."""
+def make_relations(*pairs: tuple[str, str]) -> str:
+    """Return relationships r1, r2, ... of these types and targets."""
     rows = "".join(
         f'<Relationship Id="r{n}" Type="{OFFICE}/{kind}" Target="{target}"/>'
-        for n, (kind, target) in enumerate(told, 1)
+        for n, (kind, target) in enumerate(pairs, 1)
     )
     return f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Relationships xmlns="{PACKAGE}/relationships">{rows}</Relationships>'
 
 
-def presentation(
+def make_presentation(
     slides: list[str], notes: str = "", extra: dict[str, str] | None = None, relation: tuple[tuple[str, str], ...] = ()
 ) -> bytes:
-    """A presentation of slides given by their shapes; ``relation``: more relationships of the first slide, from r2 on."""
+    """Make a presentation from the shapes of its slides; ``relation``: more relationships of the first slide, from r2 on."""
     kind = "application/vnd.openxmlformats-officedocument.presentationml"
     types = "".join(
         f'<Override PartName="/ppt/slides/slide{n}.xml" ContentType="{kind}.slide+xml"/>'
@@ -425,16 +425,20 @@ def presentation(
         "[Content_Types].xml": f'<?xml version="1.0" encoding="UTF-8"?><Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
         f'<Override PartName="/ppt/presentation.xml" ContentType="{kind}.presentation.main+xml"/><Override PartName="/ppt/slideLayouts/slideLayout1.xml" ContentType="{kind}.slideLayout+xml"/><Override PartName="/ppt/slideMasters/slideMaster1.xml" ContentType="{kind}.slideMaster+xml"/>'
         f'<Override PartName="/ppt/notesSlides/notesSlide1.xml" ContentType="{kind}.notesSlide+xml"/>{types}</Types>',
-        "_rels/.rels": relations(("officeDocument", "ppt/presentation.xml")),
+        "_rels/.rels": make_relations(("officeDocument", "ppt/presentation.xml")),
         "ppt/presentation.xml": f'<?xml version="1.0"?><p:presentation {PML}><p:sldMasterIdLst><p:sldMasterId id="2147483648" r:id="r1"/></p:sldMasterIdLst><p:sldIdLst>{"".join(f"""<p:sldId id="{255 + n}" r:id="r{n + 1}"/>""" for n in range(1, len(slides) + 1))}</p:sldIdLst></p:presentation>',
-        "ppt/_rels/presentation.xml.rels": relations(
+        "ppt/_rels/presentation.xml.rels": make_relations(
             ("slideMaster", "slideMasters/slideMaster1.xml"),
             *(("slide", f"slides/slide{n}.xml") for n in range(1, len(slides) + 1)),
         ),
         "ppt/slideMasters/slideMaster1.xml": f"<p:sldMaster {PML}><p:cSld><p:spTree/></p:cSld><p:clrMap/></p:sldMaster>",
-        "ppt/slideMasters/_rels/slideMaster1.xml.rels": relations(("slideLayout", "../slideLayouts/slideLayout1.xml")),
+        "ppt/slideMasters/_rels/slideMaster1.xml.rels": make_relations(
+            ("slideLayout", "../slideLayouts/slideLayout1.xml")
+        ),
         "ppt/slideLayouts/slideLayout1.xml": f"<p:sldLayout {PML}><p:cSld><p:spTree/></p:cSld></p:sldLayout>",
-        "ppt/slideLayouts/_rels/slideLayout1.xml.rels": relations(("slideMaster", "../slideMasters/slideMaster1.xml")),
+        "ppt/slideLayouts/_rels/slideLayout1.xml.rels": make_relations(
+            ("slideMaster", "../slideMasters/slideMaster1.xml")
+        ),
     }
     for n, shapes in enumerate(slides, 1):
         more = relation if n == 1 else ()
@@ -443,30 +447,30 @@ def presentation(
         parts[f"ppt/slides/slide{n}.xml"] = (
             f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><p:sld {PML}><p:cSld><p:spTree><p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>{shapes}</p:spTree></p:cSld></p:sld>'
         )
-        parts[f"ppt/slides/_rels/slide{n}.xml.rels"] = relations(
+        parts[f"ppt/slides/_rels/slide{n}.xml.rels"] = make_relations(
             ("slideLayout", "../slideLayouts/slideLayout1.xml"), *more
         )
     if notes:
         parts["ppt/notesSlides/notesSlide1.xml"] = (
-            f"<p:notes {PML}><p:cSld><p:spTree>{shape(9, paragraphs(notes), 'body', 1)}{shape(10, paragraphs('7'), 'sldNum', 2)}</p:spTree></p:cSld></p:notes>"
+            f"<p:notes {PML}><p:cSld><p:spTree>{make_shape(9, make_paragraphs(notes), 'body', 1)}{make_shape(10, make_paragraphs('7'), 'sldNum', 2)}</p:spTree></p:cSld></p:notes>"
         )
-        parts["ppt/notesSlides/_rels/notesSlide1.xml.rels"] = relations(("slide", "../slides/slide1.xml"))
+        parts["ppt/notesSlides/_rels/notesSlide1.xml.rels"] = make_relations(("slide", "../slides/slide1.xml"))
     return pack_zip({**parts, **(extra or {})})
 
 
-def paragraphs(*texts: str, properties: str = "") -> str:
+def make_paragraphs(*texts: str, properties: str = "") -> str:
     return "".join(f"<a:p>{properties}<a:r><a:rPr/><a:t>{escape(text)}</a:t></a:r></a:p>" for text in texts)
 
 
-def shape(number: int, text: str, placeholder: str = "", index: int = 0) -> str:
+def make_shape(number: int, text: str, placeholder: str = "", index: int = 0) -> str:
     held = f'<p:nvPr><p:ph type="{placeholder}" idx="{index}"/></p:nvPr>' if placeholder else "<p:nvPr/>"
     return f'<p:sp><p:nvSpPr><p:cNvPr id="{number}" name="s"/><p:cNvSpPr/>{held}</p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{text}</p:txBody></p:sp>'
 
 
-def slide_table(number: int = 30) -> str:
+def make_slide_table(number: int = 30) -> str:
     rows = "".join(
         "<a:tr h='1'>"
-        + "".join(f"<a:tc><a:txBody><a:bodyPr/>{paragraphs(cell)}</a:txBody><a:tcPr/></a:tc>" for cell in row)
+        + "".join(f"<a:tc><a:txBody><a:bodyPr/>{make_paragraphs(cell)}</a:txBody><a:tcPr/></a:tc>" for cell in row)
         + "</a:tr>"
         for row in TABLE
     )
@@ -477,108 +481,117 @@ def slide_table(number: int = 30) -> str:
     )
 
 
-FOOT = shape(40, paragraphs("17 May"), "dt", 10) + shape(
+FOOT = make_shape(40, make_paragraphs("17 May"), "dt", 10) + make_shape(
     41, "<a:p><a:fld id='{x}' type='slidenum'><a:t>3</a:t></a:fld></a:p>", "sldNum", 12
 )
 DIAGRAM_TYPE = "diagramData"
 
 
-def diagram(points: list[tuple[str, str, str]], joined: list[tuple[str, str]]) -> str:
-    """The data of a SmartArt: points (id, type, runs) and which is part of which."""
+def make_diagram(points: list[tuple[str, str, str]], connections: list[tuple[str, str]]) -> str:
+    """Return the data of a SmartArt: points (id, type, runs) and their parents."""
     dgm = 'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
     told = "".join(
         f'<dgm:pt modelId="{name}"{f""" type="{kind}" """ if kind else ""}><dgm:prSet/><dgm:spPr/><dgm:t><a:bodyPr/><a:lstStyle/><a:p>{runs}</a:p></dgm:t></dgm:pt>'
         for name, kind, runs in points
     )
     lines = "".join(
-        f'<dgm:cxn modelId="c{n}" srcId="{above}" destId="{below}" srcOrd="{sum(1 for a, _ in joined[:n] if a == above)}" destOrd="0"/>'
-        for n, (above, below) in enumerate(joined)
+        f'<dgm:cxn modelId="c{n}" srcId="{above}" destId="{below}" srcOrd="{sum(1 for a, _ in connections[:n] if a == above)}" destOrd="0"/>'
+        for n, (above, below) in enumerate(connections)
     )
     return f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><dgm:dataModel {dgm}><dgm:ptLst>{told}</dgm:ptLst><dgm:cxnLst>{lines}</dgm:cxnLst><dgm:bg/><dgm:whole/></dgm:dataModel>'
 
 
-def runs(text: str, every: int = 6) -> str:
+def make_runs(text: str, every: int = 6) -> str:
     return "".join(
         f"<a:r><a:rPr lang='en-US' dirty='0'/><a:t>{escape(text[n : n + every])}</a:t></a:r>"
         for n in range(0, len(text), every)
     )
 
 
-def smart_art(number: int, relation: str) -> str:
+def make_smart_art(number: int, relation: str) -> str:
     return (
         f'<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="{number}" name="Diagram"/><p:cNvGraphicFramePr/><p:nvPr/></p:nvGraphicFramePr><p:xfrm><a:off x="0" y="0"/><a:ext cx="1" cy="1"/></p:xfrm><a:graphic>'
         f'<a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/diagram"><dgm:relIds xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" r:dm="{relation}" r:lo="{relation}" r:qs="{relation}" r:cs="{relation}"/></a:graphicData></a:graphic></p:graphicFrame>'
     )
 
 
-@producer(".pptx", "PowerPoint, with SmartArt and a formula")
+@register_producer(".pptx", "PowerPoint, with SmartArt and a formula")
 def _() -> bytes:
     # Words of a diagram in runs of a few letters, its points not in the order shown; a text with a formula, which is
     # one of two alternatives; slide numbers and dates.
     points = [
-        ("{3}", "", runs(ITEMS[2])), ("{0}", "doc", ""), ("{1}", "", runs(ITEMS[0])), ("{4}", "parTrans", ""), ("{5}", "sibTrans", ""), ("{2}", "", runs(ITEMS[1])), ("{6}", "pres", ""),
+        ("{3}", "", make_runs(ITEMS[2])), ("{0}", "doc", ""), ("{1}", "", make_runs(ITEMS[0])), ("{4}", "parTrans", ""), ("{5}", "sibTrans", ""), ("{2}", "", make_runs(ITEMS[1])), ("{6}", "pres", ""),
     ]  # fmt: skip
-    data = diagram(points, [("{0}", "{1}"), ("{1}", "{2}"), ("{0}", "{3}")])
+    data = make_diagram(points, [("{0}", "{1}"), ("{1}", "{2}"), ("{0}", "{3}")])
     formula = (
         '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:Choice xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main" Requires="a14">'
-        f"{shape(7, paragraphs(LAST))}</mc:Choice><mc:Fallback>{shape(7, paragraphs(' '))}</mc:Fallback></mc:AlternateContent>"
+        f"{make_shape(7, make_paragraphs(LAST))}</mc:Choice><mc:Fallback>{make_shape(7, make_paragraphs(' '))}</mc:Fallback></mc:AlternateContent>"
     )
-    return presentation(
+    return make_presentation(
         [
-            shape(2, f"<a:p>{runs(TITLE)}</a:p>", "ctrTitle") + shape(3, f"<a:p>{runs(FIRST)}</a:p><a:p>{runs(SECOND)}<a:endParaRPr/></a:p><a:p>{runs(INNER)}</a:p>", "subTitle", 1) + smart_art(4, "r2") + FOOT,
-            slide_table() + formula + FOOT,
+            make_shape(2, f"<a:p>{make_runs(TITLE)}</a:p>", "ctrTitle") + make_shape(3, f"<a:p>{make_runs(FIRST)}</a:p><a:p>{make_runs(SECOND)}<a:endParaRPr/></a:p><a:p>{make_runs(INNER)}</a:p>", "subTitle", 1) + make_smart_art(4, "r2") + FOOT,
+            make_slide_table() + formula + FOOT,
         ],
         extra={"ppt/diagrams/data1.xml": data},
         relation=((DIAGRAM_TYPE, "../diagrams/data1.xml"),),
     )  # fmt: skip
 
 
-@producer(".pptx", "Google Slides")
+@register_producer(".pptx", "Google Slides")
 def _() -> bytes:
     # Placeholders without types, every shape with a body, links, vertical tabs as breaks, notes that hold text.
-    bullets = paragraphs(
+    bullets = make_paragraphs(
         *ITEMS,
         properties='<a:pPr indent="-342900" lvl="0" marL="457200"><a:buSzPts val="1800"/><a:buChar char="●"/></a:pPr>',
     )
-    title = shape(54, paragraphs(TITLE), "title") + shape(55, f"<a:p>{runs(FIRST, 40)}</a:p>", "body", 1)
-    last = shape(57, f"<a:p><a:r><a:t>{LAST[:18]}</a:t></a:r><a:br/><a:r><a:t>{LAST[18:]}</a:t></a:r></a:p>")
-    return presentation(
-        [title, shape(60, paragraphs(INNER), "title") + shape(61, bullets) + slide_table() + last], SECOND
+    title = make_shape(54, make_paragraphs(TITLE), "title") + make_shape(
+        55, f"<a:p>{make_runs(FIRST, 40)}</a:p>", "body", 1
+    )
+    last = make_shape(57, f"<a:p><a:r><a:t>{LAST[:18]}</a:t></a:r><a:br/><a:r><a:t>{LAST[18:]}</a:t></a:r></a:p>")
+    return make_presentation(
+        [title, make_shape(60, make_paragraphs(INNER), "title") + make_shape(61, bullets) + make_slide_table() + last],
+        SECOND,
     )
 
 
-@producer(".pptx", "LibreOffice Impress")
+@register_producer(".pptx", "LibreOffice Impress")
 def _() -> bytes:
     # Titles as plain placeholders, outline text with levels, groups, a grabbag of empty shapes, master fields.
     outline = "".join(
         f'<a:p><a:pPr lvl="{level}" marL="432000" indent="-324000"><a:buClr><a:srgbClr val="000000"/></a:buClr><a:buFont typeface="Wingdings"/><a:buChar char="&#xF06C;"/></a:pPr><a:r><a:rPr b="0" lang="en-US" strike="noStrike"/><a:t>{item}</a:t></a:r></a:p>'
         for level, item in zip((0, 1, 0), ITEMS, strict=True)
     )
-    group = f'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="70" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>{shape(71, "<a:p><a:endParaRPr/></a:p>")}{shape(72, paragraphs(LAST))}</p:grpSp>'
-    return presentation([
-        shape(54, paragraphs(TITLE), "title") + shape(55, paragraphs(FIRST, SECOND), "subTitle", 0),
-        shape(60, paragraphs(INNER), "title") + shape(61, outline, "", 0).replace("<p:nvPr/>", '<p:nvPr><p:ph idx="0"/></p:nvPr>') + slide_table() + group + FOOT,
+    group = f'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="70" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>{make_shape(71, "<a:p><a:endParaRPr/></a:p>")}{make_shape(72, make_paragraphs(LAST))}</p:grpSp>'
+    return make_presentation([
+        make_shape(54, make_paragraphs(TITLE), "title") + make_shape(55, make_paragraphs(FIRST, SECOND), "subTitle", 0),
+        make_shape(60, make_paragraphs(INNER), "title") + make_shape(61, outline, "", 0).replace("<p:nvPr/>", '<p:nvPr><p:ph idx="0"/></p:nvPr>') + make_slide_table() + group + FOOT,
     ])  # fmt: skip
 
 
-@producer(".pptx", "PptxGenJS")
+@register_producer(".pptx", "PptxGenJS")
 def _() -> bytes:
     # Text boxes only, no placeholder at all.
     box = (
-        shape(2, paragraphs(TITLE))
-        + shape(3, paragraphs(FIRST))
-        + shape(4, f"<a:p><a:pPr algn='l'/>{runs(SECOND, 12)}</a:p>")
+        make_shape(2, make_paragraphs(TITLE))
+        + make_shape(3, make_paragraphs(FIRST))
+        + make_shape(4, f"<a:p><a:pPr algn='l'/>{make_runs(SECOND, 12)}</a:p>")
     )
-    bullets = paragraphs(
+    bullets = make_paragraphs(
         *ITEMS,
         properties='<a:pPr marL="342900" indent="-342900"><a:buSzPct val="100000"/><a:buChar char="&#x2022;"/></a:pPr>',
     )
-    return presentation(
-        [box, shape(2, paragraphs(INNER)) + shape(3, bullets) + slide_table() + shape(6, paragraphs(LAST))]
+    return make_presentation(
+        [
+            box,
+            make_shape(2, make_paragraphs(INNER))
+            + make_shape(3, bullets)
+            + make_slide_table()
+            + make_shape(6, make_paragraphs(LAST)),
+        ]
     )
 
 
-@producer(".pptx", "python-pptx", "pptx")
+@register_producer(".pptx", "python-pptx", "pptx")
 def _() -> bytes:
     import pptx
 
@@ -603,24 +616,24 @@ CELLS = ([TITLE], [FIRST, SECOND], [INNER], list(ITEMS), *(list(row) for row in 
 SML = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
-def workbook(rows: str, shared: str = "", prefix: str = "") -> bytes:
-    """A workbook of one sheet given by its rows; ``prefix`` is that of the elements."""
+def make_workbook(rows: str, shared: str = "", prefix: str = "") -> bytes:
+    """Make a workbook with one sheet of rows; ``prefix`` is the namespace prefix of the elements."""
     kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
     x = f"{prefix}:" if prefix else ""
     space = f'xmlns{":" + prefix if prefix else ""}="{SML}"'
     return pack_zip({
         "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
         f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="{kind}.worksheet+xml"/><Override PartName="/xl/sharedStrings.xml" ContentType="{kind}.sharedStrings+xml"/></Types>',
-        "_rels/.rels": relations(("officeDocument", "xl/workbook.xml")),
+        "_rels/.rels": make_relations(("officeDocument", "xl/workbook.xml")),
         "xl/workbook.xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><{x}workbook {space} xmlns:r="{OFFICE}"><{x}sheets><{x}sheet name="Lights" sheetId="1" r:id="r1"/></{x}sheets></{x}workbook>',
-        "xl/_rels/workbook.xml.rels": relations(("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")),
+        "xl/_rels/workbook.xml.rels": make_relations(("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")),
         "xl/worksheets/sheet1.xml": f'<{x}worksheet {space}><{x}dimension ref="A1"/><{x}sheetData>{rows}</{x}sheetData><{x}mergeCells count="1"><{x}mergeCell ref="A1:C1"/></{x}mergeCells></{x}worksheet>',
         "xl/sharedStrings.xml": f'<{x}sst {space}>{shared}</{x}sst>',
     })  # fmt: skip
 
 
 def share_cell_strings(string: Callable[[str], str], prefix: str = "", references: bool = True) -> tuple[str, str]:
-    """Rows whose cells are shared strings, and these."""
+    """Return rows whose cells are shared strings, and the strings."""
     x = f"{prefix}:" if prefix else ""
     rows, strings = "", []
     for number, cells in enumerate(CELLS, 1):
@@ -638,28 +651,28 @@ def share_cell_strings(string: Callable[[str], str], prefix: str = "", reference
     return rows, "".join(strings)
 
 
-@producer(".xlsx", "Excel")
+@register_producer(".xlsx", "Excel")
 def _() -> bytes:
     # Rich strings in runs, with readings beside the characters, which are no text of the cell.
     def string(text: str) -> str:
         reading = '<rPh sb="0" eb="2"><t>トウキョウ</t></rPh><phoneticPr fontId="1"/>' if "東京" in text else ""
         return f'<si><r><t xml:space="preserve">{escape(text[:5])}</t></r><r><rPr><b/></rPr><t xml:space="preserve">{escape(text[5:])}</t></r>{reading}</si>'
 
-    return workbook(*share_cell_strings(string))
+    return make_workbook(*share_cell_strings(string))
 
 
-@producer(".xlsx", "Google Sheets")
+@register_producer(".xlsx", "Google Sheets")
 def _() -> bytes:
-    return workbook(*share_cell_strings(lambda text: f'<si><t xml:space="preserve">{escape(text)}</t></si>'))
+    return make_workbook(*share_cell_strings(lambda text: f'<si><t xml:space="preserve">{escape(text)}</t></si>'))
 
 
-@producer(".xlsx", "a report generator with prefixes")
+@register_producer(".xlsx", "a report generator with prefixes")
 def _() -> bytes:
     # Open XML SDK: every element with a prefix, no references of cells.
-    return workbook(*share_cell_strings(lambda text: f"<x:si><x:t>{escape(text)}</x:t></x:si>", "x", False), "x")
+    return make_workbook(*share_cell_strings(lambda text: f"<x:si><x:t>{escape(text)}</x:t></x:si>", "x", False), "x")
 
 
-@producer(".xlsx", "openpyxl", "openpyxl")
+@register_producer(".xlsx", "openpyxl", "openpyxl")
 def _() -> bytes:
     import openpyxl
 
@@ -669,7 +682,7 @@ def _() -> bytes:
     return save_to_bytes(book.save)
 
 
-@producer(".xlsx", "XlsxWriter", "xlsxwriter")
+@register_producer(".xlsx", "XlsxWriter", "xlsxwriter")
 def _() -> bytes:
     import xlsxwriter
 
@@ -684,7 +697,7 @@ def _() -> bytes:
     return stream.getvalue()
 
 
-@producer(".xlsx", "PyExcelerate", "pyexcelerate")
+@register_producer(".xlsx", "PyExcelerate", "pyexcelerate")
 def _() -> bytes:
     import pyexcelerate
 
@@ -696,68 +709,72 @@ def _() -> bytes:
 # --- ODS -------------------------------------------------------------------------------------------------------------
 
 
-def ods(rows: str, more: str = "") -> bytes:
+def make_ods(rows: str, more: str = "") -> bytes:
     """Return a spreadsheet with one sheet, given by its rows; ``more`` precedes the sheet."""
-    return opendocument(
+    return make_opendocument(
         "spreadsheet",
         f'{more}<table:table table:name="Lights"><table:table-column table:number-columns-repeated="16384"/>{rows}</table:table>',
     )
 
 
-def ods_cell(text: str, shown: str | None = None) -> str:
-    """A cell of a text, or of a number."""
+def make_ods_cell(text: str, displayed: str | None = None) -> str:
+    """Return a cell with a text or a number."""
     if text.isdigit():
-        return f'<table:table-cell office:value-type="float" office:value="{text}"><text:p>{shown or text}</text:p></table:table-cell>'
-    return f'<table:table-cell office:value-type="string"><text:p>{shown or escape(text)}</text:p></table:table-cell>'
+        return f'<table:table-cell office:value-type="float" office:value="{text}"><text:p>{displayed or text}</text:p></table:table-cell>'
+    return (
+        f'<table:table-cell office:value-type="string"><text:p>{displayed or escape(text)}</text:p></table:table-cell>'
+    )
 
 
-def ods_rows(cell: Callable[[str], str] = ods_cell, behind: str = "") -> str:
-    return "".join(f"<table:table-row>{''.join(map(cell, cells))}{behind}</table:table-row>" for cells in CELLS)
+def make_ods_rows(cell: Callable[[str], str] = make_ods_cell, suffix: str = "") -> str:
+    return "".join(f"<table:table-row>{''.join(map(cell, cells))}{suffix}</table:table-row>" for cells in CELLS)
 
 
-@producer(".ods", "LibreOffice Calc")
+@register_producer(".ods", "LibreOffice Calc")
 def _() -> bytes:
     # Cells and rows that fill the sheet, spaces and links as elements, a comment, declarations before the tables.
     def cell(text: str) -> str:
         shown = escape(text).replace("wrote down", "wrote<text:s/>down")
         note = "<office:annotation><dc:creator>x</dc:creator><text:p>a remark</text:p></office:annotation>"
-        return ods_cell(text, shown).replace("<text:p>", f"{note if text == TITLE else ''}<text:p>", 1)
+        return make_ods_cell(text, shown).replace("<text:p>", f"{note if text == TITLE else ''}<text:p>", 1)
 
     fill = '<table:table-cell table:number-columns-repeated="16381"/>'
     end = '<table:table-row table:number-rows-repeated="1048570"><table:table-cell table:number-columns-repeated="16384"/></table:table-row>'
-    return ods(
-        ods_rows(cell, fill) + end, "<table:calculation-settings><table:iteration/></table:calculation-settings>"
+    return make_ods(
+        make_ods_rows(cell, fill) + end, "<table:calculation-settings><table:iteration/></table:calculation-settings>"
     )
 
 
-@producer(".ods", "Excel")
+@register_producer(".ods", "Excel")
 def _() -> bytes:
     # Every text in spans, several paragraphs a cell, columns and rows in groups.
     def cell(text: str) -> str:
         parts = "".join(f"<text:span>{escape(text[n : n + 9])}</text:span>" for n in range(0, len(text), 9))
-        return ods_cell(text, parts.replace(" </text:span><text:span>", "</text:span><text:s/><text:span>"))
+        return make_ods_cell(text, parts.replace(" </text:span><text:span>", "</text:span><text:s/><text:span>"))
 
-    return ods(f"<table:table-row-group><table:table-rows>{ods_rows(cell)}</table:table-rows></table:table-row-group>")
+    return make_ods(
+        f"<table:table-row-group><table:table-rows>{make_ods_rows(cell)}</table:table-rows></table:table-row-group>"
+    )
 
 
-@producer(".ods", "Google Sheets")
+@register_producer(".ods", "Google Sheets")
 def _() -> bytes:
     # Links in cells, values beside what is shown, columns that are covered by merged cells.
     def cell(text: str) -> str:
-        return ods_cell(text, f'<text:a xlink:href="https://x.org/" xlink:type="simple">{escape(text)}</text:a>')
+        return make_ods_cell(text, f'<text:a xlink:href="https://x.org/" xlink:type="simple">{escape(text)}</text:a>')
 
-    return ods(ods_rows(cell, '<table:covered-table-cell table:number-columns-repeated="2"/>'))
+    return make_ods(make_ods_rows(cell, '<table:covered-table-cell table:number-columns-repeated="2"/>'))
 
 
-@producer(".ods", "a file of XML")
+@register_producer(".ods", "a file of XML")
 def _() -> bytes:
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document {ODF} office:mimetype="application/vnd.oasis.opendocument.spreadsheet">'
-        f'<office:body><office:spreadsheet><table:table table:name="Lights">{ods_rows()}</table:table></office:spreadsheet></office:body></office:document>'
+        f'<office:body><office:spreadsheet><table:table table:name="Lights">{make_ods_rows()}</table:table></office:spreadsheet></office:body></office:document>'
     ).encode()
 
 
-@producer(".ods", "odfpy", "odf")
+@register_producer(".ods", "odfpy", "odf")
 def _() -> bytes:
     from odf.opendocument import OpenDocumentSpreadsheet
     from odf.table import Table, TableCell, TableRow
@@ -776,7 +793,7 @@ def _() -> bytes:
     return save_to_bytes(book.save)
 
 
-@producer(".ods", "pandas", "pandas")
+@register_producer(".ods", "pandas", "pandas")
 def _() -> bytes:
     import pandas
 
@@ -788,41 +805,41 @@ def _() -> bytes:
 # --- ODP -------------------------------------------------------------------------------------------------------------
 
 
-def odp(*slides: str) -> bytes:
-    """A presentation of slides given by their shapes."""
+def make_odp(*slides: str) -> bytes:
+    """Make a presentation from the shapes of its slides."""
     pages = "".join(f'<draw:page draw:name="page{n}">{shapes}</draw:page>' for n, shapes in enumerate(slides, 1))
-    return opendocument("presentation", pages)
+    return make_opendocument("presentation", pages)
 
 
-def odp_frame(body: str, kind: str = "") -> str:
-    """A text box, or a placeholder of a kind."""
+def make_odp_frame(body: str, kind: str = "") -> str:
+    """Return a text box, or a placeholder of a kind."""
     held = f' presentation:class="{kind}"' if kind else ""
     return f'<draw:frame draw:layer="layout"{held} svg:width="5cm"><draw:text-box>{body}</draw:text-box></draw:frame>'
 
 
-def odp_paragraphs(*texts: str) -> str:
+def make_odp_paragraphs(*texts: str) -> str:
     return "".join(f"<text:p>{escape(text)}</text:p>" for text in texts)
 
 
-def odp_list(*items: str) -> str:
+def make_odp_list(*items: str) -> str:
     return f"<text:list>{''.join(f'<text:list-item><text:p>{item}</text:p></text:list-item>' for item in items)}</text:list>"
 
 
-@producer(".odp", "LibreOffice Impress")
+@register_producer(".odp", "LibreOffice Impress")
 def _() -> bytes:
     # An outline as lists, a drawn shape, a table in a frame, placeholders of every slide, notes with the slide's picture.
-    foot = odp_frame(odp_paragraphs("17 May"), "date-time") + odp_frame(
+    foot = make_odp_frame(make_odp_paragraphs("17 May"), "date-time") + make_odp_frame(
         "<text:p><text:page-number>1</text:page-number></text:p>", "page-number"
     )
-    shape = f'<draw:custom-shape draw:name="s">{odp_paragraphs(SECOND)}<draw:enhanced-geometry draw:type="rectangle"/></draw:custom-shape>'
-    notes = f'<presentation:notes><draw:page-thumbnail draw:page-number="1"/>{odp_frame(odp_paragraphs(LAST), "notes")}{odp_frame(odp_paragraphs("7"), "page-number")}</presentation:notes>'
-    return odp(
-        odp_frame(odp_paragraphs(TITLE), "title") + odp_frame(odp_list(escape(FIRST)), "outline") + shape + foot,
-        odp_frame(odp_paragraphs(INNER), "title") + odp_frame(odp_list(*ITEMS), "outline") + f"<draw:frame>{odf_table(odp_paragraphs)}<draw:image/></draw:frame>" + foot + notes,
+    shape = f'<draw:custom-shape draw:name="s">{make_odp_paragraphs(SECOND)}<draw:enhanced-geometry draw:type="rectangle"/></draw:custom-shape>'
+    notes = f'<presentation:notes><draw:page-thumbnail draw:page-number="1"/>{make_odp_frame(make_odp_paragraphs(LAST), "notes")}{make_odp_frame(make_odp_paragraphs("7"), "page-number")}</presentation:notes>'
+    return make_odp(
+        make_odp_frame(make_odp_paragraphs(TITLE), "title") + make_odp_frame(make_odp_list(escape(FIRST)), "outline") + shape + foot,
+        make_odp_frame(make_odp_paragraphs(INNER), "title") + make_odp_frame(make_odp_list(*ITEMS), "outline") + f"<draw:frame>{make_odf_table(make_odp_paragraphs)}<draw:image/></draw:frame>" + foot + notes,
     )  # fmt: skip
 
 
-@producer(".odp", "PowerPoint")
+@register_producer(".odp", "PowerPoint")
 def _() -> bytes:
     # Runs of a few letters, empty placeholders, text in groups.
     def spans(text: str) -> str:
@@ -831,33 +848,35 @@ def _() -> bytes:
         )
         return f"<text:p>{parts}</text:p>"
 
-    group = f"<draw:g>{odp_frame(''.join(map(spans, ITEMS)))}<draw:g><draw:frame>{odf_table(spans)}</draw:frame></draw:g></draw:g>"
-    return odp(
-        odp_frame(spans(TITLE), "title") + odp_frame("", "subtitle") + odp_frame(spans(FIRST) + spans(SECOND)),
-        odp_frame(spans(INNER), "title") + group + odp_frame(spans(LAST)),
+    group = f"<draw:g>{make_odp_frame(''.join(map(spans, ITEMS)))}<draw:g><draw:frame>{make_odf_table(spans)}</draw:frame></draw:g></draw:g>"
+    return make_odp(
+        make_odp_frame(spans(TITLE), "title") + make_odp_frame("", "subtitle") + make_odp_frame(spans(FIRST) + spans(SECOND)),
+        make_odp_frame(spans(INNER), "title") + group + make_odp_frame(spans(LAST)),
     )  # fmt: skip
 
 
-@producer(".odp", "Google Slides")
+@register_producer(".odp", "Google Slides")
 def _() -> bytes:
     # No classes but titles, lists with an item each, notes that are empty.
-    empty = f"<presentation:notes>{odp_frame('<text:p/>', 'notes')}</presentation:notes>"
-    return odp(
-        odp_frame(odp_paragraphs(TITLE), "title") + odp_frame(odp_paragraphs(FIRST, SECOND), "subtitle") + empty,
-        odp_frame(odp_paragraphs(INNER), "title") + odp_frame("".join(map(odp_list, ITEMS))) + f"<draw:frame>{odf_table(odp_paragraphs)}</draw:frame>" + odp_frame(odp_paragraphs(LAST)) + empty,
+    empty = f"<presentation:notes>{make_odp_frame('<text:p/>', 'notes')}</presentation:notes>"
+    return make_odp(
+        make_odp_frame(make_odp_paragraphs(TITLE), "title") + make_odp_frame(make_odp_paragraphs(FIRST, SECOND), "subtitle") + empty,
+        make_odp_frame(make_odp_paragraphs(INNER), "title") + make_odp_frame("".join(map(make_odp_list, ITEMS))) + f"<draw:frame>{make_odf_table(make_odp_paragraphs)}</draw:frame>" + make_odp_frame(make_odp_paragraphs(LAST)) + empty,
     )  # fmt: skip
 
 
-@producer(".odp", "a file of XML")
+@register_producer(".odp", "a file of XML")
 def _() -> bytes:
-    shapes = odp_frame(odp_paragraphs(TITLE), "title") + odp_frame(odp_paragraphs(FIRST, SECOND, INNER, *ITEMS))
+    shapes = make_odp_frame(make_odp_paragraphs(TITLE), "title") + make_odp_frame(
+        make_odp_paragraphs(FIRST, SECOND, INNER, *ITEMS)
+    )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<office:document {ODF} office:mimetype="application/vnd.oasis.opendocument.presentation"><office:body><office:presentation>'
-        f"<draw:page>{shapes}</draw:page><draw:page><draw:frame>{odf_table(odp_paragraphs)}</draw:frame>{odp_frame(odp_paragraphs(LAST))}</draw:page></office:presentation></office:body></office:document>"
+        f"<draw:page>{shapes}</draw:page><draw:page><draw:frame>{make_odf_table(make_odp_paragraphs)}</draw:frame>{make_odp_frame(make_odp_paragraphs(LAST))}</draw:page></office:presentation></office:body></office:document>"
     ).encode()
 
 
-@producer(".odp", "odfpy", "odf")
+@register_producer(".odp", "odfpy", "odf")
 def _() -> bytes:
     from odf.draw import Frame, Page, TextBox
     from odf.opendocument import OpenDocumentPresentation
@@ -888,8 +907,10 @@ WML = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xm
 MAIN_PART = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
 
 
-def word(body: str, styles: dict[str, str] | None = None, numbering: str = "", main: str = MAIN_PART) -> bytes:
-    """A document with this body; ``styles``: the names of styles by their identifiers; ``main``: its content type."""
+def make_word_document(
+    body: str, styles: dict[str, str] | None = None, numbering: str = "", main: str = MAIN_PART
+) -> bytes:
+    """Make a document with this body; ``styles``: the names of styles by identifier; ``main``: its content type."""
     kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
     named = "".join(
         f'<w:style w:type="paragraph" w:styleId="{identifier}"><w:name w:val="{name}"/></w:style>'
@@ -898,30 +919,30 @@ def word(body: str, styles: dict[str, str] | None = None, numbering: str = "", m
     return pack_zip({
         "[Content_Types].xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
         f'<Override PartName="/word/document.xml" ContentType="{main}"/><Override PartName="/word/styles.xml" ContentType="{kind}.styles+xml"/><Override PartName="/word/numbering.xml" ContentType="{kind}.numbering+xml"/></Types>',
-        "_rels/.rels": relations(("officeDocument", "word/document.xml")),
-        "word/_rels/document.xml.rels": relations(("styles", "styles.xml"), ("numbering", "numbering.xml")),
+        "_rels/.rels": make_relations(("officeDocument", "word/document.xml")),
+        "word/_rels/document.xml.rels": make_relations(("styles", "styles.xml"), ("numbering", "numbering.xml")),
         "word/document.xml": f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><w:document {WML}><w:body>{body}<w:sectPr/></w:body></w:document>',
         "word/styles.xml": f"<w:styles {WML}>{named}</w:styles>",
         "word/numbering.xml": f"<w:numbering {WML}>{numbering}</w:numbering>",
     })  # fmt: skip
 
 
-def word_runs(text: str, every: int = 1000, properties: str = "") -> str:
-    """A text in runs of so many letters."""
+def make_word_runs(text: str, every: int = 1000, properties: str = "") -> str:
+    """Return a text in runs of ``every`` letters."""
     return "".join(
         f'<w:r>{properties}<w:t xml:space="preserve">{escape(text[n : n + every])}</w:t></w:r>'
         for n in range(0, len(text), every)
     )
 
 
-def word_paragraph(inner: str, style: str = "", more: str = "") -> str:
+def make_word_paragraph(inner: str, style: str = "", more: str = "") -> str:
     named = f'<w:pStyle w:val="{style}"/>' if style else ""
     return f"<w:p><w:pPr>{named}{more}</w:pPr>{inner}</w:p>"
 
 
-def word_table(inner: Callable[[str], str] = word_runs) -> str:
+def make_word_table(inner: Callable[[str], str] = make_word_runs) -> str:
     rows = "".join(
-        f"<w:tr>{''.join(f'<w:tc><w:tcPr/>{word_paragraph(inner(cell))}</w:tc>' for cell in row)}</w:tr>"
+        f"<w:tr>{''.join(f'<w:tc><w:tcPr/>{make_word_paragraph(inner(cell))}</w:tc>' for cell in row)}</w:tr>"
         for row in TABLE
     )
     return f"<w:tbl><w:tblPr/><w:tblGrid/>{rows}</w:tbl>"
@@ -931,73 +952,75 @@ NUMBERED = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
 BULLETS = '<w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
 
 
-@producer(".docx", "Word")
+@register_producer(".docx", "Word")
 def _() -> bytes:
     # Runs that are parted by spelling and revisions, changes that are tracked, fields, a text box in two forms, a
     # content control around a table.
     def run(text: str) -> str:
-        return word_runs(text, 7, "<w:rPr><w:lang/></w:rPr>").replace(
+        return make_word_runs(text, 7, "<w:rPr><w:lang/></w:rPr>").replace(
             "<w:r>", '<w:proofErr w:type="spellStart"/><w:r w:rsidR="00A">'
         )
 
     gone = '<w:del w:id="1" w:author="x"><w:r><w:delText>gone </w:delText></w:r></w:del>'
     kept = f'<w:ins w:id="2" w:author="x">{run(FIRST[:30])}</w:ins>{run(FIRST[30:])}'
     field = '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> REF x </w:instrText></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
-    box = f"<w:txbxContent>{word_paragraph(run(LAST))}</w:txbxContent>"
+    box = f"<w:txbxContent>{make_word_paragraph(run(LAST))}</w:txbxContent>"
     shape = f'<w:r><mc:AlternateContent><mc:Choice Requires="wps"><w:drawing><wps:txbx>{box}</wps:txbx></w:drawing></mc:Choice><mc:Fallback><w:pict><v:textbox>{box}</v:textbox></w:pict></mc:Fallback></mc:AlternateContent></w:r>'
-    return word(
-        word_paragraph(f'<w:bookmarkStart w:id="0" w:name="_Toc1"/>{run(TITLE)}<w:bookmarkEnd w:id="0"/>', "Heading1")
-        + word_paragraph(gone + kept + field) + word_paragraph(run(SECOND)) + word_paragraph(run(INNER), "Heading2")
-        + "".join(word_paragraph(run(item), "ListParagraph", NUMBERED) for item in ITEMS)
-        + f"<w:sdt><w:sdtPr/><w:sdtContent>{word_table(run)}</w:sdtContent></w:sdt>" + word_paragraph(shape),
+    return make_word_document(
+        make_word_paragraph(f'<w:bookmarkStart w:id="0" w:name="_Toc1"/>{run(TITLE)}<w:bookmarkEnd w:id="0"/>', "Heading1")
+        + make_word_paragraph(gone + kept + field) + make_word_paragraph(run(SECOND)) + make_word_paragraph(run(INNER), "Heading2")
+        + "".join(make_word_paragraph(run(item), "ListParagraph", NUMBERED) for item in ITEMS)
+        + f"<w:sdt><w:sdtPr/><w:sdtContent>{make_word_table(run)}</w:sdtContent></w:sdt>" + make_word_paragraph(shape),
         {"Heading1": "heading 1", "Heading2": "heading 2", "ListParagraph": "List Paragraph"}, BULLETS,
     )  # fmt: skip
 
 
-@producer(".docx", "Google Docs")
+@register_producer(".docx", "Google Docs")
 def _() -> bytes:
     # Every property at every run, headings by style and size, right-to-left off, links.
     def run(text: str) -> str:
-        return word_runs(text, 1000, '<w:rPr><w:rFonts w:ascii="Arial"/><w:b w:val="0"/><w:rtl w:val="0"/></w:rPr>')
+        return make_word_runs(
+            text, 1000, '<w:rPr><w:rFonts w:ascii="Arial"/><w:b w:val="0"/><w:rtl w:val="0"/></w:rPr>'
+        )
 
-    return word(
-        word_paragraph(run(TITLE), "Heading1") + word_paragraph(f'<w:hyperlink r:id="r9">{run(FIRST[:20])}</w:hyperlink>{run(FIRST[20:])}')
-        + word_paragraph(run(SECOND)) + word_paragraph(run(INNER), "Heading2")
-        + "".join(word_paragraph(run(item), "", NUMBERED + '<w:ind w:left="720"/>') for item in ITEMS) + word_table(run) + word_paragraph(run(LAST)),
+    return make_word_document(
+        make_word_paragraph(run(TITLE), "Heading1") + make_word_paragraph(f'<w:hyperlink r:id="r9">{run(FIRST[:20])}</w:hyperlink>{run(FIRST[20:])}')
+        + make_word_paragraph(run(SECOND)) + make_word_paragraph(run(INNER), "Heading2")
+        + "".join(make_word_paragraph(run(item), "", NUMBERED + '<w:ind w:left="720"/>') for item in ITEMS) + make_word_table(run) + make_word_paragraph(run(LAST)),
         {"Heading1": "heading 1", "Heading2": "heading 2"}, BULLETS,
     )  # fmt: skip
 
 
-@producer(".docx", "LibreOffice Writer")
+@register_producer(".docx", "LibreOffice Writer")
 def _() -> bytes:
     # Styles by its own identifiers, tabs and line breaks in runs, soft hyphens, headings by outline level.
-    soft = word_runs(FIRST).replace("lighthouse", "light\u00adhouse").replace(
+    soft = make_word_runs(FIRST).replace("lighthouse", "light\u00adhouse").replace(
         "came by.", "came</w:t><w:br/><w:t>by.</w:t></w:r><w:r><w:t>"
     ).replace("wrote down", "wrote</w:t><w:tab/><w:t>down")  # fmt: skip
-    return word(
-        word_paragraph(word_runs(TITLE), "Berschrift1", '<w:outlineLvl w:val="0"/>') + word_paragraph(soft, "Textkrper") + word_paragraph(word_runs(SECOND), "Textkrper")
-        + word_paragraph(word_runs(INNER), "Berschrift2", '<w:outlineLvl w:val="1"/>')
-        + "".join(word_paragraph(word_runs(item), "Textkrper", NUMBERED) for item in ITEMS) + word_table() + word_paragraph(word_runs(LAST)),
+    return make_word_document(
+        make_word_paragraph(make_word_runs(TITLE), "Berschrift1", '<w:outlineLvl w:val="0"/>') + make_word_paragraph(soft, "Textkrper") + make_word_paragraph(make_word_runs(SECOND), "Textkrper")
+        + make_word_paragraph(make_word_runs(INNER), "Berschrift2", '<w:outlineLvl w:val="1"/>')
+        + "".join(make_word_paragraph(make_word_runs(item), "Textkrper", NUMBERED) for item in ITEMS) + make_word_table() + make_word_paragraph(make_word_runs(LAST)),
         {"Berschrift1": "Überschrift 1", "Berschrift2": "Überschrift 2", "Textkrper": "Body Text"}, BULLETS,
     )  # fmt: skip
 
 
-@producer(".docx", "Pages")
+@register_producer(".docx", "Pages")
 def _() -> bytes:
     # No headings but sizes and bold letters, everything in the style Body, lists of a style, fonts by script.
     def run(text: str) -> str:
-        return word_runs(text, 12, '<w:rPr><w:rFonts w:ascii="Helvetica Neue"/></w:rPr>')
+        return make_word_runs(text, 12, '<w:rPr><w:rFonts w:ascii="Helvetica Neue"/></w:rPr>')
 
     bold = "<w:rPr><w:b/><w:sz w:val='36'/></w:rPr>"
-    return word(
-        word_paragraph(word_runs(TITLE, 1000, bold), "Body") + word_paragraph(run(FIRST), "Body") + word_paragraph(run(SECOND), "Body")
-        + word_paragraph(word_runs(INNER, 1000, bold), "Body") + "".join(word_paragraph(run(item), "Body", NUMBERED) for item in ITEMS)
-        + word_table(run) + word_paragraph(run(LAST), "Body"),
+    return make_word_document(
+        make_word_paragraph(make_word_runs(TITLE, 1000, bold), "Body") + make_word_paragraph(run(FIRST), "Body") + make_word_paragraph(run(SECOND), "Body")
+        + make_word_paragraph(make_word_runs(INNER, 1000, bold), "Body") + "".join(make_word_paragraph(run(item), "Body", NUMBERED) for item in ITEMS)
+        + make_word_table(run) + make_word_paragraph(run(LAST), "Body"),
         {"Body": "Body"}, BULLETS,
     )  # fmt: skip
 
 
-@producer(".docx", "Pandoc")
+@register_producer(".docx", "Pandoc")
 def _() -> bytes:
     styles = {
         "Heading1": "heading 1",
@@ -1006,14 +1029,14 @@ def _() -> bytes:
         "BodyText": "Body Text",
         "Compact": "Compact",
     }
-    return word(
-        word_paragraph(word_runs(TITLE), "Heading1") + word_paragraph(word_runs(FIRST), "FirstParagraph") + word_paragraph(word_runs(SECOND), "BodyText")
-        + word_paragraph(word_runs(INNER), "Heading2") + "".join(word_paragraph(word_runs(item), "Compact", NUMBERED) for item in ITEMS)
-        + word_table() + word_paragraph(word_runs(LAST), "BodyText"), styles, BULLETS,
+    return make_word_document(
+        make_word_paragraph(make_word_runs(TITLE), "Heading1") + make_word_paragraph(make_word_runs(FIRST), "FirstParagraph") + make_word_paragraph(make_word_runs(SECOND), "BodyText")
+        + make_word_paragraph(make_word_runs(INNER), "Heading2") + "".join(make_word_paragraph(make_word_runs(item), "Compact", NUMBERED) for item in ITEMS)
+        + make_word_table() + make_word_paragraph(make_word_runs(LAST), "BodyText"), styles, BULLETS,
     )  # fmt: skip
 
 
-@producer(".docx", "python-docx", "docx")
+@register_producer(".docx", "python-docx", "docx")
 def _() -> bytes:
     import docx
 
@@ -1035,8 +1058,8 @@ def _() -> bytes:
 # --- RTF -------------------------------------------------------------------------------------------------------------
 
 
-def rtf_escaped(text: str, codepage: str = "", fallback: str = "?") -> str:
-    """The text with what is no ASCII in escapes, by the code page where that has it."""
+def escape_rtf(text: str, codepage: str = "", fallback: str = "?") -> str:
+    """Return the text with non-ASCII characters escaped, in the code page if it has them."""
     written = ""
     for char in text:
         if char in "\\{}":
@@ -1052,11 +1075,11 @@ def rtf_escaped(text: str, codepage: str = "", fallback: str = "?") -> str:
     return written
 
 
-@producer(".rtf", "Word")
+@register_producer(".rtf", "Word")
 def _() -> bytes:
     # Lines broken anywhere in the markup, revision marks, list texts, a text box, a footnote, fields, pictures.
     def e(text: str) -> str:
-        return rtf_escaped(text, "cp1252", "\\'3f").replace("“", "\\ldblquote ").replace("”", "\\rdblquote ")
+        return escape_rtf(text, "cp1252", "\\'3f").replace("“", "\\ldblquote ").replace("”", "\\rdblquote ")
 
     first = (
         e(FIRST)
@@ -1083,11 +1106,11 @@ def _() -> bytes:
     ).encode("latin-1")  # fmt: skip
 
 
-@producer(".rtf", "WordPad")
+@register_producer(".rtf", "WordPad")
 def _() -> bytes:
     # Greek and Russian by the character sets of fonts, line ends in the markup, no info.
     def e(text: str) -> str:
-        text = rtf_escaped(text.replace("Ελένη", "<GREEK>").replace("Пётр", "<RUSSIAN>"), "cp1252")
+        text = escape_rtf(text.replace("Ελένη", "<GREEK>").replace("Пётр", "<RUSSIAN>"), "cp1252")
         greek = "".join(f"\\'{byte:02x}" for byte in "Ελένη".encode("cp1253"))
         russian = "".join(f"\\'{byte:02x}" for byte in "Пётр".encode("cp1251"))
         return text.replace("<GREEK>", f"\\f1\\lang1032 {greek}\\f0\\lang1033 ").replace(
@@ -1105,10 +1128,10 @@ def _() -> bytes:
     ).encode("latin-1")  # fmt: skip
 
 
-@producer(".rtf", "LibreOffice")
+@register_producer(".rtf", "LibreOffice")
 def _() -> bytes:
     def e(text: str) -> str:
-        return rtf_escaped(text, "", "\\'3f")
+        return escape_rtf(text, "", "\\'3f")
 
     items = "".join(
         f"\\pard\\plain \\s0{{\\listtext\\pard\\plain \\u8226\\'95\\tab}}\\ilvl0\\ls1 {{\\loch\r\n{e(item)}}}\\par "
@@ -1127,11 +1150,11 @@ def _() -> bytes:
     ).encode()  # fmt: skip
 
 
-@producer(".rtf", "TextEdit")
+@register_producer(".rtf", "TextEdit")
 def _() -> bytes:
     # Cocoa: a Macintosh code page that is none, \uc0, a backslash at the end of a line as the end of a paragraph.
     def e(text: str) -> str:
-        return rtf_escaped(text, "", " ").replace("\\u8220 ", "\\'93").replace("\\u8221 ", "\\'94")
+        return escape_rtf(text, "", " ").replace("\\u8220 ", "\\'93").replace("\\u8221 ", "\\'94")
 
     rows = "".join(
         "\\itap1\\trowd \\taflags1 \\cellx1\\cellx2\\cellx3\n"
@@ -1145,10 +1168,10 @@ def _() -> bytes:
     ).encode()  # fmt: skip
 
 
-@producer(".rtf", "Pandoc")
+@register_producer(".rtf", "Pandoc")
 def _() -> bytes:
     def e(text: str) -> str:
-        return rtf_escaped(text)
+        return escape_rtf(text)
 
     items = "".join(
         f"{{\\pard \\ql \\f0 \\sa0 \\li360 \\fi-360 \\bullet \\tx360\\tab {e(item)}\\par}}\n" for item in ITEMS
@@ -1168,7 +1191,7 @@ def _() -> bytes:
 # --- mail ------------------------------------------------------------------------------------------------------------
 
 
-def mail_text(bullet: str = "* ") -> str:
+def make_mail_text(bullet: str = "* ") -> str:
     items = "\n".join(bullet + item for item in ITEMS)
     rows = "\n".join("  ".join(row) for row in TABLE)
     return f"{TITLE}\n\n{FIRST}\n\n{SECOND}\n\n{INNER}\n\n{items}\n\n{rows}\n\n{LAST}\n"
@@ -1190,28 +1213,30 @@ def wrap_lines(text: str, width: int = 72, end: str = "") -> str:
     return "\n".join(lines)
 
 
-def mail_head(producer: str, more: str = "", subject: str = "Subject: =?UTF-8?Q?Lights_=E2=80=94_Portland?=") -> str:
+def make_mail_head(
+    producer: str, more: str = "", subject: str = "Subject: =?UTF-8?Q?Lights_=E2=80=94_Portland?="
+) -> str:
     return f"Return-Path: <ada@x.org>\nReceived: by mail.x.org (x) id 1; Fri, 01 Mar 2024 10:00:00 +0100\nFrom: Ada <ada@x.org>\nTo: =?iso-8859-1?Q?Bj=F6rn?= <b@x.org>\n{subject}\nDate: Fri, 1 Mar 2024 10:00:00 +0100\nMessage-ID: <{producer}@x.org>\n{more}MIME-Version: 1.0\n"
 
 
-@producer(".eml", "the standard library", "email")
+@register_producer(".eml", "the standard library", "email")
 def _() -> bytes:
     from email.message import EmailMessage
 
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "Ada <ada@x.org>", "Björn <b@x.org>", "Lights — Portland"
     mail["Message-ID"] = "<library@x.org>"
-    mail.set_content(mail_text())
+    mail.set_content(make_mail_text())
     return mail.as_bytes()
 
 
-@producer(".eml", "Outlook")
+@register_producer(".eml", "Outlook")
 def _() -> bytes:
     # HTML of Word with conditional comments, its plain form only says that there is another, Windows-1252 and UTF-8.
     html = (
         '<html xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office:office" xmlns="http://www.w3.org/TR/REC-html40"><head><meta http-equiv=Content-Type content="text/html; charset=utf-8"><meta name=Generator content="Microsoft Word 15">'
         "<!--[if !mso]><style>v\\:* {behavior:url(#default#VML);}</style><![endif]--><style><!-- p.MsoNormal {margin:0} --></style></head><body lang=EN-US><div class=WordSection1>"
-        + html_body("p class=MsoNormal")
+        + make_html_body("p class=MsoNormal")
         .replace("</p class=MsoNormal>", "<o:p></o:p></p>")
         .replace("lighthouse", "light<span style='color:red'>house</span>")
         + "<p class=MsoNormal><o:p>&nbsp;</o:p></p></div></body></html>"
@@ -1219,52 +1244,52 @@ def _() -> bytes:
     plain = "This message is in HTML. View it in a program that shows HTML."
     coded = base64.encodebytes(html.encode()).decode()
     return (
-        mail_head("outlook", "Thread-Topic: Lights\nX-MS-Has-Attach: \nContent-Language: en-US\n", "Subject: =?Windows-1252?Q?Lights_=97_Portland?=")
+        make_mail_head("outlook", "Thread-Topic: Lights\nX-MS-Has-Attach: \nContent-Language: en-US\n", "Subject: =?Windows-1252?Q?Lights_=97_Portland?=")
         + 'Content-Type: multipart/alternative;\n\tboundary="_000_ABC_"\n\n--_000_ABC_\nContent-Type: text/plain; charset="Windows-1252"\nContent-Transfer-Encoding: quoted-printable\n\n'
         + f"{plain}\n--_000_ABC_\nContent-Type: text/html; charset=\"utf-8\"\nContent-Transfer-Encoding: base64\n\n{coded}\n--_000_ABC_--\n"
     ).replace("\n", "\r\n").encode()  # fmt: skip
 
 
-@producer(".eml", "Apple Mail")
+@register_producer(".eml", "Apple Mail")
 def _() -> bytes:
     # Flowed with spaces deleted; what is inline beside a picture.
-    text = wrap_lines(mail_text(), 66, "  ")
+    text = wrap_lines(make_mail_text(), 66, "  ")
     coded = quopri.encodestring(text.encode()).decode()
     return (
-        mail_head("apple", "X-Mailer: Apple Mail (2.3774)\n")
+        make_mail_head("apple", "X-Mailer: Apple Mail (2.3774)\n")
         + 'Content-Type: multipart/mixed; boundary="Apple-Mail=_1"\n\n--Apple-Mail=_1\nContent-Transfer-Encoding: quoted-printable\nContent-Type: text/plain;\n\tcharset=utf-8;\n\tformat=flowed;\n\tdelsp=yes\n\n'
         + f"{coded}\n--Apple-Mail=_1\nContent-Disposition: inline;\n\tfilename=a.png\nContent-Type: image/png;\n\tname=\"a.png\"\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=\n--Apple-Mail=_1--\n"
     ).encode()  # fmt: skip
 
 
-@producer(".eml", "Gmail")
+@register_producer(".eml", "Gmail")
 def _() -> bytes:
-    html = '<div dir="ltr">' + html_body("div") + "</div>"
+    html = '<div dir="ltr">' + make_html_body("div") + "</div>"
     return (
-        mail_head("gmail")
+        make_mail_head("gmail")
         + 'Content-Type: multipart/alternative; boundary="0000000000001"\n\n--0000000000001\nContent-Type: text/plain; charset="UTF-8"\nContent-Transfer-Encoding: base64\n\n'
-        + base64.encodebytes(wrap_lines(mail_text("   - "), 78).encode()).decode()
+        + base64.encodebytes(wrap_lines(make_mail_text("   - "), 78).encode()).decode()
         + f'\n--0000000000001\nContent-Type: text/html; charset="UTF-8"\nContent-Transfer-Encoding: quoted-printable\n\n{quopri.encodestring(html.encode()).decode()}\n--0000000000001--\n'
     ).replace("\n", "\r\n").encode()  # fmt: skip
 
 
-@producer(".eml", "Thunderbird")
+@register_producer(".eml", "Thunderbird")
 def _() -> bytes:
     return (
-        mail_head(
+        make_mail_head(
             "thunderbird",
             "User-Agent: Mozilla Thunderbird\nX-Mozilla-Status: 0001\nContent-Type: text/plain; charset=UTF-8; format=flowed\nContent-Transfer-Encoding: 8bit\n",
         )
         + "\n"
-        + wrap_lines(mail_text(), 72, " ")
+        + wrap_lines(make_mail_text(), 72, " ")
     ).encode()
 
 
-@producer(".eml", "a Chinese web mailer")
+@register_producer(".eml", "a Chinese web mailer")
 def _() -> bytes:
     # Calls GBK GB2312, and the header is not encoded at all.
-    body = f"照明\n\n{mail_text()}".encode("gb18030")
-    head = mail_head(
+    body = f"照明\n\n{make_mail_text()}".encode("gb18030")
+    head = make_mail_head(
         "cn",
         "Content-Type: text/plain; charset=gb2312\nContent-Transfer-Encoding: base64\n",
         "Subject: Lights — Portland",
@@ -1273,76 +1298,76 @@ def _() -> bytes:
 
 
 def make_mailbox(lines: list[tuple[str, bytes]], blank: bytes = b"\n") -> bytes:
-    """Messages behind their lines ``From``."""
+    """Make a mailbox of messages, each after a line ``From``."""
     return b"".join(line.encode() + b"\n" + message.rstrip() + b"\n" + blank for line, message in lines)
 
 
-def answer(producer: str) -> bytes:
+def make_reply(producer: str) -> bytes:
     return f"From: b@x.org\nSubject: Re: Lights\nDate: Sat, 2 Mar 2024 10:00:00 +0100\nMessage-ID: <answer-{producer}@x.org>\n\nThank you.\n".encode()
 
 
-def plain_mail(producer: str, text: str | None = None, more: str = "") -> bytes:
-    head = mail_head(producer, f"{more}Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n")
-    return (head + "\n" + wrap_lines(mail_text() if text is None else text)).encode()
+def make_plain_mail(producer: str, text: str | None = None, more: str = "") -> bytes:
+    head = make_mail_head(producer, f"{more}Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n")
+    return (head + "\n" + wrap_lines(make_mail_text() if text is None else text)).encode()
 
 
-@producer(".mbox", "the standard library", "mailbox")
+@register_producer(".mbox", "the standard library", "mailbox")
 def _() -> bytes:
     import mailbox
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         box = mailbox.mbox(f"{folder}/a.mbox")
-        for message in (plain_mail("library-box"), answer("library")):
+        for message in (make_plain_mail("library-box"), make_reply("library")):
             box.add(message)
         box.close()
         return Path(f"{folder}/a.mbox").read_bytes()
 
 
-@producer(".mbox", "Thunderbird")
+@register_producer(".mbox", "Thunderbird")
 def _() -> bytes:
     return make_mailbox(
         [
-            ("From - Fri Mar 01 10:00:00 2024", b"X-Mozilla-Status: 0001\n" + plain_mail("thunderbird-box")),
-            ("From - Sat Mar 02 10:00:00 2024", answer("thunderbird")),
+            ("From - Fri Mar 01 10:00:00 2024", b"X-Mozilla-Status: 0001\n" + make_plain_mail("thunderbird-box")),
+            ("From - Sat Mar 02 10:00:00 2024", make_reply("thunderbird")),
         ]
     ).replace(b"\n", b"\r\n")
 
 
-@producer(".mbox", "Takeout")
+@register_producer(".mbox", "Takeout")
 def _() -> bytes:
     return make_mailbox(
         [
             (
                 "From 1792@xxx Fri Mar 01 09:00:00 +0000 2024",
-                b"X-GM-THRID: 1792\nX-Gmail-Labels: =?UTF-8?Q?Archiviert?=\n" + plain_mail("takeout"),
+                b"X-GM-THRID: 1792\nX-Gmail-Labels: =?UTF-8?Q?Archiviert?=\n" + make_plain_mail("takeout"),
             ),
-            ("From 1793@xxx Sat Mar 02 09:00:00 +0000 2024", answer("takeout")),
+            ("From 1793@xxx Sat Mar 02 09:00:00 +0000 2024", make_reply("takeout")),
         ]
     ).replace(b"\n", b"\r\n")
 
 
-@producer(".mbox", "pipermail")
+@register_producer(".mbox", "pipermail")
 def _() -> bytes:
     # Addresses made unreadable, no MIME at all.
-    text = f"From: ada at x.org (Ada)\nDate: Fri, 01 Mar 2024 10:00:00 +0100\nSubject: [lights] Portland\nMessage-ID: <pipermail@x.org>\n\n{wrap_lines(mail_text())}"
+    text = f"From: ada at x.org (Ada)\nDate: Fri, 01 Mar 2024 10:00:00 +0100\nSubject: [lights] Portland\nMessage-ID: <pipermail@x.org>\n\n{wrap_lines(make_mail_text())}"
     return make_mailbox(
         [
             ("From ada at x.org  Fri Mar  1 10:00:00 2024", text.encode()),
-            ("From b at x.org  Sat Mar  2 10:00:00 2024", answer("pipermail")),
+            ("From b at x.org  Sat Mar  2 10:00:00 2024", make_reply("pipermail")),
         ]
     )
 
 
-@producer(".mbox", "Dovecot")
+@register_producer(".mbox", "Dovecot")
 def _() -> bytes:
     # The header has the length, so lines that begin with From need no escaping.
-    text = mail_text().replace(LAST, f"From the deck, nothing.\n\n{LAST}").replace("\n\nFrom", "\n\nFrom")
-    message = plain_mail("dovecot", text, f"X-UID: 1\nStatus: RO\nContent-Length: {len(text.encode())}\n")
+    text = make_mail_text().replace(LAST, f"From the deck, nothing.\n\n{LAST}").replace("\n\nFrom", "\n\nFrom")
+    message = make_plain_mail("dovecot", text, f"X-UID: 1\nStatus: RO\nContent-Length: {len(text.encode())}\n")
     return make_mailbox(
         [
             ("From ada@x.org  Fri Mar 01 10:00:00 2024", message),
-            ("From b@x.org  Sat Mar 02 10:00:00 2024", answer("dovecot")),
+            ("From b@x.org  Sat Mar 02 10:00:00 2024", make_reply("dovecot")),
         ]
     )
 
@@ -1350,23 +1375,23 @@ def _() -> bytes:
 # --- notebooks -------------------------------------------------------------------------------------------------------
 
 
-def markdown() -> str:
+def make_markdown() -> str:
     items = "\n".join(f"- {item}" for item in ITEMS)
     rows = "\n".join(f"| {' | '.join(row)} |" for row in (TABLE[0], ("---",) * 3, *TABLE[1:]))
     return f"# {TITLE}\n\n{FIRST}\n\n{SECOND}\n\n## {INNER}\n\n{items}\n\n{rows}\n\n{LAST}\n"
 
 
-def parts_of_notebook() -> tuple[str, str]:
-    before, after = markdown().split(f"{LAST}\n")[0], LAST
+def split_notebook() -> tuple[str, str]:
+    before, after = make_markdown().split(f"{LAST}\n")[0], LAST
     return before, after
 
 
-@producer(".ipynb", "Jupyter", "nbformat")
+@register_producer(".ipynb", "Jupyter", "nbformat")
 def _() -> bytes:
     import nbformat
     from nbformat import v4
 
-    before, after = parts_of_notebook()
+    before, after = split_notebook()
     cells = [v4.new_markdown_cell(before), v4.new_code_cell("", outputs=[v4.new_output("stream", text=after)])]
     return nbformat.writes(
         v4.new_notebook(
@@ -1375,11 +1400,11 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".ipynb", "IPython of 2013", "nbformat")
+@register_producer(".ipynb", "IPython of 2013", "nbformat")
 def _() -> bytes:
     from nbformat import v3
 
-    before, after = parts_of_notebook()
+    before, after = split_notebook()
     title, rest = before.split("\n\n", 1)
     cells = [
         v3.new_heading_cell(title.removeprefix("# "), level=1),
@@ -1391,17 +1416,17 @@ def _() -> bytes:
     ).encode()
 
 
-def notebook(cells: list[dict[str, object]], **metadata: object) -> bytes:
+def make_notebook(cells: list[dict[str, object]], **metadata: object) -> bytes:
     return json.dumps(
         {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, ensure_ascii=False, indent=1
     ).encode()
 
 
-@producer(".ipynb", "Colab")
+@register_producer(".ipynb", "Colab")
 def _() -> bytes:
     # Metadata of its own, every line of a cell by itself, a form as code, a result only as HTML.
-    before, after = parts_of_notebook()
-    return notebook(
+    before, after = split_notebook()
+    return make_notebook(
         [
             {"cell_type": "markdown", "metadata": {"id": "x", "colab_type": "text"}, "source": before.splitlines(keepends=True)},
             {"cell_type": "code", "execution_count": None, "metadata": {"id": "y", "cellView": "form"}, "source": [], "outputs": [
@@ -1412,36 +1437,36 @@ def _() -> bytes:
     )  # fmt: skip
 
 
-@producer(".ipynb", "VS Code")
+@register_producer(".ipynb", "VS Code")
 def _() -> bytes:
-    before, after = parts_of_notebook()
-    return notebook([
+    before, after = split_notebook()
+    return make_notebook([
         {"cell_type": "markdown", "metadata": {}, "source": before},
         {"cell_type": "code", "metadata": {"vscode": {"languageId": "sql"}}, "source": "", "outputs": [{"output_type": "stream", "name": "stdout", "text": after.replace(" ", "\x1b[0m \x1b[32m")}]},
     ])  # fmt: skip
 
 
-@producer(".ipynb", "Databricks")
+@register_producer(".ipynb", "Databricks")
 def _() -> bytes:
-    before, after = parts_of_notebook()
-    return b"\xef\xbb\xbf" + notebook([
+    before, after = split_notebook()
+    return b"\xef\xbb\xbf" + make_notebook([
         {"cell_type": "markdown", "metadata": {"application/vnd.databricks.v1+cell": {"title": ""}}, "source": [before]},
         {"cell_type": "raw", "metadata": {}, "source": [after]},
     ], **{"application/vnd.databricks.v1+notebook": {"language": "python"}})  # fmt: skip
 
 
-@producer(".ipynb", "Jupytext", "jupytext")
+@register_producer(".ipynb", "Jupytext", "jupytext")
 def _() -> bytes:
     import jupytext
 
-    return jupytext.writes(jupytext.reads(markdown(), "md"), "ipynb").encode()
+    return jupytext.writes(jupytext.reads(make_markdown(), "md"), "ipynb").encode()
 
 
 # --- rst and AsciiDoc ------------------------------------------------------------------------------------------------
 
 
-def rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
-    """The text in reStructuredText; headings underlined, and overlined, by a character."""
+def make_rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
+    """Return the text in reStructuredText; a character underlines, and optionally overlines, the headings."""
 
     def headed(title: str, mark: str) -> str:
         rule = mark * len(title)
@@ -1471,28 +1496,32 @@ def rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
     return f"{headed(TITLE, line)}\n{wrap_lines(FIRST)}\n\n{wrap_lines(SECOND)}\n\n{headed(INNER, '-')}\n{items}\n\n{shown}\n\n{wrap_lines(LAST)}\n"
 
 
-@producer(".rst", "Docutils")
+@register_producer(".rst", "Docutils")
 def _() -> bytes:
-    return rst().encode()
+    return make_rst().encode()
 
 
-@producer(".rst", "Sphinx")
+@register_producer(".rst", "Sphinx")
 def _() -> bytes:
     # Directives around the text, roles, substitutions, labels, comments, a table by a list.
-    text = rst("#", True, "list").replace("Halcyon", ":ref:`Halcyon <x-ref>`").replace("cutter Marigold", "cutter |m|")
+    text = (
+        make_rst("#", True, "list")
+        .replace("Halcyon", ":ref:`Halcyon <x-ref>`")
+        .replace("cutter Marigold", "cutter |m|")
+    )
     return f".. _x-ref:\n\n.. |m| replace:: Marigold\n\n{text}\n.. toctree::\n   :maxdepth: 2\n\n   a\n   b\n\n.. a comment\n   of two lines\n".encode()
 
 
-@producer(".rst", "the Linux kernel")
+@register_producer(".rst", "the Linux kernel")
 def _() -> bytes:
-    return (".. SPDX-License-Identifier: GPL-2.0\n\n" + rst("=", True, "grid")).encode()
+    return (".. SPDX-License-Identifier: GPL-2.0\n\n" + make_rst("=", True, "grid")).encode()
 
 
-@producer(".rst", "a README of PyPI")
+@register_producer(".rst", "a README of PyPI")
 def _() -> bytes:
     return (
         (
-            rst("~", False, "csv").replace("Elias Thornbury", "`Elias Thornbury <https://x.org>`_")
+            make_rst("~", False, "csv").replace("Elias Thornbury", "`Elias Thornbury <https://x.org>`_")
             + "\n.. image:: https://x.org/badge.svg\n   :target: https://x.org\n"
         )
         .replace("\n", "\r\n")
@@ -1500,11 +1529,11 @@ def _() -> bytes:
     )
 
 
-@producer(".rst", "Nikola")
+@register_producer(".rst", "Nikola")
 def _() -> bytes:
     return (
         ".. title: x\n.. slug: y\n.. date: 2024-03-01\n\n"
-        + rst("=", False, "grid").replace("the efficient cutter Marigold", "the **efficient** cutter *Marigold*")
+        + make_rst("=", False, "grid").replace("the efficient cutter Marigold", "the **efficient** cutter *Marigold*")
     ).encode()
 
 
@@ -1512,13 +1541,13 @@ def _() -> bytes:
 
 
 def escape_roff(text: str, dash: str = r"\-") -> str:
-    """Text with what roff takes for its own escaped."""
+    """Return a text with the special characters of roff escaped."""
     text = text.replace("\\", r"\e").replace("-", dash)
     return "\n".join((r"\&" if line[:1] in "'." else "") + line for line in wrap_lines(text).split("\n"))
 
 
-def manual_page(head: str, item: Callable[[str], str], paragraph: str = ".PP", section: str = ".SH") -> str:
-    """The text with the macros of man."""
+def make_manual_page(head: str, item: Callable[[str], str], paragraph: str = ".PP", section: str = ".SH") -> str:
+    """Return the text with the macros of man."""
     name = (
         head
         + f'{section} {TITLE}\n{paragraph}\n{escape_roff(FIRST)}\n{paragraph}\n{escape_roff(SECOND)}\n{section} "{INNER}"\n'
@@ -1528,14 +1557,16 @@ def manual_page(head: str, item: Callable[[str], str], paragraph: str = ".PP", s
     return name + "".join(map(item, ITEMS)) + table + f"{paragraph}\n{escape_roff(LAST)}\n"
 
 
-@producer(".man", "an editor")
+@register_producer(".man", "an editor")
 def _() -> bytes:
-    page = manual_page('.TH LIGHTS 7 2024-03-01 "Portland" "Of the harbour"\n', lambda item: f".IP \\(bu 2\n{item}\n")
+    page = make_manual_page(
+        '.TH LIGHTS 7 2024-03-01 "Portland" "Of the harbour"\n', lambda item: f".IP \\(bu 2\n{item}\n"
+    )
     page = page.replace("Elias Thornbury", "\n.B Elias Thornbury\n").replace("\n, wrote", "\n\\&, wrote")
     return page.replace("”", r"\(rq").replace("“", r"\*(lq").encode()
 
 
-@producer(".man", "DocBook XSL")
+@register_producer(".man", "DocBook XSL")
 def _() -> bytes:
     # Terms and items are set in, and drawn differently by nroff and troff; definitions depend on the formatter.
     head = (
@@ -1543,10 +1574,10 @@ def _() -> bytes:
         ".nh\n.ad l\n"
     )
     item = ".sp\n.RS 4\n.ie n \\{\\\n\\h'-04'\\(bu\\h'+03'\\c\n.\\}\n.el \\{\\\n.sp -1\n.IP \\(bu 2.3\n.\\}\n%s\n.RE\n"
-    return manual_page(head, lambda text: item % text).encode()
+    return make_manual_page(head, lambda text: item % text).encode()
 
 
-@producer(".man", "Pod::Man")
+@register_producer(".man", "Pod::Man")
 def _() -> bytes:
     head = (
         '.de Sp \\" Vertical space\n.if t .sp .5v\n.if n .sp\n..\n.de Vb\n.ft CW\n.nf\n.ne \\\\$1\n..\n.tr \\(*W-\n'
@@ -1554,10 +1585,10 @@ def _() -> bytes:
         ".    ds -- \\|\\(em\\|\n'br\\}\n.if !\\nF .nr F 0\n.if \\nF>0 \\{\\\n.    de IX\n.    tm Index:\\\\$1\n..\n.\\}\n"
         '.IX Title "LIGHTS 7"\n.TH LIGHTS 7 "2024-03-01" "perl v5.36.0" "User Contributed"\n'
     )
-    return manual_page(head, lambda item: f'.IP "\\(bu" 4\n{item}\n.IX Item "x"\n', "", ".SH").encode()
+    return make_manual_page(head, lambda item: f'.IP "\\(bu" 4\n{item}\n.IX Item "x"\n', "", ".SH").encode()
 
 
-@producer(".man", "mandoc")
+@register_producer(".man", "mandoc")
 def _() -> bytes:
     items = "".join(f".It\n{item}\n" for item in ITEMS)
     rows = "".join(
@@ -1576,11 +1607,11 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".man", "a program of 1993")
+@register_producer(".man", "a program of 1993")
 def _() -> bytes:
     # In Latin-1 as far as that goes, macros of its own, lines of the middle of sentences in other fonts.
     head = ".de Nm\n.IR \\\\$1 \\\\$2\n..\n.TH lights 7\n.SH NAME\nlights \\- of Portland\n"
-    page = manual_page(head, lambda item: f".TP\n\\(bu\n{item}\n", ".LP")
+    page = make_manual_page(head, lambda item: f".TP\n\\(bu\n{item}\n", ".LP")
     page = (
         page.replace("ü", r"\[:u]")
         .replace("Ü", r"\[u00DC]")
@@ -1592,29 +1623,29 @@ def _() -> bytes:
     )
 
 
-@producer(".man", "docutils", needs="docutils")
+@register_producer(".man", "docutils", needs="docutils")
 def _() -> bytes:
     from docutils.core import publish_string
 
-    written = publish_string(rst("=", False, "simple"), writer="manpage", settings_overrides={"report_level": 5})
+    written = publish_string(make_rst("=", False, "simple"), writer="manpage", settings_overrides={"report_level": 5})
     return bytes(written)
 
 
 # --- XML -------------------------------------------------------------------------------------------------------------
 
 
-def xml_body(p: str, items: str, item: str, row: str, cell: str, around: str = "{}") -> tuple[str, str]:
-    """The text before and behind its inner heading, by the names that a vocabulary has for its elements."""
+def make_xml_body(p: str, items: str, item: str, row: str, cell: str, around: str = "{}") -> tuple[str, str]:
+    """Return the text before and after its inner heading, with the element names of a vocabulary."""
     listed = "".join(f"<{item}><{p}>{each}</{p}></{item}>" for each in ITEMS)
     rows = "".join(f"<{row}>" + "".join(f"<{cell}>{each}</{cell}>" for each in cells) + f"</{row}>" for cells in TABLE)
     before = f"<{p}>{escape(FIRST)}</{p}><{p}>{escape(SECOND)}</{p}>"
     return before, f"<{items}>{listed}</{items}>{around.format(rows)}<{p}>{escape(LAST)}</{p}>"
 
 
-@producer(".xml", "DocBook 5 of oXygen")
+@register_producer(".xml", "DocBook 5 of oXygen")
 def _() -> bytes:
     table = '<informaltable><tgroup cols="3"><colspec colname="a"/><tbody>{}</tbody></tgroup></informaltable>'
-    before, behind = xml_body("para", "itemizedlist", "listitem", "row", "entry", table)
+    before, behind = make_xml_body("para", "itemizedlist", "listitem", "row", "entry", table)
     before = before.replace("Elias Thornbury", "<personname>Elias Thornbury</personname>").replace(
         "Halcyon", "<emphasis>Halcyon</emphasis>"
     )
@@ -1625,11 +1656,11 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".xml", "DocBook 4 by hand")
+@register_producer(".xml", "DocBook 4 by hand")
 def _() -> bytes:
     # Entities of its own and of a document type that lies elsewhere, lines that are wrapped, footnotes, terms of an index.
     table = '<table frame="all"><title></title><tgroup cols="3"><thead>{}</thead><tbody></tbody></tgroup></table>'
-    before, behind = xml_body("para", "itemizedlist", "listitem", "row", "entry", table)
+    before, behind = make_xml_body("para", "itemizedlist", "listitem", "row", "entry", table)
     before = before.replace("Halcyon", "&boat;<indexterm><primary>gone</primary></indexterm>").replace(
         "café", "caf&eacute;"
     )
@@ -1643,10 +1674,10 @@ def _() -> bytes:
     )
 
 
-@producer(".xml", "JATS of a publisher")
+@register_producer(".xml", "JATS of a publisher")
 def _() -> bytes:
     table = "<table-wrap><table><tbody>{}</tbody></table></table-wrap>"
-    before, behind = xml_body("p", "list", "list-item", "tr", "td", table)
+    before, behind = make_xml_body("p", "list", "list-item", "tr", "td", table)
     return (
         '<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) Journal Publishing DTD v1.2 20190208//EN" "JATS-journalpublishing1.dtd">\n'
         "<article><front><journal-meta><journal-id>x</journal-id></journal-meta><article-meta><title-group><article-title>"
@@ -1655,9 +1686,9 @@ def _() -> bytes:
     ).encode("utf-16")
 
 
-@producer(".xml", "TEI of an edition")
+@register_producer(".xml", "TEI of an edition")
 def _() -> bytes:
-    before, behind = xml_body("p", "list", "item", "row", "cell", "<table>{}</table>")
+    before, behind = make_xml_body("p", "list", "item", "row", "cell", "<table>{}</table>")
     before = before.replace("Portland was", "<placeName>Portland</placeName> was").replace(" by. ", " by.<lb/> ")
     return (
         '<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><fileDesc><titleStmt><title>x</title><author>Ann Lee</author></titleStmt>'
@@ -1665,36 +1696,36 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".xml", "DITA")
+@register_producer(".xml", "DITA")
 def _() -> bytes:
-    before, behind = xml_body("p", "ul", "li", "strow", "stentry", "<simpletable>{}</simpletable>")
+    before, behind = make_xml_body("p", "ul", "li", "strow", "stentry", "<simpletable>{}</simpletable>")
     return (
         '<?xml version="1.0"?><!DOCTYPE topic PUBLIC "-//OASIS//DTD DITA Topic//EN" "topic.dtd"><topic id="x">'
         f"<title>{TITLE}</title><body>{before}<section><title>{INNER}</title>{behind}</section></body></topic>"
     ).encode()
 
 
-@producer(".xml", "FictionBook")
+@register_producer(".xml", "FictionBook")
 def _() -> bytes:
-    before, behind = xml_body("p", "x", "y", "tr", "td", "<table>{}</table>")
+    before, behind = make_xml_body("p", "x", "y", "tr", "td", "<table>{}</table>")
     return (
         '<?xml version="1.0" encoding="utf-8"?><FictionBook xmlns="http://www.gribuser.ru/xml/fictionbook/2.0"><body>'
         f"<title><p>{TITLE}</p></title><section>{before}<section><title><p>{INNER}</p></title>{behind}</section></section></body></FictionBook>"
     ).encode()
 
 
-@producer(".xml", "docutils", needs="docutils")
+@register_producer(".xml", "docutils", needs="docutils")
 def _() -> bytes:
     from docutils.core import publish_string
 
-    return bytes(publish_string(rst("=", False, "simple"), writer="xml", settings_overrides={"report_level": 5}))
+    return bytes(publish_string(make_rst("=", False, "simple"), writer="xml", settings_overrides={"report_level": 5}))
 
 
 # --- LaTeX -----------------------------------------------------------------------------------------------------------
 
 
-def latex(text: str) -> str:
-    """Text with what LaTeX takes for its own escaped."""
+def to_latex(text: str) -> str:
+    """Return a text with the special characters of LaTeX escaped."""
     return wrap_lines(
         re.sub(r"([&%$#_{}])", r"\\\1", text)
         .replace("“", "``")
@@ -1704,23 +1735,23 @@ def latex(text: str) -> str:
     )
 
 
-def article(
+def make_latex_article(
     head: str, heading: str = "section", inner: str = "subsection", table: str = "tabular", rule: str = r"\hline"
 ) -> str:
-    """The text as the body of an article, behind its head."""
+    """Return the text as the body of an article after its head."""
     items = "".join(f"  \\item {item}\n" for item in ITEMS)
     rows = "".join(" & ".join(row) + f" \\\\ {rule}\n" for row in TABLE)
     title = f"\\{heading}{{{TITLE}}}\n\n" if heading else ""
     return (
-        f"{head}\\begin{{document}}\n{title}{latex(FIRST)}\n\n{latex(SECOND)}\n\n\\{inner}{{{INNER}}}\\label{{sec:lamp}}\n"
-        f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n\\begin{{{table}}}{{lrl}}\n{rule}\n{rows}\\end{{{table}}}\n\n{latex(LAST)}\n\\end{{document}}\n"
+        f"{head}\\begin{{document}}\n{title}{to_latex(FIRST)}\n\n{to_latex(SECOND)}\n\n\\{inner}{{{INNER}}}\\label{{sec:lamp}}\n"
+        f"\\begin{{itemize}}\n{items}\\end{{itemize}}\n\\begin{{{table}}}{{lrl}}\n{rule}\n{rows}\\end{{{table}}}\n\n{to_latex(LAST)}\n\\end{{document}}\n"
     )
 
 
-@producer(".tex", "an editor")
+@register_producer(".tex", "an editor")
 def _() -> bytes:
     head = f"% !TeX program = xelatex\n\\documentclass[a4paper,11pt]{{article}}\n\\usepackage{{fontspec}}\n\\title{{{TITLE}}}\n\\author{{Ann Lee}}\n"
-    text = article(head, "").replace("\\begin{document}", "\\begin{document}\n\\maketitle")
+    text = make_latex_article(head, "").replace("\\begin{document}", "\\begin{document}\n\\maketitle")
     return (
         text.replace("Elias Thornbury", "\\textbf{Elias Thornbury}")
         .replace("harbour", "har\\-bour % of the town\n", 1)
@@ -1728,10 +1759,12 @@ def _() -> bytes:
     )
 
 
-@producer(".tex", "pandoc")
+@register_producer(".tex", "pandoc")
 def _() -> bytes:
     head = "\\PassOptionsToPackage{unicode}{hyperref}\n\\documentclass[]{article}\n\\providecommand{\\tightlist}{%\n  \\setlength{\\itemsep}{0pt}\\setlength{\\parskip}{0pt}}\n"
-    text = article(head, table="longtable", rule="").replace("\\begin{itemize}\n", "\\begin{itemize}\n\\tightlist\n")
+    text = make_latex_article(head, table="longtable", rule="").replace(
+        "\\begin{itemize}\n", "\\begin{itemize}\n\\tightlist\n"
+    )
     return (
         text.replace("\\item ", "\\item\n  ")
         .replace("{lrl}", "[]{@{}lrl@{}}\n\\toprule()\n")
@@ -1741,11 +1774,11 @@ def _() -> bytes:
     )
 
 
-@producer(".tex", "a journal's class")
+@register_producer(".tex", "a journal's class")
 def _() -> bytes:
     head = "\\documentclass[prl,twocolumn]{revtex4-2}\n\\usepackage[latin1]{inputenc}\n\\newcommand{\\ship}[1]{\\emph{#1}}\n\\newcommand\\town{Portland}\n"
     text = (
-        article(head, rule="\\colrule")
+        make_latex_article(head, rule="\\colrule")
         .replace("Halcyon", "\\ship{Halcyon}")
         .replace("lighthouse of Portland", "lighthouse of \\town{}")
     )
@@ -1763,9 +1796,9 @@ def _() -> bytes:
     return text.encode("utf-8")
 
 
-@producer(".tex", "a thesis in chapters")
+@register_producer(".tex", "a thesis in chapters")
 def _() -> bytes:
-    text = article("\\documentclass{scrbook}\n", "chapter", "section*", "tabularx", r"\midrule").replace(
+    text = make_latex_article("\\documentclass{scrbook}\n", "chapter", "section*", "tabularx", r"\midrule").replace(
         "{lrl}", "{\\textwidth}{lrl}"
     )
     return (
@@ -1773,9 +1806,9 @@ def _() -> bytes:
     )
 
 
-@producer(".tex", "slides of beamer")
+@register_producer(".tex", "slides of beamer")
 def _() -> bytes:
-    text = article("\\documentclass{beamer}\n\\usetheme{Madrid}\n", "frametitle", "frametitle")
+    text = make_latex_article("\\documentclass{beamer}\n\\usetheme{Madrid}\n", "frametitle", "frametitle")
     text = text.replace("\\begin{document}", "\\begin{document}\\begin{frame}").replace(
         "\\end{document}", "\\end{frame}\\end{document}"
     )
@@ -1786,14 +1819,14 @@ def _() -> bytes:
     )
 
 
-@producer(".tex", "docutils", needs="docutils")
+@register_producer(".tex", "docutils", needs="docutils")
 def _() -> bytes:
     from docutils.core import publish_string
 
-    return bytes(publish_string(rst("=", False, "simple"), writer="latex", settings_overrides={"report_level": 5}))
+    return bytes(publish_string(make_rst("=", False, "simple"), writer="latex", settings_overrides={"report_level": 5}))
 
 
-def asciidoc(rule: str = "|===", heading: str = "=") -> str:
+def make_asciidoc(rule: str = "|===", heading: str = "=") -> str:
     items = "\n".join(f"* {item}" for item in ITEMS)
     rows = "\n".join("|" + " |".join(row) for row in TABLE)
     titles = f"= {TITLE}", f"== {INNER}"
@@ -1802,33 +1835,33 @@ def asciidoc(rule: str = "|===", heading: str = "=") -> str:
     return f"{titles[0]}\n\n{wrap_lines(FIRST)}\n\n{wrap_lines(SECOND)}\n\n{titles[1]}\n\n{items}\n\n{rule}\n{rows}\n{rule}\n\n{wrap_lines(LAST)}\n"
 
 
-@producer(".adoc", "Asciidoctor")
+@register_producer(".adoc", "Asciidoctor")
 def _() -> bytes:
-    return asciidoc().encode()
+    return make_asciidoc().encode()
 
 
-@producer(".adoc", "Antora")
+@register_producer(".adoc", "Antora")
 def _() -> bytes:
     return (
         "////\nlicence\n////\n"
-        + asciidoc()
+        + make_asciidoc()
         .replace(f"= {TITLE}\n", f"= {TITLE}\n:page-layout: home\n:navtitle: x\n:boat: Halcyon\n", 1)
         .replace("brig Halcyon", "brig {boat}")
         .replace("Weymouth", "xref:towns:weymouth.adoc[Weymouth]")
     ).encode()
 
 
-@producer(".adoc", "AsciiDoc of 2004")
+@register_producer(".adoc", "AsciiDoc of 2004")
 def _() -> bytes:
-    return asciidoc("|======", "-").replace("Elias Thornbury", "'Elias Thornbury'").encode()
+    return make_asciidoc("|======", "-").replace("Elias Thornbury", "'Elias Thornbury'").encode()
 
 
-@producer(".adoc", "a README of GitHub")
+@register_producer(".adoc", "a README of GitHub")
 def _() -> bytes:
     return (
         (
             "ifdef::env-github[]\n:tip-caption: x\nendif::[]\n"
-            + asciidoc()
+            + make_asciidoc()
             .replace("Margaret Ashe", "*Margaret Ashe*")
             .replace("|===\n|", '[cols="1,1,2",options="header"]\n|===\n|', 1)
         )
@@ -1837,10 +1870,10 @@ def _() -> bytes:
     )
 
 
-@producer(".adoc", "a publisher of books")
+@register_producer(".adoc", "a publisher of books")
 def _() -> bytes:
     return (
-        asciidoc()
+        make_asciidoc()
         .replace(f"= {TITLE}\n", f"[[lights]]\n= {TITLE}\n", 1)
         .replace("Elias Thornbury", "((Elias Thornbury))")
         .replace(f"\n{ITEMS[0]}", f"\n[role=x]\n{ITEMS[0]}")
@@ -1848,54 +1881,54 @@ def _() -> bytes:
     )
 
 
-def org(todo: str = "", emphasis: str = "Elias Thornbury", rule: str = "|---+---+---|") -> str:
+def make_org(todo: str = "", emphasis: str = "Elias Thornbury", rule: str = "|---+---+---|") -> str:
     items = "\n".join(f"- {item}" for item in ITEMS)
     rows = [f"| {' | '.join(row)} |" for row in TABLE]
     first = wrap_lines(FIRST.replace("Elias Thornbury", emphasis))
     return f"* {todo}{TITLE}\n{first}\n\n{wrap_lines(SECOND)}\n\n** {INNER}\n{items}\n\n{rows[0]}\n{rule}\n{rows[1]}\n{rows[2]}\n\n{wrap_lines(LAST)}\n"
 
 
-@producer(".org", "Emacs")
+@register_producer(".org", "Emacs")
 def _() -> bytes:
     # Drawers, plans, states, tags, comments, keywords, code that is shown, a block that is quoted.
-    text = org("TODO [#A] ", "/Elias Thornbury/").replace(
+    text = make_org("TODO [#A] ", "/Elias Thornbury/").replace(
         f"** {INNER}\n",
         f"** {INNER}      :lamp:oil:\n   DEADLINE: <2024-05-01 Wed>\n   :PROPERTIES:\n   :CUSTOM_ID: x\n   :END:\n",
     )
     return f"#+STARTUP: overview\n# a comment\n{text}\n#+BEGIN_COMMENT\nnothing\n#+END_COMMENT\n".encode()
 
 
-@producer(".org", "Org-roam")
+@register_producer(".org", "Org-roam")
 def _() -> bytes:
-    linked = org("", "[[id:1b][Elias Thornbury]]")
+    linked = make_org("", "[[id:1b][Elias Thornbury]]")
     return f":PROPERTIES:\n:ID: 0b\n:END:\n#+title: x\n#+filetags: :a:b:\n{linked}".encode()
 
 
-@producer(".org", "Pandoc")
+@register_producer(".org", "Pandoc")
 def _() -> bytes:
-    text = org(rule="|-------------+--------+---------------|").replace("* The", "* The", 1)
+    text = make_org(rule="|-------------+--------+---------------|").replace("* The", "* The", 1)
     return text.replace(f"** {INNER}\n", f"** {INNER}\n:PROPERTIES:\n:CUSTOM_ID: how\n:END:\n").encode()
 
 
-@producer(".org", "Logseq")
+@register_producer(".org", "Logseq")
 def _() -> bytes:
     # Windows line ends, everything indented below its heading.
-    return org().replace("\n", "\r\n").replace("\r\n- ", "\r\n  - ").encode()
+    return make_org().replace("\n", "\r\n").replace("\r\n- ", "\r\n  - ").encode()
 
 
-@producer(".org", "Orgzly")
+@register_producer(".org", "Orgzly")
 def _() -> bytes:
     return (
         b"\xef\xbb\xbf"
-        + org("DONE ")
+        + make_org("DONE ")
         .replace(f"{TITLE}\n", f"{TITLE}\nCLOSED: [2024-03-01 Fri 10:00] SCHEDULED: <2024-02-01 Thu>\n")
         .encode()
     )
 
 
-def cues(head: str, time: Callable[[int], str], line: Callable[[str], str] = escape, number: bool = True) -> str:
-    """The text in cues of four seconds, of at most so many letters."""
-    lines = [each for text in SHOWN for each in wrap_lines(text, 40).split("\n")]
+def make_cues(head: str, time: Callable[[int], str], line: Callable[[str], str] = escape, number: bool = True) -> str:
+    """Return the text in cues of four seconds and at most 40 letters."""
+    lines = [line_of_text for text in SHOWN for line_of_text in wrap_lines(text, 40).split("\n")]
     shown = head
     for place in range(0, len(lines), 2):
         count = f"{place // 2 + 1}\n" if number else ""
@@ -1904,46 +1937,46 @@ def cues(head: str, time: Callable[[int], str], line: Callable[[str], str] = esc
     return shown
 
 
-def clock(comma: str, hours: bool = True) -> Callable[[int], str]:
+def make_clock(comma: str, hours: bool = True) -> Callable[[int], str]:
     return lambda seconds: f"{'00:' if hours else ''}{seconds // 60:02}:{seconds % 60:02}{comma}000"
 
 
-@producer(".srt", "SubRip")
+@register_producer(".srt", "SubRip")
 def _() -> bytes:
-    return b"\xef\xbb\xbf" + cues("", clock(","), str).replace("\n", "\r\n").encode()
+    return b"\xef\xbb\xbf" + make_cues("", make_clock(","), str).replace("\n", "\r\n").encode()
 
 
-@producer(".srt", "Aegisub")
+@register_producer(".srt", "Aegisub")
 def _() -> bytes:
-    return cues("", clock(","), lambda text: f"{{\\an8}}<i>{text}</i>").encode()
+    return make_cues("", make_clock(","), lambda text: f"{{\\an8}}<i>{text}</i>").encode()
 
 
-@producer(".srt", "Whisper")
+@register_producer(".srt", "Whisper")
 def _() -> bytes:
-    return cues("", clock(","), lambda text: f" {text}").encode()
+    return make_cues("", make_clock(","), lambda text: f" {text}").encode()
 
 
-@producer(".srt", "DaVinci Resolve")
+@register_producer(".srt", "DaVinci Resolve")
 def _() -> bytes:
     return (
-        cues("", clock(","), lambda text: f'<font color="#ffffff">{escape(text)}</font>')
+        make_cues("", make_clock(","), lambda text: f'<font color="#ffffff">{escape(text)}</font>')
         .replace("\n\n", "\n\n\n")
         .encode()
     )
 
 
-@producer(".srt", "a broadcaster")
+@register_producer(".srt", "a broadcaster")
 def _() -> bytes:
-    return cues("", clock(","), str).encode("utf-16")
+    return make_cues("", make_clock(","), str).encode("utf-16")
 
 
-@producer(".vtt", "YouTube")
+@register_producer(".vtt", "YouTube")
 def _() -> bytes:
     # Each line comes twice: while it is spoken, word by word, and above the next one.
     lines = [each for text in SHOWN for each in wrap_lines(text, 40).split("\n")]
     shown = "WEBVTT\nKind: captions\nLanguage: en\n\n"
     for place, (above, line) in enumerate(zip(["", *lines], lines, strict=False)):
-        begin, end = clock(".")(3 * place), clock(".")(3 * place + 3)
+        begin, end = make_clock(".")(3 * place), make_clock(".")(3 * place + 3)
         words = escape(line).replace(" ", f"<{begin}><c> ") + "</c>"
         shown += f"{begin} --> {end} align:start position:0%\n{escape(above)}\n{words}\n\n".replace(
             "\n\n\n", "\n \n", 1
@@ -1951,43 +1984,43 @@ def _() -> bytes:
     return shown.replace("align:start position:0%\n\n", "align:start position:0%\n \n").encode()
 
 
-@producer(".vtt", "Zoom")
+@register_producer(".vtt", "Zoom")
 def _() -> bytes:
     return (
-        cues("WEBVTT\n\n", clock("."), lambda text: escape(text).replace("Margaret", "Margaret"))
+        make_cues("WEBVTT\n\n", make_clock("."), lambda text: escape(text).replace("Margaret", "Margaret"))
         .replace("\n", "\r\n")
         .encode()
     )
 
 
-@producer(".vtt", "Teams")
+@register_producer(".vtt", "Teams")
 def _() -> bytes:
     # A voice a cue, identifiers as long as keys.
-    return cues("WEBVTT\n\n", clock("."), lambda text: f"<v Elias Thornbury>{escape(text)}</v>").encode()
+    return make_cues("WEBVTT\n\n", make_clock("."), lambda text: f"<v Elias Thornbury>{escape(text)}</v>").encode()
 
 
-@producer(".vtt", "Vimeo")
+@register_producer(".vtt", "Vimeo")
 def _() -> bytes:
     head = "WEBVTT - x\n\nSTYLE\n::cue { color: lime }\n\nNOTE made by\na program\n\nREGION\nid:a\n\n"
-    return cues(head, clock(".", False), lambda text: f"<c.yellow>{escape(text)}</c>", False).encode()
+    return make_cues(head, make_clock(".", False), lambda text: f"<c.yellow>{escape(text)}</c>", False).encode()
 
 
-@producer(".vtt", "FFmpeg")
+@register_producer(".vtt", "FFmpeg")
 def _() -> bytes:
-    return cues("WEBVTT\n\n", clock(".", False), lambda text: f"<b>{escape(text)}</b>&nbsp;", False).encode()
+    return make_cues("WEBVTT\n\n", make_clock(".", False), lambda text: f"<b>{escape(text)}</b>&nbsp;", False).encode()
 
 
 # --- archives --------------------------------------------------------------------------------------------------------
 
 
-@producer(".md.gz", "gzip")
+@register_producer(".md.gz", "gzip")
 def _() -> bytes:
-    return gzip.compress(markdown().encode())
+    return gzip.compress(make_markdown().encode())
 
 
-@producer(".md.gz", "gzip with a name and a comment")
+@register_producer(".md.gz", "gzip with a name and a comment")
 def _() -> bytes:
-    data = markdown().encode()
+    data = make_markdown().encode()
     deflated = zlib.compressobj(9, zlib.DEFLATED, -15)
     return (
         b"\x1f\x8b\x08\x1c"
@@ -2003,33 +2036,33 @@ def _() -> bytes:
     )
 
 
-@producer(".md.gz", "bgzip, in members")
+@register_producer(".md.gz", "bgzip, in members")
 def _() -> bytes:
-    data = markdown().encode()
+    data = make_markdown().encode()
     return b"".join(gzip.compress(data[n : n + 100]) for n in range(0, len(data), 100)) + gzip.compress(b"")
 
 
-@producer(".md.gz", "a device that stores")
+@register_producer(".md.gz", "a device that stores")
 def _() -> bytes:
-    return gzip.compress(markdown().encode(), 0)
+    return gzip.compress(make_markdown().encode(), 0)
 
 
-@producer(".md.gz", "tape, padded with zeros")
+@register_producer(".md.gz", "tape, padded with zeros")
 def _() -> bytes:
-    return gzip.compress(markdown().encode()) + bytes(512)
+    return gzip.compress(make_markdown().encode()) + bytes(512)
 
 
-@producer(".zip", "zip")
+@register_producer(".zip", "zip")
 def _() -> bytes:
-    return pack_zip({"docs/": b"", "docs/a.md": markdown(), "docs/.DS_Store": b"x"})
+    return pack_zip({"docs/": b"", "docs/a.md": make_markdown(), "docs/.DS_Store": b"x"})
 
 
-@producer(".zip", "Windows Explorer")
+@register_producer(".zip", "Windows Explorer")
 def _() -> bytes:
-    return pack_zip({"docs\\a.md": markdown(), "desktop.ini": b"x"})
+    return pack_zip({"docs\\a.md": make_markdown(), "desktop.ini": b"x"})
 
 
-@producer(".zip", "macOS")
+@register_producer(".zip", "macOS")
 def _() -> bytes:
     # Written to a stream: sizes follow the data, and each file has a resource fork.
     class Pipe(io.RawIOBase):
@@ -2045,23 +2078,23 @@ def _() -> bytes:
 
     pipe = Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("docs/a.md", markdown())
+        archive.writestr("docs/a.md", make_markdown())
         archive.writestr("__MACOSX/docs/._a.md", b"\0\x05\x16\x07")
     return bytes(pipe.data)
 
 
-@producer(".zip", "7-Zip")
+@register_producer(".zip", "7-Zip")
 def _() -> bytes:
-    return pack_zip({"a.md": markdown()}, zipfile.ZIP_LZMA)
+    return pack_zip({"a.md": make_markdown()}, zipfile.ZIP_LZMA)
 
 
-@producer(".zip", "a self-extracting archive")
+@register_producer(".zip", "a self-extracting archive")
 def _() -> bytes:
-    return b"MZ" + bytes(1000) + pack_zip({"a.md": markdown()}, zipfile.ZIP_BZIP2)
+    return b"MZ" + bytes(1000) + pack_zip({"a.md": make_markdown()}, zipfile.ZIP_BZIP2)
 
 
 def pack_tar(parts: Mapping[str, str | bytes], kind: int = tarfile.GNU_FORMAT, **more: object) -> bytes:
-    """A tar archive of parts; what ends with ``/`` is a folder."""
+    """Make a tar archive of parts; a name that ends with ``/`` is a folder."""
     stream = io.BytesIO()
     with tarfile.TarFile(fileobj=stream, mode="w", format=kind, **more) as archive:
         for name, content in parts.items():
@@ -2072,84 +2105,86 @@ def pack_tar(parts: Mapping[str, str | bytes], kind: int = tarfile.GNU_FORMAT, *
     return stream.getvalue()
 
 
-@producer(".tar", "GNU tar")
+@register_producer(".tar", "GNU tar")
 def _() -> bytes:
     # Paths from the folder it stood in, one too long for its field.
-    return pack_tar({"./": b"", "./docs/": b"", f"./{'long-' * 30}/a.md": markdown()})
+    return pack_tar({"./": b"", "./docs/": b"", f"./{'long-' * 30}/a.md": make_markdown()})
 
 
-@producer(".tar", "bsdtar on macOS")
+@register_producer(".tar", "bsdtar on macOS")
 def _() -> bytes:
-    return pack_tar({"docs/._a.md": b"\0\x05\x16\x07", "docs/ä.md": markdown()}, tarfile.PAX_FORMAT)
+    return pack_tar({"docs/._a.md": b"\0\x05\x16\x07", "docs/ä.md": make_markdown()}, tarfile.PAX_FORMAT)
 
 
-@producer(".tar", "git archive")
+@register_producer(".tar", "git archive")
 def _() -> bytes:
-    return pack_tar({"x-1.0/": b"", "x-1.0/a.md": markdown()}, tarfile.PAX_FORMAT, pax_headers={"comment": "0" * 40})
+    return pack_tar(
+        {"x-1.0/": b"", "x-1.0/a.md": make_markdown()}, tarfile.PAX_FORMAT, pax_headers={"comment": "0" * 40}
+    )
 
 
-@producer(".tar", "a tape of 1979")
+@register_producer(".tar", "a tape of 1979")
 def _() -> bytes:
     # No magic, a regular file of the kind NUL, blocks of zeros at the end.
-    data = bytearray(pack_tar({"a.md": markdown()}, tarfile.USTAR_FORMAT))
+    data = bytearray(pack_tar({"a.md": make_markdown()}, tarfile.USTAR_FORMAT))
     data[156] = 0
     data[257:265] = bytes(8)
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 32 + sum(data[156:512]))
     return bytes(data) + bytes(10240)
 
 
-@producer(".tar", "7-Zip")
+@register_producer(".tar", "7-Zip")
 def _() -> bytes:
-    return pack_tar({"a.md": markdown()}, tarfile.USTAR_FORMAT).rstrip(b"\0") + bytes(1024)
+    return pack_tar({"a.md": make_markdown()}, tarfile.USTAR_FORMAT).rstrip(b"\0") + bytes(1024)
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
 
 
-@producer(".pdf", "ReportLab", "reportlab")
+@register_producer(".pdf", "ReportLab", "reportlab")
 def _() -> bytes:
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
     styles = getSampleStyleSheet()
     story = [
-        Paragraph(TITLE, styles["Heading1"]), Paragraph(escape(FIRST), styles["BodyText"]), Paragraph(escape(latin(SECOND)), styles["BodyText"]),
+        Paragraph(TITLE, styles["Heading1"]), Paragraph(escape(FIRST), styles["BodyText"]), Paragraph(escape(to_latin(SECOND)), styles["BodyText"]),
         Paragraph(INNER, styles["Heading2"]), *(Paragraph(item, styles["Bullet"], bulletText="•") for item in ITEMS), Table([list(row) for row in TABLE]), Paragraph(LAST, styles["BodyText"]),
     ]  # fmt: skip
     return save_to_bytes(lambda stream: SimpleDocTemplate(stream).build(story))
 
 
-def latin(text: str) -> str:
-    """The text with what the standard fonts of PDF lack in other letters."""
+def to_latin(text: str) -> str:
+    """Return the text with characters missing from the standard fonts of PDF replaced."""
     return text.translate(LATIN)
 
 
 LATIN = {ord("東"): "T", ord("京"): "o", ord("ž"): "z", ord("Ž"): "Z", **{ord(char): "x" for char in "ΕλένηПётр"}}
 
 
-def latin_words() -> str:
-    return latin(WORDS)
+def list_latin_words() -> str:
+    return to_latin(WORDS)
 
 
-@producer(".pdf", "Typst", "typst")
+@register_producer(".pdf", "Typst", "typst")
 def _() -> bytes:
     import typst
 
-    return typst.compile(typst_source().encode())
+    return typst.compile(make_typst_source().encode())
 
 
 #: What stands before and behind the text on each of several pages, so that none is as another.
 PARTS = ("Spring", "Summer", "Autumn", "Winter")
 
 
-def typst_source(columns: int = 1, pages: int = 1, head: str = "") -> str:
+def make_typst_source(columns: int = 1, pages: int = 1, head: str = "") -> str:
     def e(text: str) -> str:
         return "".join("\\" + char if char in "#*_<>@$`\\[]=" else char for char in text)
 
     items = "\n".join(f"- {item}" for item in ITEMS)
     cells = ", ".join(f"[{cell}]" for row in TABLE for cell in row)
     bodies = [
-        f"= {part} {TITLE}\n{e(FIRST)}\n\n{e(latin(SECOND))}\n\n== {INNER}\n{items}\n\n#table(columns: 3, {cells})\n\n{LAST} {part}\n\n"
+        f"= {part} {TITLE}\n{e(FIRST)}\n\n{e(to_latin(SECOND))}\n\n== {INNER}\n{items}\n\n#table(columns: 3, {cells})\n\n{LAST} {part}\n\n"
         for part in (PARTS[:pages] if pages > 1 else ("",))
     ]
     return (
@@ -2158,23 +2193,23 @@ def typst_source(columns: int = 1, pages: int = 1, head: str = "") -> str:
     )
 
 
-@producer(".pdf", "WeasyPrint", "weasyprint")
+@register_producer(".pdf", "WeasyPrint", "weasyprint")
 def _() -> bytes:
     import weasyprint
 
     return weasyprint.HTML(
-        string=f"<html lang=en><body style='text-align: justify; hyphens: auto'>{latin(html_body())}</body></html>"
+        string=f"<html lang=en><body style='text-align: justify; hyphens: auto'>{to_latin(make_html_body())}</body></html>"
     ).write_pdf()
 
 
-@producer(".pdf", "Skia", "skia")
+@register_producer(".pdf", "Skia", "skia")
 def _() -> bytes:
     import skia
 
     stream = skia.DynamicMemoryWStream()
     with skia.PDF.MakeDocument(stream) as document, document.page(595, 842) as canvas:
         font, y = skia.Font(skia.Typeface("DejaVu Sans"), 10), 50
-        for text in (TITLE, FIRST, latin(SECOND), INNER, *ITEMS):
+        for text in (TITLE, FIRST, to_latin(SECOND), INNER, *ITEMS):
             for line in wrap_lines(text, 80).split("\n"):
                 canvas.drawString(line, 50, y, font, skia.Paint())
                 y += 13
@@ -2190,7 +2225,7 @@ def _() -> bytes:
     return bytes(stream.detachAsData())
 
 
-@producer(".pdf", "matplotlib", "matplotlib")
+@register_producer(".pdf", "matplotlib", "matplotlib")
 def _() -> bytes:
     import matplotlib
 
@@ -2202,7 +2237,7 @@ def _() -> bytes:
     text = "\n\n".join(
         [
             TITLE,
-            *(wrap_lines(each, 80) for each in (FIRST, latin(SECOND))),
+            *(wrap_lines(each, 80) for each in (FIRST, to_latin(SECOND))),
             INNER,
             "\n".join(ITEMS),
             "\n".join(rows),
@@ -2218,26 +2253,26 @@ def _() -> bytes:
 SAID = "\n".join(SHOWN[1:])
 
 
-def content_line(text: str) -> str:
-    """A value of a content line, with its escapes."""
+def escape_content_value(text: str) -> str:
+    """Return a value of a content line with its escapes."""
     return text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,").replace("\n", "\\n")
 
 
-def fold_lines(lines: list[str], width: int = 75, mark: bytes = b"\r\n ", whole: bool = True) -> bytes:
-    """Content lines of so many bytes at most; not ``whole``: as programs fold that do not know of letters of several."""
+def fold_lines(lines: list[str], width: int = 75, mark: bytes = b"\r\n ", whole_characters: bool = True) -> bytes:
+    """Fold content lines to ``width`` bytes; without ``whole_characters``, a fold can divide a character of several bytes."""
     written = b""
     for line in lines:
         data = line.encode()
         while len(data) > width:
             at = width
-            while whole and data[at] & 0xC0 == 0x80:
+            while whole_characters and data[at] & 0xC0 == 0x80:
                 at -= 1
             written, data = written + data[:at] + mark, data[at:]
         written += data + b"\r\n"
     return written
 
 
-def calendar(*lines: str, product: str) -> list[str]:
+def make_calendar(*lines: str, product: str) -> list[str]:
     return [
         "BEGIN:VCALENDAR", f"PRODID:{product}", "VERSION:2.0", "BEGIN:VTIMEZONE", "TZID:Europe/London",
         "BEGIN:STANDARD", "DTSTART:19701025T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0000", "TZNAME:GMT",
@@ -2246,44 +2281,56 @@ def calendar(*lines: str, product: str) -> list[str]:
     ]  # fmt: skip
 
 
-@producer(".ics", "Google Calendar")
+@register_producer(".ics", "Google Calendar")
 def _() -> bytes:
-    lines = [f"DESCRIPTION:{content_line(SAID)}", "DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", "TRANSP:OPAQUE"]
-    return fold_lines(calendar(*lines, product="-//Google Inc//Google Calendar 70.9054//EN"))
+    lines = [
+        f"DESCRIPTION:{escape_content_value(SAID)}",
+        "DTSTART:20240301T100000Z",
+        f"SUMMARY:{TITLE}",
+        "TRANSP:OPAQUE",
+    ]
+    return fold_lines(make_calendar(*lines, product="-//Google Inc//Google Calendar 70.9054//EN"))
 
 
-@producer(".ics", "Outlook")
+@register_producer(".ics", "Outlook")
 def _() -> bytes:
     lines = [
         "CLASS:PUBLIC", "DTSTART;TZID=Europe/London:20240301T100000", f"SUMMARY;LANGUAGE=en-gb:{TITLE}",
-        'ORGANIZER;CN="Ashe, Margaret":mailto:m@example.org', f"DESCRIPTION:{content_line(SAID)}\\n",
-        f"X-ALT-DESC;FMTTYPE=text/html:<html><body><p>{content_line(escape(SAID))}</p></body></html>",
+        'ORGANIZER;CN="Ashe, Margaret":mailto:m@example.org', f"DESCRIPTION:{escape_content_value(SAID)}\\n",
+        f"X-ALT-DESC;FMTTYPE=text/html:<html><body><p>{escape_content_value(escape(SAID))}</p></body></html>",
     ]  # fmt: skip
-    return fold_lines(calendar(*lines, product="-//Microsoft Corporation//Outlook 16.0 MIMEDIR//EN"), mark=b"\r\n\t")
+    return fold_lines(
+        make_calendar(*lines, product="-//Microsoft Corporation//Outlook 16.0 MIMEDIR//EN"), mark=b"\r\n\t"
+    )
 
 
-@producer(".ics", "Apple Calendar")
+@register_producer(".ics", "Apple Calendar")
 def _() -> bytes:
-    lines = ["DTSTART;VALUE=DATE:20240301", "DURATION:P1D", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(SAID)}"]
-    return fold_lines(calendar(*lines, product="-//Apple Inc.//macOS 14.3//EN"), 70)
+    lines = [
+        "DTSTART;VALUE=DATE:20240301",
+        "DURATION:P1D",
+        f"SUMMARY:{TITLE}",
+        f"DESCRIPTION:{escape_content_value(SAID)}",
+    ]
+    return fold_lines(make_calendar(*lines, product="-//Apple Inc.//macOS 14.3//EN"), 70)
 
 
-@producer(".ics", "Thunderbird")
+@register_producer(".ics", "Thunderbird")
 def _() -> bytes:
     markup = "<br>".join(escape(SAID).split("\n"))
-    lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(f'<p>{markup}</p>')}"]
-    return fold_lines(calendar(*lines, product="-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN")).replace(
+    lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{escape_content_value(f'<p>{markup}</p>')}"]
+    return fold_lines(make_calendar(*lines, product="-//Mozilla.org/NONSGML Mozilla Calendar V1.1//EN")).replace(
         b"\r\n", b"\n"
     )
 
 
-@producer(".ics", "an old script")
+@register_producer(".ics", "an old script")
 def _() -> bytes:
-    lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{content_line(SAID)}"]
-    return fold_lines(calendar(*lines, product="-//x"), 61, whole=False)
+    lines = ["DTSTART:20240301T100000Z", f"SUMMARY:{TITLE}", f"DESCRIPTION:{escape_content_value(SAID)}"]
+    return fold_lines(make_calendar(*lines, product="-//x"), 61, whole_characters=False)
 
 
-@producer(".ics", "icalendar", "icalendar")
+@register_producer(".ics", "icalendar", "icalendar")
 def _() -> bytes:
     import icalendar
 
@@ -2295,31 +2342,31 @@ def _() -> bytes:
     return bytes(whole.to_ical())
 
 
-def card(version: str, *lines: str) -> list[str]:
+def make_card(version: str, *lines: str) -> list[str]:
     return ["BEGIN:VCARD", f"VERSION:{version}", *lines, "END:VCARD"]
 
 
 def encode_quoted_printable_line(name: str, text: str) -> str:
-    """A line of vCard 2.1, whose letters are written as quoted-printable with soft ends of lines."""
+    """Return a line of vCard 2.1 in quoted-printable with soft line breaks."""
     lines = [quopri.encodestring(line.encode(), quotetabs=True).decode() for line in text.split("\n")]
     return f"{name};CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:" + "=0D=0A=\n".join(lines).replace("\n", "\r\n")
 
 
-@producer(".vcf", "Google Contacts")
+@register_producer(".vcf", "Google Contacts")
 def _() -> bytes:
-    lines = [f"FN:{TITLE}", "N:Portland;Lights;;;", f"NOTE:{content_line(SAID)}", "CATEGORIES:myContacts"]
-    return fold_lines(card("3.0", *lines))
+    lines = [f"FN:{TITLE}", "N:Portland;Lights;;;", f"NOTE:{escape_content_value(SAID)}", "CATEGORIES:myContacts"]
+    return fold_lines(make_card("3.0", *lines))
 
 
-@producer(".vcf", "Apple Contacts")
+@register_producer(".vcf", "Apple Contacts")
 def _() -> bytes:
     lines = [
-        f"FN:{TITLE}", f"NOTE:{content_line(SAID)}", "X-ABUID:1\\:ABPerson", "PHOTO;ENCODING=b;TYPE=JPEG:" + "QUJD" * 90
+        f"FN:{TITLE}", f"NOTE:{escape_content_value(SAID)}", "X-ABUID:1\\:ABPerson", "PHOTO;ENCODING=b;TYPE=JPEG:" + "QUJD" * 90
     ]  # fmt: skip
-    return fold_lines(card("3.0", *lines))
+    return fold_lines(make_card("3.0", *lines))
 
 
-@producer(".vcf", "Outlook")
+@register_producer(".vcf", "Outlook")
 def _() -> bytes:
     lines = [
         encode_quoted_printable_line("FN", TITLE),
@@ -2327,26 +2374,26 @@ def _() -> bytes:
         "X-MS-OL-DEFAULT-POSTAL-ADDRESS:0",
         "REV:20240301T1Z",
     ]
-    return "\r\n".join(card("2.1", *lines, "")).encode()
+    return "\r\n".join(make_card("2.1", *lines, "")).encode()
 
 
-@producer(".vcf", "Android")
+@register_producer(".vcf", "Android")
 def _() -> bytes:
     lines = [
         f"FN:{TITLE}",
         encode_quoted_printable_line("NOTE", SAID),
         "PHOTO;ENCODING=BASE64;JPEG:/9j/4AAQ\n SkZJRg==\n",
     ]
-    return "\n".join(card("2.1", *lines)).replace("\r", "").encode()
+    return "\n".join(make_card("2.1", *lines)).replace("\r", "").encode()
 
 
-@producer(".vcf", "Nextcloud")
+@register_producer(".vcf", "Nextcloud")
 def _() -> bytes:
-    lines = [f"FN:{TITLE}", f"NOTE;LANGUAGE=en:{content_line(SAID)}", "UID:urn:uuid:4d0c", "KIND:group"]
-    return fold_lines(card("4.0", *lines), whole=False)
+    lines = [f"FN:{TITLE}", f"NOTE;LANGUAGE=en:{escape_content_value(SAID)}", "UID:urn:uuid:4d0c", "KIND:group"]
+    return fold_lines(make_card("4.0", *lines), whole_characters=False)
 
 
-@producer(".vcf", "vobject", "vobject")
+@register_producer(".vcf", "vobject", "vobject")
 def _() -> bytes:
     import vobject
 
@@ -2358,7 +2405,7 @@ def _() -> bytes:
 
 
 def escape_latex(text: str) -> str:
-    """A text as programs write it that take care of LaTeX."""
+    """Return a text as programs write it that escape LaTeX."""
     for written, command in (("&", "\\&"), ("<", "{\\textless}"), ("“", "``"), ("”", "''"), ("—", "---"), ("%", "\\%")):
         text = text.replace(written, command)
     return text
@@ -2374,7 +2421,7 @@ def encode_accents(text: str) -> str:
     return "".join(ACCENTS.get(letter, letter) for letter in escape_latex(text))
 
 
-@producer(".bib", "Zotero")
+@register_producer(".bib", "Zotero")
 def _() -> bytes:
     return (
         "\n@article{thornbury_lights_1716,\n\ttitle = {The Lights of {Portland}},\n".replace("Lights", "lights")
@@ -2382,7 +2429,7 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".bib", "Mendeley")
+@register_producer(".bib", "Mendeley")
 def _() -> bytes:
     head = "Automatically generated by Mendeley Desktop 1.19\nAny changes to this file will be lost\n\n"
     return (
@@ -2391,7 +2438,7 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".bib", "JabRef")
+@register_producer(".bib", "JabRef")
 def _() -> bytes:
     return (
         f"% Encoding: UTF-8\n\n@Article{{a,\n  title    = {{{TITLE}}},\n  abstract = {{{escape_latex(SAID)}}},\n"
@@ -2399,12 +2446,12 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".bib", "Google Scholar")
+@register_producer(".bib", "Google Scholar")
 def _() -> bytes:
     return f"@article{{thornbury1716lights,\n  title={{{TITLE}}},\n  abstract={{{encode_accents(SAID)}}},\n  publisher={{}}\n}}\n".encode()
 
 
-@producer(".bib", "the ACM")
+@register_producer(".bib", "the ACM")
 def _() -> bytes:
     text = escape_latex(SAID).replace('"', "{''}")
     return (
@@ -2413,7 +2460,7 @@ def _() -> bytes:
     ).encode()
 
 
-@producer(".bib", "bibtexparser", "bibtexparser")
+@register_producer(".bib", "bibtexparser", "bibtexparser")
 def _() -> bytes:
     import bibtexparser
     from bibtexparser.model import Entry, Field

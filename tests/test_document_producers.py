@@ -81,7 +81,7 @@ def find_lost_words(source: str, text: str) -> list[str]:
 
 
 def check_producer(suffix: str, name: str) -> None:
-    words = samples.latin_words() if suffix == ".pdf" else samples.WORDS
+    words = samples.list_latin_words() if suffix == ".pdf" else samples.WORDS
     missing = find_lost_words(words, read_text(read_file(suffix, name), f"lights{suffix}"))
     assert len(missing) <= (1 - LEAST) * len(words.split()), missing
 
@@ -151,17 +151,19 @@ def test_the_points_of_a_diagram_are_a_list_as_it_is_shown() -> None:
 
 
 def test_a_diagram_with_a_cycle_is_read_once() -> None:
-    points = [(name, "", samples.runs(f"point {name}")) for name in "abc"]
-    data = samples.diagram(points, [("a", "b"), ("b", "c"), ("c", "a")])
-    slide = samples.shape(2, samples.paragraphs("Round"), "title") + samples.smart_art(4, "r2")
-    slides = samples.presentation(
+    points = [(name, "", samples.make_runs(f"point {name}")) for name in "abc"]
+    data = samples.make_diagram(points, [("a", "b"), ("b", "c"), ("c", "a")])
+    slide = samples.make_shape(2, samples.make_paragraphs("Round"), "title") + samples.make_smart_art(4, "r2")
+    slides = samples.make_presentation(
         [slide], extra={"ppt/diagrams/data1.xml": data}, relation=((samples.DIAGRAM_TYPE, "../diagrams/data1.xml"),)
     )
     assert read_text(slides, "a.pptx") == "## Round\n\n- point a\n  - point b\n    - point c\n"
 
 
 def test_dates_and_numbers_of_slides_are_left_out_and_reported() -> None:
-    slides = samples.presentation([samples.shape(2, samples.paragraphs("Ships"), "title") + samples.FOOT])
+    slides = samples.make_presentation(
+        [samples.make_shape(2, samples.make_paragraphs("Ships"), "title") + samples.FOOT]
+    )
     (document,) = read_bytes(slides, "a.pptx")
     assert isinstance(document, RawDocument)
     assert [(part.element, part.reason, part.text) for part in document.left_out] == [
@@ -172,11 +174,11 @@ def test_dates_and_numbers_of_slides_are_left_out_and_reported() -> None:
 
 
 def test_paragraphs_of_a_slide_with_bullets_and_numbers_are_items() -> None:
-    numbered = samples.paragraphs("one", "two", properties='<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>')
-    plain = samples.paragraphs("not one", properties="<a:pPr><a:buNone/></a:pPr>")
-    bullet = samples.paragraphs("item", properties='<a:pPr lvl="0"><a:buChar char="•"/></a:pPr>')
-    body = samples.shape(3, plain + numbered, "body", 1) + samples.shape(4, bullet)
-    slides = samples.presentation([samples.shape(2, samples.paragraphs("List"), "title") + body])
+    numbered = samples.make_paragraphs("one", "two", properties='<a:pPr><a:buAutoNum type="arabicPeriod"/></a:pPr>')
+    plain = samples.make_paragraphs("not one", properties="<a:pPr><a:buNone/></a:pPr>")
+    bullet = samples.make_paragraphs("item", properties='<a:pPr lvl="0"><a:buChar char="•"/></a:pPr>')
+    body = samples.make_shape(3, plain + numbered, "body", 1) + samples.make_shape(4, bullet)
+    slides = samples.make_presentation([samples.make_shape(2, samples.make_paragraphs("List"), "title") + body])
     assert read_text(slides, "a.pptx") == "## List\n\nnot one\n\n1. one\n2. two\n\n- item\n"
 
 
@@ -185,16 +187,19 @@ MACROS = ("application/vnd.ms-word.document.macroEnabled.main+xml", "application
 
 @pytest.mark.parametrize("main", MACROS)
 def test_a_document_with_macros_and_a_template_are_read_as_others(main: str) -> None:
-    body = samples.word_paragraph(samples.word_runs(samples.FIRST))
-    assert read_text(samples.word(body, main=main), "a.docm") == f"{samples.FIRST}\n"
+    body = samples.make_word_paragraph(samples.make_word_runs(samples.FIRST))
+    assert read_text(samples.make_word_document(body, main=main), "a.docm") == f"{samples.FIRST}\n"
     with pytest.raises(ReaderError, match=r"a\.docm: is damaged or not DOCX"):
-        read_text(samples.word(body, main="application/xml"), "a.docm")
+        read_text(samples.make_word_document(body, main="application/xml"), "a.docm")
 
 
 @pytest.mark.parametrize("kind", ["presentation", "slideshow", "template"])
 def test_a_presentation_with_macros_and_a_show_are_read_as_others(kind: str) -> None:
-    plain = samples.presentation(
-        [samples.shape(2, samples.paragraphs(samples.TITLE), "title") + samples.shape(3, samples.paragraphs("x"))]
+    plain = samples.make_presentation(
+        [
+            samples.make_shape(2, samples.make_paragraphs(samples.TITLE), "title")
+            + samples.make_shape(3, samples.make_paragraphs("x"))
+        ]
     )
     before = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
     parts = samples.unpack_zip(plain)
@@ -211,14 +216,14 @@ def test_the_cells_of_an_opendocument_sheet_are_as_kept_and_the_sheets_apart() -
         return f'<table:table-cell office:value-type="{kind}" office:{attribute}="{value}"><text:p>{text}</text:p></table:table-cell>'
 
     rows = (
-        f"<table:table-row>{samples.ods_cell('id')}{samples.ods_cell('text')}{samples.ods_cell('built')}</table:table-row>"
+        f"<table:table-row>{samples.make_ods_cell('id')}{samples.make_ods_cell('text')}{samples.make_ods_cell('built')}</table:table-row>"
         '<table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row>'
-        f"<table:table-row>{samples.ods_cell('s1')}{make_cell('boolean', 'true', 'WAHR')}{make_cell('date', '1901-02-03', '3.2.01')}</table:table-row>"
+        f"<table:table-row>{samples.make_ods_cell('s1')}{make_cell('boolean', 'true', 'WAHR')}{make_cell('date', '1901-02-03', '3.2.01')}</table:table-row>"
         f"<table:table-row>{make_cell('float', '4.5', '4,50')}{make_cell('percentage', '0.5', '50 %')}{make_cell('date', '1901-02-03T04:05:00', 'x')}</table:table-row>"
     )
-    data = samples.ods(
+    data = samples.make_ods(
         rows,
-        f'<table:table table:name="Empty"/><table:table table:name="Two"><table:table-row>{samples.ods_cell("a|b")}</table:table-row></table:table>',
+        f'<table:table table:name="Empty"/><table:table table:name="Two"><table:table-row>{samples.make_ods_cell("a|b")}</table:table-row></table:table>',
     )
     items = list(read_bytes(data, "a.ods"))
     assert [(item.key, item.title) for item in items if isinstance(item, RawDocument)] == [
@@ -245,7 +250,7 @@ def test_a_sheet_that_repeats_its_text_without_end_is_refused() -> None:
     strings = f"<si><t>{'x' * 30_000}</t></si>"
     rows = ("<row>" + '<c t="s"><v>0</v></c>' * 100 + "</row>") * 30
     with pytest.raises(ReaderError, match=r"a\.xlsx: a sheet has more than .* characters"):
-        read_text(samples.workbook(rows, strings), "a.xlsx")
+        read_text(samples.make_workbook(rows, strings), "a.xlsx")
 
 
 def test_slides_of_opendocument_have_notes_and_repeated_texts_are_reported() -> None:
@@ -263,8 +268,8 @@ def test_slides_of_opendocument_have_notes_and_repeated_texts_are_reported() -> 
 @pytest.mark.parametrize("suffix", [".odt", ".ods", ".odp"])
 def test_an_opendocument_that_is_another_or_locked_is_refused(suffix: str) -> None:
     with pytest.raises(ReaderError, match=rf"a\{suffix}: is not {suffix[1:].upper()} \(it contains no "):
-        read_text(samples.opendocument("chart", ""), f"a{suffix}")
-    parts = samples.unpack_zip(samples.opendocument("text", "<text:p>x</text:p>"))
+        read_text(samples.make_opendocument("chart", ""), f"a{suffix}")
+    parts = samples.unpack_zip(samples.make_opendocument("text", "<text:p>x</text:p>"))
     locked = parts["META-INF/manifest.xml"].replace(b"/>", b"><manifest:encryption-data/></manifest:file-entry>", 1)
     with pytest.raises(ReaderError, match="is locked with a password"):
         read_text(samples.pack_zip({**parts, "META-INF/manifest.xml": locked}), f"a{suffix}")
@@ -394,10 +399,10 @@ def test_source_code_of_any_editor_is_read(suffix: str) -> None:
 @pytest.mark.parametrize("columns", [1, 2])
 def test_pages_of_columns_with_running_heads_are_read_in_their_order(columns: int) -> None:
     typst = pytest.importorskip("typst")
-    data = typst.compile(samples.typst_source(columns, 4, "Annals of the coast").encode())
+    data = typst.compile(samples.make_typst_source(columns, 4, "Annals of the coast").encode())
     (document,) = read_bytes(data, "a.pdf")
     assert isinstance(document, RawDocument)
-    source = " ".join(f"{part} {samples.latin_words()} {part}" for part in samples.PARTS)
+    source = " ".join(f"{part} {samples.list_latin_words()} {part}" for part in samples.PARTS)
     missing = find_lost_words(source, document.text)
     assert len(missing) <= (1 - LEAST) * len(source.split()), missing
     assert "Annals" not in document.text
@@ -442,25 +447,32 @@ def iter_bombs() -> Iterator[tuple[str, bytes]]:
     )
     yield "a.md.gz", gzip.compress(gzip.compress(bytes(1 << 24)))
     group = "<p:grpSp><p:nvGrpSpPr/><p:grpSpPr/>" * 300 + "</p:grpSp>" * 300
-    yield "a.pptx", samples.presentation([group])
-    yield "a.xlsx", samples.workbook("<row>" + '<c r="XFD1048576" t="n"><v>1</v></c>' * 3 + "</row>", "<si>" * 500)
+    yield "a.pptx", samples.make_presentation([group])
+    yield "a.xlsx", samples.make_workbook("<row>" + '<c r="XFD1048576" t="n"><v>1</v></c>' * 3 + "</row>", "<si>" * 500)
     yield (
         "a.odt",
-        samples.odt(
-            samples.odf_table(lambda text: f"<text:p>{text}</text:p>").replace(
+        samples.make_odt(
+            samples.make_odf_table(lambda text: f"<text:p>{text}</text:p>").replace(
                 "<table:table-row>", '<table:table-row table:number-rows-repeated="1000000000">'
             )
         ),
     )
-    yield "a.odt", samples.odt("<text:p>x<text:s text:c='4000000000'/>y</text:p>")
-    sheet = samples.ods_rows(
-        behind='<table:table-cell table:number-columns-repeated="999999999"><text:p>x</text:p></table:table-cell>'
+    yield "a.odt", samples.make_odt("<text:p>x<text:s text:c='4000000000'/>y</text:p>")
+    sheet = samples.make_ods_rows(
+        suffix='<table:table-cell table:number-columns-repeated="999999999"><text:p>x</text:p></table:table-cell>'
     )
     yield (
         "a.ods",
-        samples.ods(sheet.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="999999999">')),
+        samples.make_ods(
+            sheet.replace("<table:table-row>", '<table:table-row table:number-rows-repeated="999999999">')
+        ),
     )
-    yield "a.odp", samples.odp("<draw:g>" * 190 + samples.odp_frame(samples.odp_paragraphs("x")) + "</draw:g>" * 190)
+    yield (
+        "a.odp",
+        samples.make_odp(
+            "<draw:g>" * 190 + samples.make_odp_frame(samples.make_odp_paragraphs("x")) + "</draw:g>" * 190
+        ),
+    )
     negative = bytearray(tarfile.TarInfo("a.txt").tobuf(tarfile.GNU_FORMAT))
     negative[124:136] = b"\xff" * 11 + b"\x00"
     negative[148:156] = b"%06o\0 " % (sum(negative[:148]) + 8 * 32 + sum(negative[156:512]))
