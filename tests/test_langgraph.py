@@ -81,8 +81,8 @@ def test_keys_cannot_be_mistaken_for_namespaces(memory: KvstoreStore, key: str) 
     memory.put(("a", "b"), key, {"fact": "one"})
     memory.put(("a",), key, {"fact": "two"})
     assert [item.namespace for item in memory.search(("a", "b"))] == [("a", "b")]
-    found = memory.get(("a",), key)
-    assert found is not None and (found.key, found.value) == (key, {"fact": "two"})
+    stored_item = memory.get(("a",), key)
+    assert stored_item is not None and (stored_item.key, stored_item.value) == (key, {"fact": "two"})
 
 
 @pytest.mark.parametrize("label", ["", "a.b", 3])
@@ -128,8 +128,8 @@ def test_each_indexed_field_has_a_vector_of_its_own(memory: KvstoreStore) -> Non
     memory.put(("chats",), "long", {"lines": lines}, index=["lines[*].text"])
     memory.put(("chats",), "other", {"lines": [{"text": "Rum is brown."}]}, index=["lines[*].text"])
     assert memory.store.describe_document("chats..long")["chunks"] == 2
-    found = memory.search(("chats",), query="salty sea", limit=2)
-    assert [item.key for item in found] == ["long", "other"]  # each once
+    items = memory.search(("chats",), query="salty sea", limit=2)
+    assert [item.key for item in items] == ["long", "other"]  # each once
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_coroutines_and_batches_of_tasks(facts: KvstoreStore) -> None:
     async def put_and_read() -> Any:
         store = BatchedStore()
         await store.aput(("tasks",), "one", {"fact": "One."})
-        found = await asyncio.gather(*(store.aget(("users", name), "city") for name in ("ana", "ben", "eve")))
-        return [item and item.value["day"] for item in found], len(await facts.asearch(("users",)))
+        items = await asyncio.gather(*(store.aget(("users", name), "city") for name in ("ana", "ben", "eve")))
+        return [item and item.value["day"] for item in items], len(await facts.asearch(("users",)))
 
     assert asyncio.run(put_and_read()) == ([2, 3, None], 4)
 

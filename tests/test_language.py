@@ -194,7 +194,7 @@ def make_statements(kind: type) -> st.SearchStrategy[Any]:
             values[field.name] = st.none() | TEXTS if optional else TEXTS
     statements = st.builds(kind, **values)
     if kind is s.UpdateDocument:  # which sets something
-        return statements.filter(lambda one: (one.text, one.title, one.meta) != (None, None, None))
+        return statements.filter(lambda update: (update.text, update.title, update.meta) != (None, None, None))
     return statements
 
 
@@ -212,7 +212,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "said"),
+    ("text", "line", "column", "expected"),
     [
         ("LOKUP 'a'", 1, 1, "did you mean LOOKUP?"),
         ("what's a cover text?", 1, 1, "to ask a question, write ASK 'what''s a cover text?'"),
@@ -244,13 +244,13 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
         ("LOOKUP '\udc80'", 1, 9, "not Unicode"),
     ],
 )
-def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: int, said: str) -> None:
+def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: int, expected: str) -> None:
     with pytest.raises(StatementError) as caught:
         parse(text)
     assert (caught.value.line, caught.value.column) == (line, column)
-    message, shown, caret = str(caught.value).split("\n")
-    assert said in message
-    assert caret.index("^") == shown.index(shown.strip()) + column - 1
+    message, line_text, caret = str(caught.value).split("\n")
+    assert expected in message
+    assert caret.index("^") == line_text.index(line_text.strip()) + column - 1
 
 
 @pytest.mark.parametrize(
@@ -292,8 +292,8 @@ def test_a_statement_of_other_databases_is_answered_with_ours(text: str, column:
 def test_the_caret_points_to_the_position_in_wide_text() -> None:
     with pytest.raises(StatementError) as caught:
         parse("LOOKUP '日本' x")
-    _, shown, caret = str(caught.value).split("\n")
-    assert shown == "  LOOKUP '日本' x"
+    _, line_text, caret = str(caught.value).split("\n")
+    assert line_text == "  LOOKUP '日本' x"
     assert caret == "  " + " " * 14 + "^"  # two characters that take two cells each
 
 
@@ -347,22 +347,22 @@ def test_any_words_parse_or_get_an_error(text: str, parameters: Any) -> None:
         pass
     else:
         if not parameters:
-            written = ";".join(str(one.statement) for one in parsed)
-            assert [one.statement for one in parse(written)] == [one.statement for one in parsed]
+            script = ";".join(str(item.statement) for item in parsed)
+            assert [item.statement for item in parse(script)] == [item.statement for item in parsed]
     list_expected_terminals(text)
 
 
 @given(st.text(max_size=60))
 def test_tokens_lose_nothing(text: str) -> None:
-    found = list(iter_tokens(text))
-    assert "".join(token.text for token in found) == text
-    assert all(text[token.start : token.end] == token.text for token in found)
+    tokens = list(iter_tokens(text))
+    assert "".join(token.text for token in tokens) == text
+    assert all(text[token.start : token.end] == token.text for token in tokens)
 
 
 @given(st.lists(STATEMENTS, max_size=4))
 def test_a_script_is_split_at_its_semicolons(statements: list[s.Statement]) -> None:
     script = " ;;\n".join(map(str, statements))
-    assert [one.statement for one in parse(script)] == statements
+    assert [item.statement for item in parse(script)] == statements
     assert len(list(split_statements(script))) == len(statements)
     assert is_complete(script + ";")
 
@@ -397,7 +397,7 @@ def test_parameters_replace_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "parameters", "said"),
+    ("text", "parameters", "message"),
     [
         ("LOOKUP ?", (), "value, one for each ?, but got 0"),
         ("LOOKUP ?", ("a", "b"), "value, one for each ?, but got 2"),
@@ -416,8 +416,8 @@ def test_parameters_replace_values() -> None:
         ("SET a = ?", (b"x",), "expected text, a number"),
     ],
 )
-def test_wrong_parameters_get_an_error(text: str, parameters: Any, said: str) -> None:
-    with pytest.raises(StatementError, match=re.escape(said)):
+def test_wrong_parameters_get_an_error(text: str, parameters: Any, message: str) -> None:
+    with pytest.raises(StatementError, match=re.escape(message)):
         parse(text, parameters)
 
 
@@ -441,11 +441,11 @@ def test_the_page_names_every_keyword_table_and_column() -> None:
     for table in get_sql_tables().values():
         (section,) = re.findall(rf"^### `{table.name}`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
         cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
-        named = [column for cell in cells for column in re.findall(r"`(\w+)`", cell)]
-        assert [column for column in named if column in table.columns] == list(table.columns)
+        columns = [column for cell in cells for column in re.findall(r"`(\w+)`", cell)]
+        assert [column for column in columns if column in table.columns] == list(table.columns)
 
 
 def test_every_statement_of_the_page_has_an_example() -> None:
-    shown = {type(one.statement) for example in EXAMPLES for one in parse(example)}
+    kinds = {type(item.statement) for example in EXAMPLES for item in parse(example)}
     later = {s.CreateIndex, s.DropIndex, s.Refresh}
-    assert shown | later | {s.Commit} == set(s.Statement.__subclasses__())
+    assert kinds | later | {s.Commit} == set(s.Statement.__subclasses__())

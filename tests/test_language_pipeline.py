@@ -157,8 +157,8 @@ def parse_pieces(pipeline: LanguagePipeline, text: str, list_pieces: Callable[[D
 
 def test_english_finds_noun_phrases(pipeline: LanguagePipeline) -> None:
     text = "A checkpoint writes all dirty pages to disk. Robert Moore's friends live in New York."
-    found = parse_pieces(pipeline, text, lambda doc: [chunk.text for chunk in doc.noun_chunks])
-    assert found == ["A checkpoint", "all dirty pages", "disk", "Robert Moore", "friends", "New York"]
+    phrases = parse_pieces(pipeline, text, lambda doc: [chunk.text for chunk in doc.noun_chunks])
+    assert phrases == ["A checkpoint", "all dirty pages", "disk", "Robert Moore", "friends", "New York"]
 
 
 def test_english_knows_base_forms(pipeline: LanguagePipeline) -> None:
@@ -209,7 +209,7 @@ def test_a_parse_is_the_same_whatever_is_parsed_with_it(pipeline: LanguagePipeli
         doc = parses[0].doc
         return [doc.tensor.tobytes(), *((word.tag_, word.pos_, word.dep_, word.head.i) for word in doc)]
 
-    alone = [found for text in texts for found in pipeline.parse_texts([text], list_annotations)]
+    alone = [annotations for text in texts for annotations in pipeline.parse_texts([text], list_annotations)]
     assert list(pipeline.parse_texts(texts, list_annotations)) == alone
     assert list(pipeline.parse_texts(texts[::-1], list_annotations)) == alone[::-1]
 
@@ -243,7 +243,8 @@ def test_threads_share_a_pipeline(pipeline: LanguagePipeline) -> None:
     alone = list(pipeline.parse_texts(texts, list_lemmas))
     with ThreadPoolExecutor(4) as threads:
         assert all(
-            found == alone for found in threads.map(lambda _: list(pipeline.parse_texts(texts, list_lemmas)), range(8))
+            lemmas == alone
+            for lemmas in threads.map(lambda _: list(pipeline.parse_texts(texts, list_lemmas)), range(8))
         )
 
 
@@ -341,8 +342,8 @@ def test_english_is_as_accurate_as_was_promised() -> None:
     tool = ROOT / "tools" / "train_language.py"
     command = [sys.executable, tool, "--treebanks", TREEBANKS, "--evaluate", ENGLISH, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(run.stdout)
-    assert found["gum"]["upos"] >= 0.955
-    assert found["gum"]["las"] >= 0.805
-    assert found["ewt"]["upos"] >= 0.94
-    assert found["ewt"]["las"] >= 0.80
+    figures = json.loads(run.stdout)
+    assert figures["gum"]["upos"] >= 0.955
+    assert figures["gum"]["las"] >= 0.805
+    assert figures["ewt"]["upos"] >= 0.94
+    assert figures["ewt"]["las"] >= 0.80

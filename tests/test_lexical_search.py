@@ -123,22 +123,22 @@ def test_the_best_are_those_of_a_plain_evaluation(
 ) -> None:
     texts = make_texts(seed, count)
     draw = random.Random(seed)
-    gone = {chunk for chunk in texts if draw.random() < taken_out}
-    left = {chunk: texts[chunk] for chunk in texts if chunk not in gone}
-    lengths = [sum(found.values()) for found in left.values()]
-    holding = Counter(term for found in left.values() for term in found)
-    rarities = {term: compute_term_rarity(len(left), holding[term]) for term in sorted(terms) if holding[term]}
+    removed = {chunk for chunk in texts if draw.random() < taken_out}
+    remaining = {chunk: texts[chunk] for chunk in texts if chunk not in removed}
+    lengths = [sum(terms_of_chunk.values()) for terms_of_chunk in remaining.values()]
+    holding = Counter(term for terms_of_chunk in remaining.values() for term in terms_of_chunk)
+    rarities = {term: compute_term_rarity(len(remaining), holding[term]) for term in sorted(terms) if holding[term]}
     weights = TermWeights(rarities, sum(lengths) / max(1, len(lengths)), *parameters)
-    groups = sorted({chunk // 5 for chunk in left})
+    groups = sorted({chunk // 5 for chunk in remaining})
     allowed = None
     if share is not None:
         some = np.array([group for group in groups if draw.random() < share], np.uint64)
         allowed = AllowedDocuments(some, some, np.ones(len(some), np.uint64), len(some))
-    expected = compute_scores(left, weights)
+    expected = compute_scores(remaining, weights)
     may = {chunk: score for chunk, score in expected.items() if allowed is None or allowed.has_chunk(chunk)}
     least = sorted(may.values(), reverse=True)[:top][-1] if may else 0.0
     with (
-        open_postings(tmp_path_factory.mktemp("words") / "store", texts, gone) as state,
+        open_postings(tmp_path_factory.mktemp("words") / "store", texts, removed) as state,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(lexical_search, "_MAX_WHOLE_BLOCKS", long)
@@ -148,13 +148,15 @@ def test_the_best_are_those_of_a_plain_evaluation(
             chunk: score for chunk, score in may.items() if score >= least
         }
         assert chunks.tolist() == sorted(chunks.tolist())
-        asked = np.array(draw.sample(sorted(texts), min(30, len(texts))), np.uint64)
-        assert score_by_weights(state, weights, asked).tolist() == [
-            expected.get(chunk, 0.0) for chunk in asked.tolist()
+        candidates = np.array(draw.sample(sorted(texts), min(30, len(texts))), np.uint64)
+        assert score_by_weights(state, weights, candidates).tolist() == [
+            expected.get(chunk, 0.0) for chunk in candidates.tolist()
         ]
-        wanted = [term for term in terms if term != "absent"]
-        assert state.postings.find_chunks_with_terms(wanted).tolist() == [
-            chunk for chunk, found in sorted(left.items()) if wanted and found.keys() >= set(wanted)
+        known_terms = [term for term in terms if term != "absent"]
+        assert state.postings.find_chunks_with_terms(known_terms).tolist() == [
+            chunk
+            for chunk, terms_of_chunk in sorted(remaining.items())
+            if known_terms and terms_of_chunk.keys() >= set(known_terms)
         ]
         assert not len(state.postings.find_chunks_with_terms([*terms, "absent"]))
 
@@ -265,8 +267,8 @@ def test_a_damaged_block_is_reported_by_a_search(counted_store: Store) -> None:
     store = counted_store
     with store._session.environment.write() as view:
         key, value = view.scan_prefixes(tables.POSTINGS, [encode_term("otter")])[0]
-        kept = bytes(value)
-        view.put(tables.POSTINGS, key, kept[:-1] + bytes([kept[-1] ^ 1]))
+        original = bytes(value)
+        view.put(tables.POSTINGS, key, original[:-1] + bytes([original[-1] ^ 1]))
         view.commit()
     with pytest.raises(CorruptionError, match=r"postings.*checksum.*run CHECK"):
         store.search("otter", using="lexical")

@@ -76,11 +76,11 @@ def make_filters(*conditions: tuple[str, FilterOperator, Any], condition: Any = 
 
 
 def test_without_filters_all_are_ranked_by_similarity(lamps: KvstoreVectorStore) -> None:
-    found = lamps.query(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=3))
-    assert found.ids is not None and found.nodes is not None and found.similarities is not None
-    assert (found.ids[0], sorted(found.ids)) == ("arc", ["arc", "gas", "oil"])
-    assert found.similarities == pytest.approx([1, 0.5**0.5, 0.5**0.5])
-    (arc, *_) = found.nodes
+    result = lamps.query(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=3))
+    assert result.ids is not None and result.nodes is not None and result.similarities is not None
+    assert (result.ids[0], sorted(result.ids)) == ("arc", ["arc", "gas", "oil"])
+    assert result.similarities == pytest.approx([1, 0.5**0.5, 0.5**0.5])
+    (arc, *_) = result.nodes
     expected = make_lamp_nodes()[2]
     assert (arc.get_content(), arc.metadata, arc.ref_doc_id) == (
         expected.get_content(), expected.metadata, "book of arc"
@@ -91,7 +91,7 @@ By = FilterOperator
 
 
 @pytest.mark.parametrize(
-    ("said", "wanted"),
+    ("conditions", "expected"),
     [
         # Equality
         ([("kind", By.EQ, "gas")], {"gas", "arc"}),
@@ -127,16 +127,16 @@ By = FilterOperator
     ],
 )
 def test_filters_agree_with_the_simple_store(
-    lamps: KvstoreVectorStore, said: list[tuple[str, FilterOperator, Any]], wanted: set[str]
+    lamps: KvstoreVectorStore, conditions: list[tuple[str, FilterOperator, Any]], expected: set[str]
 ) -> None:
-    assert set(query_ids(lamps, filters=make_filters(*said))) == wanted
+    assert set(query_ids(lamps, filters=make_filters(*conditions))) == expected
     simple = SimpleVectorStore()
     simple.add(make_lamp_nodes())
-    assert set(query_ids(simple, filters=make_filters(*said))) == wanted
+    assert set(query_ids(simple, filters=make_filters(*conditions))) == expected
 
 
 @pytest.mark.parametrize(
-    ("condition", "wanted"),
+    ("condition", "expected"),
     [
         (FilterCondition.AND, set()),
         (None, set()),
@@ -144,9 +144,9 @@ def test_filters_agree_with_the_simple_store(
         (FilterCondition.NOT, set()),
     ],
 )
-def test_filters_are_joined(lamps: KvstoreVectorStore, condition: Any, wanted: set[str]) -> None:
-    said = make_filters(("kind", By.EQ, "gas"), ("height", By.EQ, 1.0), condition=condition)
-    assert set(query_ids(lamps, filters=said)) == wanted
+def test_filters_are_joined(lamps: KvstoreVectorStore, condition: Any, expected: set[str]) -> None:
+    filters = make_filters(("kind", By.EQ, "gas"), ("height", By.EQ, 1.0), condition=condition)
+    assert set(query_ids(lamps, filters=filters)) == expected
 
 
 def test_not_selects_nodes_that_no_filter_accepts(lamps: KvstoreVectorStore) -> None:
@@ -226,7 +226,7 @@ def test_nodes_of_long_documents_have_no_vector(store: kvstore.Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_query", "of_call", "wanted"),
+    ("of_query", "of_call", "expected"),
     [
         (0.0, {}, ["a", "c"]),
         (0.25, {}, ["a", "c"]),
@@ -238,7 +238,7 @@ def test_nodes_of_long_documents_have_no_vector(store: kvstore.Store) -> None:
     ],
 )
 def test_marginal_relevance(
-    store: kvstore.Store, tmp_path: Path, of_query: float | None, of_call: dict[str, Any], wanted: list[str]
+    store: kvstore.Store, tmp_path: Path, of_query: float | None, of_call: dict[str, Any], expected: list[str]
 ) -> None:
     with KvstoreVectorStore(tmp_path / "lamps", settings=RULES) as vectors:
         placed = {"a": [1.0, 0.0], "b": [1.0, 0.0], "c": [0.0, 1.0]}
@@ -246,7 +246,7 @@ def test_marginal_relevance(
         query = VectorStoreQuery(
             query_embedding=[1.0, 0.0], similarity_top_k=2, mode=VectorStoreQueryMode.MMR, mmr_threshold=of_query
         )
-        assert vectors.query(query, **of_call).ids == wanted
+        assert vectors.query(query, **of_call).ids == expected
 
 
 def test_modes_of_words_and_of_both(lamps: KvstoreVectorStore) -> None:
@@ -286,8 +286,8 @@ def test_the_asynchronous_methods_do_the_same(lamps: KvstoreVectorStore) -> None
     async def add_delete_and_query() -> list[str]:
         await lamps.async_add([TextNode(id_="wax", text="A wax lamp.", embedding=[1.0, 1.0])])
         await lamps.adelete("book of arc")
-        found = await lamps.aquery(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=1))
-        return found.ids or []
+        result = await lamps.aquery(VectorStoreQuery(query_embedding=[1.0, 1.0], similarity_top_k=1))
+        return result.ids or []
 
     assert asyncio.run(add_delete_and_query()) == ["wax"]
 
@@ -311,13 +311,13 @@ def test_an_index_is_opened_in_another_process(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", BUILD, str(path)], check=True)
     with KvstoreVectorStore(path) as vectors:
         index = VectorStoreIndex.from_vector_store(vectors, embed_model=MockEmbedding(embed_dim=4))
-        found = index.as_retriever(similarity_top_k=5).retrieve("Which lamp burns?")
-        assert {node.node.ref_doc_id for node in found} == {"0", "1", "2"}
+        nodes = index.as_retriever(similarity_top_k=5).retrieve("Which lamp burns?")
+        assert {node.node.ref_doc_id for node in nodes} == {"0", "1", "2"}
         index.delete_ref_doc("1")
         index.insert(Document(id_="4", text="Lamp number 4 burns."))
-        found = index.as_retriever(similarity_top_k=5, vector_store_query_mode="hybrid").retrieve("Lamp number 4")
-        assert {node.node.ref_doc_id for node in found} == {"0", "2", "4"}
-        assert found[0].node.ref_doc_id == "4"
+        nodes = index.as_retriever(similarity_top_k=5, vector_store_query_mode="hybrid").retrieve("Lamp number 4")
+        assert {node.node.ref_doc_id for node in nodes} == {"0", "2", "4"}
+        assert nodes[0].node.ref_doc_id == "4"
     with kvstore.open(path) as store:
         assert store.check() == []
         assert len(store) == 3
@@ -330,7 +330,7 @@ def test_an_embedding_of_the_framework_embeds_the_store(tmp_path: Path) -> None:
         assert vectors.client is not None
         assert vectors.client.settings.embedder == "llamaindex:MockEmbedding:unknown"
         retriever = KvstoreRetriever(store=vectors.client, strategy="lexical", similarity_top_k=1)
-        assert [found.node.node_id for found in retriever.retrieve("gas")] == ["gas"]
+        assert [result.node.node_id for result in retriever.retrieve("gas")] == ["gas"]
 
 
 def test_a_retriever_by_any_strategy(store: kvstore.Store) -> None:
@@ -339,17 +339,17 @@ def test_a_retriever_by_any_strategy(store: kvstore.Store) -> None:
     store.put("notes", "Maria Jensen is away.", meta={"year": 2023})
     for strategy in ("vector", "lexical", "hybrid", "bridge", "graph", None):
         retriever = KvstoreRetriever(store=store, strategy=strategy, similarity_top_k=3)
-        found = retriever.retrieve("Who approves parental leave?")
-        assert len(found) == 3
-        assert len({each.node.node_id for each in found}) == 3
-        evidence = found[0].node.metadata["evidence"]
+        results = retriever.retrieve("Who approves parental leave?")
+        assert len(results) == 3
+        assert len({result.node.node_id for result in results}) == 3
+        evidence = results[0].node.metadata["evidence"]
         assert evidence["path"] and evidence["rank"] == 1
-        assert "evidence" not in found[0].node.get_content("llm")
+        assert "evidence" not in results[0].node.get_content("llm")
     only = KvstoreRetriever(store=store, strategy="hybrid", filters=make_filters(("year", By.LT, 2024)))
-    assert [each.node.node_id for each in only.retrieve("Who approves leave?")] == ["notes"]
-    given = QueryBundle("What?", embedding=store.embed(["Maria Jensen is away."])[0].tolist())
+    assert [result.node.node_id for result in only.retrieve("Who approves leave?")] == ["notes"]
+    query = QueryBundle("What?", embedding=store.embed(["Maria Jensen is away."])[0].tolist())
     by_vector = KvstoreRetriever(store=store, strategy="vector", similarity_top_k=1)
-    assert by_vector.retrieve(given)[0].node.node_id == "notes"
+    assert by_vector.retrieve(query)[0].node.node_id == "notes"
     with pytest.raises(errors.InputError, match="filters or where"):
         KvstoreRetriever(store=store, filters=make_filters(("year", By.LT, 2024)), where="key = 'a'")
 
@@ -372,7 +372,7 @@ def test_a_retriever_brings_the_embedding_of_a_store_without_one(tmp_path: Path)
         assert len(retriever.retrieve("Where is the gas lamp?")) == 3, strategy
         retriever.close()
     retriever = KvstoreRetriever(path, strategy="lexical")
-    assert {found.node.ref_doc_id for found in retriever.retrieve("gas")} == {"gas"}
+    assert {result.node.ref_doc_id for result in retriever.retrieve("gas")} == {"gas"}
     retriever.close()
     with pytest.raises(errors.StoreNotFoundError):
         KvstoreRetriever(tmp_path / "none")

@@ -116,11 +116,11 @@ def test_pieces_report_extracted_answers_and_interruptions(filled_store: kvstore
     (piece,) = filled_store.ask_pieces("Who is the king of Norway?", model="none")
     assert piece.startswith("The documents do not say this")
     server.planned_responses = [PlannedResponse([encode_delta(content="Twenty ")])]
-    asked = filled_store.ask_pieces(QUESTION)
-    assert list(asked) == ["Twenty"]
-    assert asked.answer.extractive
-    assert asked.answer.text == pieces[0]
-    assert "broke off after 7 characters" in str(asked.answer.problem)
+    answer_pieces = filled_store.ask_pieces(QUESTION)
+    assert list(answer_pieces) == ["Twenty"]
+    assert answer_pieces.answer.extractive
+    assert answer_pieces.answer.text == pieces[0]
+    assert "broke off after 7 characters" in str(answer_pieces.answer.problem)
     server.planned_responses = [make_refusal(404, "no model tiny")]
     with pytest.raises(errors.ModelError, match="no model tiny"):
         next(filled_store.ask_pieces(QUESTION))
@@ -174,16 +174,16 @@ def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.D
 
     def split_reasoning(pieces: Sequence[str]) -> tuple[str, str]:
         thinking = chat_stream._ReasoningSplitter()
-        pieces_found = [piece for part in pieces for piece in thinking.feed(part)] + list(thinking.flush())
+        parts = [piece for part in pieces for piece in thinking.feed(part)] + list(thinking.flush())
         return (
-            "".join(piece.text for piece in pieces_found if piece.is_reasoning),
-            "".join(piece.text for piece in pieces_found if not piece.is_reasoning),
+            "".join(piece.text for piece in parts if piece.is_reasoning),
+            "".join(piece.text for piece in parts if not piece.is_reasoning),
         )
 
     assert split_reasoning(pieces) == split_reasoning([text])
-    reasoning, rest = split_reasoning(pieces)
+    reasoning, answer = split_reasoning(pieces)
     if not text.lstrip().startswith("<think>"):
-        assert (reasoning, rest) == ("", text)
+        assert (reasoning, answer) == ("", text)
 
 
 def test_events_in_any_dress(filled_store: kvstore.Store, server: Server) -> None:
@@ -256,7 +256,7 @@ def test_an_invalid_citation_is_dropped_and_reported(filled_store: kvstore.Store
 
 
 @pytest.mark.parametrize(
-    ("text", "kept", "cited", "dropped"),
+    ("text", "expected", "cited", "dropped"),
     [
         ("a [1,2;3] b", "a [1, 2, 3] b", [1, 2, 3], []),
         ("a [1-3]", "a [1, 2, 3]", [1, 2, 3], []),
@@ -266,9 +266,9 @@ def test_an_invalid_citation_is_dropped_and_reported(filled_store: kvstore.Store
         ("a [x] [1234] [1", "a [x] [1234] [1", [], []),
     ],
 )
-def test_forms_of_citations(text: str, kept: str, cited: list[int], dropped: list[int]) -> None:
+def test_forms_of_citations(text: str, expected: str, cited: list[int], dropped: list[int]) -> None:
     checked = CitationFilter(3)
-    assert checked.feed(text) + checked.flush() == kept
+    assert checked.feed(text) + checked.flush() == expected
     assert (checked.cited, checked.dropped) == (cited, dropped)
 
 
@@ -290,7 +290,7 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
 
 
 @pytest.mark.parametrize(
-    ("planned", "said"),
+    ("planned", "message"),
     [
         ([PlannedResponse([HANG])], "timed out"),
         ([PlannedResponse([b": waiting\n\n", HANG])], "timed out"),
@@ -321,7 +321,7 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
     ],
 )
 def test_without_a_models_answer_it_is_extractive(
-    filled_store: kvstore.Store, server: Server, planned: list[PlannedResponse], said: str
+    filled_store: kvstore.Store, server: Server, planned: list[PlannedResponse], message: str
 ) -> None:
     hangs = any(HANG in reply.parts for reply in planned)
     if hangs:
@@ -337,14 +337,14 @@ def test_without_a_models_answer_it_is_extractive(
     assert "language model 'tiny': " + server.url in answer.problem
     assert answer.problem.endswith("This answer is extractive.")
     assert KEY not in answer.problem
-    assert said in answer.problem
+    assert message in answer.problem
     assert hangs or len(server.requests) == len(planned)
 
 
 def test_a_closed_port(filled_store: kvstore.Store, server: Server) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        filled_store.set("base_url", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+    with socket.socket() as closed_socket:
+        closed_socket.bind(("127.0.0.1", 0))
+        filled_store.set("base_url", f"http://127.0.0.1:{closed_socket.getsockname()[1]}/v1")
         cursor = filled_store.execute(f"ASK '{QUESTION}'")
     assert cursor.message is not None
     assert "no answer after 3 attempts" in cursor.message
@@ -589,14 +589,14 @@ def test_no_error_shows_a_key_that_the_server_repeats(
     monkeypatch.setattr(Handler, "responses", {401: (KEY, KEY), 403: (KEY, KEY), 400: (KEY, KEY), 503: (KEY, KEY)})
     filled_store.set("attempts", 1)
     server.planned_responses = [planned]
-    shown = ""
+    output = ""
     try:
-        shown = str(filled_store.ask(QUESTION).problem)
+        output = str(filled_store.ask(QUESTION).problem)
     except errors.ModelError as error:
-        shown = format_error_chain(error)
-    assert "language model 'tiny'" in shown
-    assert KEY[:5] not in shown
-    assert KEY[-5:] not in shown
+        output = format_error_chain(error)
+    assert "language model 'tiny'" in output
+    assert KEY[:5] not in output
+    assert KEY[-5:] not in output
 
 
 def test_no_key_is_ever_shown(filled_store: kvstore.Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -622,14 +622,14 @@ def test_no_key_is_ever_shown(filled_store: kvstore.Store, server: Server, monke
         filled_store.set("base_url", "localhost:11434")
     monkeypatch.setenv(llm.URL_VARIABLE, server.url)
     server.planned_responses = [stream_answer("Twenty weeks [1].")] * 2
-    shown = [
+    rows = [
         filled_store.execute(text).fetchall() for text in (f"ASK '{QUESTION}'", f"EXPLAIN ANALYZE ASK '{QUESTION}'")
     ]
-    shown += [filled_store.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
-    assert KEY not in repr(shown) + repr(filled_store._session.settings)
-    kept = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
-    assert kept
-    assert not any(KEY.encode() in path.read_bytes() for path in kept)
+    rows += [filled_store.execute(text).fetchall() for text in (f"EXPLAIN ASK '{QUESTION}'", "SHOW SETTINGS")]
+    assert KEY not in repr(rows) + repr(filled_store._session.settings)
+    files = [path for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*") if path.is_file()]
+    assert files
+    assert not any(KEY.encode() in path.read_bytes() for path in files)
 
 
 @pytest.mark.parametrize(
@@ -726,15 +726,15 @@ FORGED = (
 
 
 def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
-    named = {"heading": FORGED, "title": FORGED, "document": FORGED}
+    names = {"heading": FORGED, "title": FORGED, "document": FORGED}
     hit = make_evidence([FORGED]).hits[0]
     evidence = Evidence(
         "Who signs?",
         "vector",
         [
-            replace(hit, **named),
-            replace(hit, **named, rank=2, ordinal=2),
-            replace(hit, **named | {"title": None}, rank=3, ordinal=3),
+            replace(hit, **names),
+            replace(hit, **names, rank=2, ordinal=2),
+            replace(hit, **names | {"title": None}, rank=3, ordinal=3),
         ],
         abstracts=[AbstractNote(1, FORGED, 0, FORGED + "!")],
         context=[FORGED],
@@ -749,9 +749,9 @@ def test_no_document_ends_its_quotation_or_numbers_a_passage() -> None:
     assert outside.count("<quoted>") == 5
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", prompt.user)
     inside = "".join(quotation.findall(prompt.user))
-    told = CitationFilter(3)
-    assert told.feed(inside) + told.flush() == inside.rstrip()
-    assert (told.cited, told.dropped) == ([], [])
+    citation_filter = CitationFilter(3)
+    assert citation_filter.feed(inside) + citation_filter.flush() == inside.rstrip()
+    assert (citation_filter.cited, citation_filter.dropped) == ([], [])
     again = build_prompt(evidence, 3000)
     assert again.messages == prompt.messages, "the beginning of a prompt can be cached"
     hostile = make_evidence([f"q{number}>>" for number in range(1, 5)])
@@ -792,8 +792,8 @@ def test_explain_shows_the_prompt_and_analyze_sends_it(filled_store: kvstore.Sto
     assert "tokens of 3,000" in rows["build prompt"][1]
     assert f"m: not sent (EXPLAIN ANALYZE sends it): POST {server.url}/chat/completions" in rows["ask model"][1]
     prompt = filled_store.prompt(QUESTION)
-    shown = [rows["system message"][1], rows["user message"][1]]
-    assert shown == [prompt.system, prompt.user]
+    messages = [rows["system message"][1], rows["user message"][1]]
+    assert messages == [prompt.system, prompt.user]
     server.planned_responses = [stream_answer("Twenty weeks [1].")]
     analyzed = {row[0]: row for row in filled_store.execute(f"EXPLAIN ANALYZE ASK '{QUESTION}' MODEL 'm'")}
     assert analyzed["ask model"][2] == 1
@@ -837,15 +837,15 @@ def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkey
     monkeypatch.setattr(answer_cache, "MAX_ANSWERS", 5)
     folder = tmp_path / "cache" / "answers"
     cache = answer_cache.AnswerCache(folder)
-    written = llm.ModelAnswer("text", "reasoning")
+    answer = llm.ModelAnswer("text", "reasoning")
 
     def make_messages(number: int) -> list[dict[str, str]]:
         return [{"role": "user", "content": str(number)}]
 
     assert cache.find(("m",), make_messages(0)) is None
     for number in range(9):
-        cache.store(("m",), make_messages(number), written)
-        assert cache.find(("m",), make_messages(number)) == written
+        cache.store(("m",), make_messages(number), answer)
+        assert cache.find(("m",), make_messages(number)) == answer
     files = list(folder.iterdir())
     assert len(files) == 5
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -854,16 +854,16 @@ def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkey
     for path in files:
         path.write_bytes(b"damage")
     assert cache.find(("m",), make_messages(8)) is None
-    cache.store(("m",), make_messages(8), written)
-    assert cache.find(("m",), make_messages(8)) == written
+    cache.store(("m",), make_messages(8), answer)
+    assert cache.find(("m",), make_messages(8)) == answer
     for path in folder.iterdir():
         os.utime(path, (0, 0))
     assert cache.find(("m",), make_messages(8)) is None
-    cache.store(("m",), make_messages(9), written)
+    cache.store(("m",), make_messages(9), answer)
     assert len(list(folder.iterdir())) == 1
     nowhere = answer_cache.AnswerCache(tmp_path / "a file" / "answers")
     (tmp_path / "a file").write_text("in the way")
-    nowhere.store(("m",), make_messages(1), written)
+    nowhere.store(("m",), make_messages(1), answer)
     assert nowhere.find(("m",), make_messages(1)) is None
 
 
@@ -942,8 +942,8 @@ def test_the_shell_streams_the_answer_and_ctrl_c_stops_it(
     assert server.client_left.wait(10)
     terminal.wait_for("kvstore>")
     terminal.child.send("ASK 'How many weeks?';\r")
-    shown = terminal.wait_for("Written by tiny.")
-    assert shown.count("Thirty weeks.") == 1
+    output = terminal.wait_for("Written by tiny.")
+    assert output.count("Thirty weeks.") == 1
     terminal.wait_for("kvstore>")
     terminal.child.sendeof()
     terminal.read_rest()
@@ -958,9 +958,9 @@ def test_on_a_terminal_a_broken_answer_is_followed_by_an_extractive_one(
     server.planned_responses = [
         PlannedResponse([encode_delta(content="Twenty weeks it is, and then some more words"), b""])
     ]
-    shown = Terminal("ask", str(filled_store.path), QUESTION, environment={}).read_rest().replace("\r", "")
-    first, _, rest = shown.partition("\n\n")
+    output = Terminal("ask", str(filled_store.path), QUESTION, environment={}).read_rest().replace("\r", "")
+    first, _, extract = output.partition("\n\n")
     assert first.startswith("Twenty weeks it is, and then some more\nwords\n")
-    assert "Parental leave lasts twenty weeks. [1]" in first + rest
-    assert "Extractive" in rest
-    assert "the answer broke off after" in shown
+    assert "Parental leave lasts twenty weeks. [1]" in first + extract
+    assert "Extractive" in extract
+    assert "the answer broke off after" in output

@@ -168,8 +168,8 @@ def test_mentions_are_counted_by_how_they_are_written(words: list[str], runs: li
         if counts_for_something:
             counts.setdefault(entity, [0, 0, 0])[2 if lower else int(inside)] += 1
     expected = {
-        entity: min(found[0], 15) | min(found[1], 3) << edges.INSIDE_SHIFT | min(found[2], 3) << edges.LOWER_SHIFT
-        for entity, found in counts.items()
+        entity: min(count[0], 15) | min(count[1], 3) << edges.INSIDE_SHIFT | min(count[2], 3) << edges.LOWER_SHIFT
+        for entity, count in counts.items()
     }
     assert encode_mention_counts(AddedChunk(1, text, -1, mentions)) == expected
 
@@ -188,10 +188,10 @@ def test_mentions_are_those_that_recognition_finds(make_store: Callable[..., kvs
     with store.snapshot() as snapshot:
         names = snapshot._state.filter
         keys: dict[int, str] = {}
-        found = names.find_mentions(fold(text), 12, keys, Occurrence)
+        mentions = names.find_mentions(fold(text), 12, keys, Occurrence)
         expected = list(find_mentions(names, fold(text), 12))
-    assert found == [(mention.entity, mention.start, mention.end - mention.start) for mention in expected]
-    assert found
+    assert mentions == [(mention.entity, mention.start, mention.end - mention.start) for mention in expected]
+    assert mentions
     assert keys == {mention.entity: mention.key for mention in expected}
 
 
@@ -252,17 +252,17 @@ def test_a_replaced_document_has_each_word_looked_up_once(
     text = "Ann Miller keeps a ferry at the harbour and counts the boats that come in at night."
     store.put("ferry", text)
     store.put("mill", "A mill stands near the harbour.")
-    asked: list[bytes] = []
+    keys: list[bytes] = []
     get_last_many = LmdbView.get_last_many
 
     def record_starts(view: LmdbView, table: str, ranges: Any) -> Any:
-        asked.extend(start for start, _ in ranges if table == tables.POSTINGS)
+        keys.extend(start for start, _ in ranges if table == tables.POSTINGS)
         return get_last_many(view, table, ranges)
 
     monkeypatch.setattr(LmdbView, "get_last_many", record_starts)
     store.put("ferry", f"{text} So says Zoe Quill.")
-    assert {b"ferri\0", b"boat\0", b"quill\0"} <= set(asked)
-    assert {start for start in asked if asked.count(start) > 1} <= {b"zoe\0", b"quill\0"}
+    assert {b"ferri\0", b"boat\0", b"quill\0"} <= set(keys)
+    assert {start for start in keys if keys.count(start) > 1} <= {b"zoe\0", b"quill\0"}
     assert store.check() == []
 
 
@@ -312,11 +312,11 @@ def test_traces_never_hide_a_text_with_a_name(documents: list[tuple[str, str]], 
     for number, (above, text) in enumerate(documents, 1):
         traces.add(number, [above.encode()], {10 * number: text.encode()})
     chunks = np.arange(10, 10 * len(documents) + 20, 10, dtype=np.uint64)
-    left = np.frombuffer(traces.select_candidates(key, chunks), np.uint64).tolist()
-    assert left[-1] == chunks[-1]  # nothing is known of it
+    candidates = np.frombuffer(traces.select_candidates(key, chunks), np.uint64).tolist()
+    assert candidates[-1] == chunks[-1]  # nothing is known of it
     for number, (above, text) in enumerate(documents, 1):
         if find_occurrences(above.encode(), key) or find_occurrences(text.encode(), key):
-            assert 10 * number in left
+            assert 10 * number in candidates
 
 
 def test_traces_take_no_more_memory_than_they_may() -> None:

@@ -190,11 +190,13 @@ def test_an_interrupted_build_continues(
     store: kvstore.Store, make_store: MakeStore, embedded_texts: list[str], small_batches: None
 ) -> None:
     fill_store(store)
-    told: list[kvstore.IndexProgress] = []
+    reports: list[kvstore.IndexProgress] = []
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         interrupt_after(patch, "_store_batch", 2)
-        store.create_index("lines", progress=told.append)
-    assert [(one.done, one.total, one.unit, one.kept) for one in told] == [(n, 8, "documents", True) for n in (0, 2, 4)]
+        store.create_index("lines", progress=reports.append)
+    assert [(report.done, report.total, report.unit, report.kept) for report in reports] == [
+        (n, 8, "documents", True) for n in (0, 2, 4)
+    ]
     assert get_index_row(store) == ("building", 1, "4 of 8 documents; run REFRESH INDEX lines to continue")
     assert store.check() == []
     with pytest.raises(errors.InputError, match="index lines already exists; REFRESH"):
@@ -321,8 +323,8 @@ def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, tabl
     before = dump_store(store), read_vectors(store)
     for _ in range(2):
         with store._session.environment.write() as view:
-            found = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
-            key, value = found[len(found) // 2]
+            rows = [(bytes(key), bytes(value)) for key, value in view.scan(table)]
+            key, value = rows[len(rows) // 2]
             view.put(table, key, value[:-1] + bytes([value[-1] ^ 1]))
         assert any("lines" in problem for problem in store.check())
         if _ == 0:
@@ -369,8 +371,8 @@ def test_a_changed_version_is_migrated_if_the_store_has_the_index(
     make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without, store = make_store("without"), make_store("with")
-    for each in (without, store):
-        fill_store(each)
+    for store_to_fill in (without, store):
+        fill_store(store_to_fill)
     store.create_index("lines")
     without.close()
     store.close()
@@ -409,8 +411,8 @@ def test_the_shell_explains_how_to_resume_a_build(
     console = Console(store)
     with pytest.raises(KeyboardInterrupt):
         console.run_items([ScriptItem("CREATE INDEX lines;")])
-    said = capsys.readouterr().err
-    assert "interrupted; 4 of 8 documents are done and will not be repeated; REFRESH INDEX lines continues" in said
+    output = capsys.readouterr().err
+    assert "interrupted; 4 of 8 documents are done and will not be repeated; REFRESH INDEX lines continues" in output
 
 
 def test_each_name_is_used_once() -> None:

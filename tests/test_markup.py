@@ -112,8 +112,8 @@ def test_an_answer_marks_the_bytes_that_it_cites(store: kvstore.Store) -> None:
 def test_a_citation_of_more_than_a_hit_is_shown_by_itself(store: kvstore.Store) -> None:
     answer = store.ask("What is tea made from?")
     away = kvstore.Citation(1, "elsewhere", 0, 3, 9, "Seeds!")
-    other = kvstore.Answer("Of seeds. [1]", [away], False, "tiny", answer.evidence)
-    page = Page(other._repr_html_())
+    away_answer = kvstore.Answer("Of seeds. [1]", [away], False, "tiny", answer.evidence)
+    page = Page(away_answer._repr_html_())
     assert page.marked == ["Seeds!"]
     assert "written by tiny" in page.text
 

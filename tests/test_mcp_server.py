@@ -170,18 +170,18 @@ async def call_every_tool(client: Any) -> None:
     assert wrong.content[0].text == (
         "line 1, column 8: there is no column nme; did you mean name?\n  SELECT nme FROM entities\n         ^"
     )
-    found = []
+    resources_read = []
     cursor = None
     while True:
         page = await client.list_resources(cursor=cursor)
-        found += page.resources
+        resources_read += page.resources
         cursor = page.next_cursor
         if cursor is None:
             break
-    keys = [resource.name for resource in found]
+    keys = [resource.name for resource in resources_read]
     assert keys == sorted(keys)
     assert "lights/tolland-head.md" in keys
-    uri = next(resource.uri for resource in found if resource.name == "lights/tolland-head.md")
+    uri = next(resource.uri for resource in resources_read if resource.name == "lights/tolland-head.md")
     assert (await client.read_resource(uri)).contents[0].text.splitlines()[3].startswith("# Tolland Head Light")
     (template,) = (await client.list_resource_templates()).resource_templates
     assert template.uri_template == "kvstore:///{key}"
@@ -287,15 +287,15 @@ def test_nothing_but_the_protocol_is_on_standard_output(store_path: Path, interr
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write(b"\n".join(lines) + b"\n")
         server.stdin.flush()
-        told: dict[int, Any] = {}
-        while 2 not in told:
+        replies: dict[int, Any] = {}
+        while 2 not in replies:
             message = json.loads(server.stdout.readline())
-            told[message.get("id", -1)] = message
+            replies[message.get("id", -1)] = message
         if interrupted:
             server.send_signal(signal.SIGINT)
             assert server.wait(20) == 130  # though standard input is open
         server.stdin.close()
         assert [json.loads(line) for line in server.stdout] == []
         assert server.wait(20) == (130 if interrupted else 0)
-    assert told[2]["result"]["serverInfo"]["name"] == "kvstore"
-    assert "never an instruction" in told[2]["result"]["instructions"]
+    assert replies[2]["result"]["serverInfo"]["name"] == "kvstore"
+    assert "never an instruction" in replies[2]["result"]["instructions"]

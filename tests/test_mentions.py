@@ -64,11 +64,11 @@ def test_outermost_mentions_are_in_no_longer_one(environment: Environment, rows:
         writer = MentionWriter(view)
         writer.put_chunk(2, map(Occurrence._make, rows))
         writer.flush()
-    told = mark_nested((start, start + length, entity) for entity, start, length in rows)
+    expected = mark_nested((start, start + length, entity) for entity, start, length in rows)
     with environment.snapshot() as snapshot:
-        none, found = Mentions(snapshot).get_outermost_in_chunks([1, 2])
+        none, mentions = Mentions(snapshot).get_outermost_in_chunks([1, 2])
     assert not len(none)
-    assert sorted(map(tuple, found.tolist())) == sorted((e, a, z) for (a, z, e), inside in told if not inside)
+    assert sorted(map(tuple, mentions.tolist())) == sorted((e, a, z) for (a, z, e), inside in expected if not inside)
 
 
 def test_damaged_mentions_are_reported(environment: Environment) -> None:

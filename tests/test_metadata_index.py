@@ -43,10 +43,10 @@ NUMBERS = st.one_of(
 
 
 @given(NUMBERS, NUMBERS)
-def test_keys_of_numbers_sort_as_the_numbers(one: float, other: float) -> None:
-    assert decode_value(encode_number(one)) == one
-    assert (encode_number_bound(one) < encode_number_bound(other)) == (one < other)
-    assert (encode_number_bound(one) == encode_number_bound(other)) == (one == other)
+def test_keys_of_numbers_sort_as_the_numbers(first: float, second: float) -> None:
+    assert decode_value(encode_number(first)) == first
+    assert (encode_number_bound(first) < encode_number_bound(second)) == (first < second)
+    assert (encode_number_bound(first) == encode_number_bound(second)) == (first == second)
 
 
 @given(st.sets(st.integers(0, 8191), min_size=1), st.sets(st.integers(0, 8191)), st.sets(st.integers(0, 9000)))
@@ -60,10 +60,10 @@ def test_a_set_is_changed_as_sets_are_and_equal_sets_have_equal_bytes(
         return
     before = memoryview(encoding.pack_container(stored))
     after = encoding.change_container(before, added, removed, "t", b"k")
-    left = (stored - removed) | added
-    assert after == (encoding.pack_container(left) if left else None)
+    expected = (stored - removed) | added
+    assert after == (encoding.pack_container(expected) if expected else None)
     if after is not None:
-        assert encoding.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(left)
+        assert encoding.unpack_container(memoryview(after), "t", b"k").tolist() == sorted(expected)
         assert len(after) <= 1 + 1024 + 4
 
 
@@ -199,16 +199,16 @@ def filled_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.S
 )
 @given(st.lists(st.lists(draw_document(), max_size=4), max_size=3), st.lists(CONDITIONS, min_size=12, max_size=12))
 def test_a_condition_agrees_with_sqlite(
-    filled_store: kvstore.Store, batches: Sequence[Sequence[tuple[str, dict[str, Any]]]], asked: list[str]
+    filled_store: kvstore.Store, batches: Sequence[Sequence[tuple[str, dict[str, Any]]]], conditions: list[str]
 ) -> None:
     with filled_store.transaction() as transaction:
         transaction.delete_many(filled_store.keys()[::2])
     for batch in batches:
         with filled_store.transaction() as transaction:
-            for key, given in batch:
-                transaction.put(key, f"Text of {key[:3]}.", **given)
+            for key, fields in batch:
+                transaction.put(key, f"Text of {key[:3]}.", **fields)
     with filled_store.state() as state:
-        for condition in asked:
+        for condition in conditions:
             mine, plain = filter_both_ways(state, condition)
             if mine == "refused" and "'$z'" in condition:
                 continue  # an invalid path is rejected everywhere; SQLite may never evaluate it
@@ -298,7 +298,7 @@ def test_searches_give_the_first_of_those_that_may_answer(store: kvstore.Store) 
     for using in ("vector", "lexical"):
         every = [(hit.document, hit.score) for hit in store.search("tea leaf cup", using=using, top=40)]
         some = store.search("tea leaf cup", using=using, top=5, where="meta ->> 'n' = 2")
-        assert [(hit.document, hit.score) for hit in some] == [one for one in every if one[0] in allowed][:5]
+        assert [(hit.document, hit.score) for hit in some] == [row for row in every if row[0] in allowed][:5]
 
 
 def test_chunks_may_answer_whose_documents_may() -> None:
@@ -306,13 +306,13 @@ def test_chunks_may_answer_whose_documents_may() -> None:
     first, groups = (np.array([row[place] for row in rows], np.uint64) for place in (1, 2))
     allowed = AllowedDocuments(np.array([row[0] for row in rows], np.uint64), first, groups, 20)
     inside = [*range(5, 20), *range(35, 50)]
-    asked = np.array([49, 3, 5, 5, 20, 34, 35, 50, 1 << 40], np.uint64)
-    assert allowed.get_chunk_mask(asked).tolist() == [chunk in inside for chunk in asked.tolist()]
+    chunks = np.array([49, 3, 5, 5, 20, 34, 35, 50, 1 << 40], np.uint64)
+    assert allowed.get_chunk_mask(chunks).tolist() == [chunk in inside for chunk in chunks.tolist()]
     assert [chunk for chunk in range(60) if allowed.has_chunk(chunk)] == inside
     assert [number for number in range(12) if number in allowed] == [2, 3, 5, 9]
     empty = np.empty(0, np.uint64)
     none = AllowedDocuments(empty, empty, empty, 0)
-    assert not none.get_chunk_mask(asked).any()
+    assert not none.get_chunk_mask(chunks).any()
     assert (len(none), none.has_chunk(0)) == (0, False)
 
 
@@ -348,11 +348,14 @@ def test_sets_of_many_documents_are_found_across_containers(tmp_path: Path) -> N
                 "title LIKE 'TITLE 1999_'": numbers >= 19_990,
                 "changed <= '2023-11-14T22:13:21+00:00'": numbers < 200,
             }.items():
-                found = filter_documents(state, condition)
-                wanted = numbers[expected & (numbers < documents)]
-                got = found.allowed.documents[found.allowed.documents < documents]
-                assert (got.tolist(), found.detail) == (wanted.tolist(), "by the index of values")
-                assert found.allowed.num_chunks == int((found.allowed.documents % 5).sum())
+                document_filter = filter_documents(state, condition)
+                expected_numbers = numbers[expected & (numbers < documents)]
+                numbers_in_range = document_filter.allowed.documents[document_filter.allowed.documents < documents]
+                assert (numbers_in_range.tolist(), document_filter.detail) == (
+                    expected_numbers.tolist(),
+                    "by the index of values",
+                )
+                assert document_filter.allowed.num_chunks == int((document_filter.allowed.documents % 5).sum())
 
 
 def test_columns_of_distant_numbers_stay_exact() -> None:

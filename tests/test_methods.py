@@ -315,14 +315,14 @@ def test_each_statement_agrees_with_its_method(
     (tmp_path / "triples.jsonl").write_text(
         '{"id": "pay", "triples": [["Payroll", "reports to", "Treasury"]], "entities": ["Wage List"]}'
     )
-    said, called = make_store("said"), make_store("called")
+    by_statement, by_method = make_store("said"), make_store("called")
     for _, text, call in PAIRS:
-        cursor = said.execute(text.format(folder=tmp_path, store="said"))
+        cursor = by_statement.execute(text.format(folder=tmp_path, store="said"))
         rows = cursor.fetchall()
-        returned = call(called)
+        returned = call(by_method)
         if isinstance(returned, list):
             assert drop_variable_rows(rows) == drop_variable_rows(returned), text
-        assert list_content(said) == list_content(called), text
+        assert list_content(by_statement) == list_content(by_method), text
 
 
 def test_every_statement_and_every_method_is_compared() -> None:

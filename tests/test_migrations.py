@@ -218,8 +218,8 @@ def test_a_store_without_unspaced_writing_opens_as_before_whatever_rules_it_name
         value = snapshot.get("meta", b"settings")
         assert value is not None
         assert records.unpack(value, "meta", b"settings")["tokenizer"] == "words-4"
-    other = unpack_store("words_2_english", tmp_path / "other")
-    assert mine == dump_rebuilt_store(tmp_path / "afresh", other)
+    second_path = unpack_store("words_2_english", tmp_path / "other")
+    assert mine == dump_rebuilt_store(tmp_path / "afresh", second_path)
 
 
 def test_a_store_whose_terms_are_single_characters_is_migrated(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_other_bytes_are_refused_or_read(payload: bytes) -> None:
 @given(rows=st.lists(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4), max_size=9))
 def test_records_of_numbers_are_read_as_a_table(rows: list[list[int | None]]) -> None:
     values = [memoryview(records.pack(row)) for row in rows]
-    found = np.full((len(rows), 4), 77)
-    assert read_numbers([*values], found, 5) == -1
-    assert found.tolist() == [[5 if number is None else number for number in row] for row in rows]
+    table = np.full((len(rows), 4), 77)
+    assert read_numbers([*values], table, 5) == -1
+    assert table.tolist() == [[5 if number is None else number for number in row] for row in rows]
     for wrong in (None, memoryview(records.pack([1, 2, 3])), memoryview(records.pack([1, 2, 3, "4"])), memoryview(b"")):
         assert read_numbers([*values, wrong], np.zeros((len(rows) + 1, 4), np.int64)) == len(rows)
     damaged = bytes(records.pack([1, 2, 3, 4])[:-1]) + b"\x00"

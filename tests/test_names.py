@@ -81,8 +81,8 @@ def test_a_singular_that_never_occurs_is_not_a_name(make_store: Callable[..., kv
 def test_terms_are_names_as_they_are_written_too(make_store: Callable[..., kvstore.Store]) -> None:
     store = make_store(settings={"language": "en"})
     store.put("a", "It knows access methods. Every access method of SQL/MED is read over TCP/IP.")
-    found = list_names(store)
-    assert {"access methods", "access method", "SQL/MED", "TCP/IP"} <= found.keys()
+    names = list_names(store)
+    assert {"access methods", "access method", "SQL/MED", "TCP/IP"} <= names.keys()
     store.put("b", "- dirty read: A transaction reads what another has not committed yet.", format="markdown")
     assert "dirty read" in list_names(store)
 
@@ -100,9 +100,9 @@ The gas kiln is out of service. The kiln is old.
 def test_a_mail_names_persons_and_a_subject(make_store: Callable[..., kvstore.Store], language: str) -> None:
     store = make_store(settings={"language": language})
     store.put("mail", MAIL)
-    found = list_names(store)
+    names = list_names(store)
     persons = {"Juno Ferreira", "Lindqvist, Petra", "Tomasz Wilk"}
-    assert found.keys() == persons | {"Kiln schedule for spring"} | ({"gas kiln"} if language == "en" else set())
+    assert names.keys() == persons | {"Kiln schedule for spring"} | ({"gas kiln"} if language == "en" else set())
     assert [row.document for row in store.lookup("juno ferreira")] == ["mail"]
 
 
@@ -146,10 +146,14 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, min_size=1, max_size=12).map(" ".join), st.sampled_from(["en", "rules"]))
 def test_every_name_of_a_document_occurs_in_it_or_in_a_tree(text: str, language: str) -> None:
     settings = FixedSettings(embedder="hashing:16", dimension=16, chunk_tokens=20, language=language)
-    found = extract("k", f"Words. {text}", settings, format="markdown", title="Old *Title*")
-    related = {to_entity_key(form) for relation in found.relations for form in (relation.child, relation.parent)}
-    keys = {name.key for name in found.introductions}
-    texts = ["Old Title", *(section.title for section in found.outline), *(chunk.text for chunk in found.chunks)]
+    extraction = extract("k", f"Words. {text}", settings, format="markdown", title="Old *Title*")
+    related = {to_entity_key(form) for relation in extraction.relations for form in (relation.child, relation.parent)}
+    keys = {name.key for name in extraction.introductions}
+    texts = [
+        "Old Title",
+        *(section.title for section in extraction.outline),
+        *(chunk.text for chunk in extraction.chunks),
+    ]
     assert related <= keys
     assert keys - related == find_occurring_keys(texts, keys - related, settings.name_words)
 

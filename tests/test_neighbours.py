@@ -36,35 +36,38 @@ def count_joint_chunks(store: Store, name: str) -> dict[str, int]:
         chunks[chunk].add(entity)
     counts: defaultdict[str, int] = defaultdict(int)
     for names in chunks.values():
-        for other in names - {name} if name in names else ():
-            counts[other] += 1
+        for neighbor in names - {name} if name in names else ():
+            counts[neighbor] += 1
     return dict(counts)
 
 
 def test_they_are_those_of_the_same_passages_and_trees(make_store: Callable[..., Store]) -> None:
     store = fill_store(make_store(), sorted(TEXTS))
     for name in ("Darjeeling", "Robert Fortune", "Calcutta"):
-        found = {one.name: one for one in store.neighbours(name, 1000)}
-        assert {other: one.passages for other, one in found.items() if one.passages} == count_joint_chunks(store, name)
-    found = {one.name: one for one in store.neighbours("darjeeling")}
-    assert found["West Bengal"].above == ("places",) and found["West Bengal"].below == ()
-    assert found["Happy Valley"].below == ("places",) and found["Happy Valley"].document is None
-    assert (found["Calcutta"].document, found["Calcutta"].chunk) == ("hills", 0)
-    assert {one.entity for one in found.values()} == {"Darjeeling"}
+        neighbors = {neighbor.name: neighbor for neighbor in store.neighbours(name, 1000)}
+        assert {
+            neighbor_name: neighbor.passages for neighbor_name, neighbor in neighbors.items() if neighbor.passages
+        } == count_joint_chunks(store, name)
+    neighbors = {neighbor.name: neighbor for neighbor in store.neighbours("darjeeling")}
+    assert neighbors["West Bengal"].above == ("places",) and neighbors["West Bengal"].below == ()
+    assert neighbors["Happy Valley"].below == ("places",) and neighbors["Happy Valley"].document is None
+    assert (neighbors["Calcutta"].document, neighbors["Calcutta"].chunk) == ("hills", 0)
+    assert {neighbor.entity for neighbor in neighbors.values()} == {"Darjeeling"}
 
 
 def test_the_strongest_come_first_and_the_rest_is_cut(make_store: Callable[..., Store]) -> None:
     store = fill_store(make_store(), sorted(TEXTS))
-    found = store.neighbours("Robert Fortune", 1000)
-    named: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    neighbors = store.neighbours("Robert Fortune", 1000)
+    trees: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for entity, chunk in store.execute("SELECT entity, chunk FROM mentions"):
-        named[entity].append((entity, chunk))
-    chunks = {name: {chunk for _, chunk in rows} for name, rows in named.items()}
-    ranks = [(-one.score, len(chunks[one.name]), one.name.casefold()) for one in found]
+        trees[entity].append((entity, chunk))
+    chunks = {name: {chunk for _, chunk in rows} for name, rows in trees.items()}
+    ranks = [(-neighbor.score, len(chunks[neighbor.name]), neighbor.name.casefold()) for neighbor in neighbors]
     assert ranks == sorted(ranks)
-    assert [one.name for one in found[:2]] == ["East India Company", "Shanghai"]  # never named without him
-    assert store.neighbours("Robert Fortune", 2) == found[:2]
-    assert "Shanghai" in found._repr_html_()
+    # They are never named without him.
+    assert [neighbor.name for neighbor in neighbors[:2]] == ["East India Company", "Shanghai"]
+    assert store.neighbours("Robert Fortune", 2) == neighbors[:2]
+    assert "Shanghai" in neighbors._repr_html_()
     with pytest.raises(InputError, match="limit"):
         store.neighbours("Robert Fortune", 0)
     with pytest.raises(EntityNotFoundError, match="Darjeeling"):
@@ -80,30 +83,30 @@ def test_of_equal_scores_the_rarer_name_comes_first(store: Store) -> None:
     first, second = store.neighbours("Robert Fortune")
     assert (first.name, first.passages, second.name, second.passages) == ("Zelda Zink", 1, "Agatha Marsh", 2)
     assert first.score == second.score
-    assert [one.name for one in store.neighbours("Robert Fortune", 1)] == ["Zelda Zink"]
+    assert [neighbor.name for neighbor in store.neighbours("Robert Fortune", 1)] == ["Zelda Zink"]
 
 
 def test_they_do_not_depend_on_history(make_store: Callable[..., Store]) -> None:
-    one = fill_store(make_store("one"), sorted(TEXTS))
-    other = make_store("other")
-    other.put("gone", "Robert Fortune met Darjeeling in Lisbon. Lisbon, Lisbon.")
-    fill_store(other, sorted(TEXTS, reverse=True))
-    other.delete("gone")
+    first_store = fill_store(make_store("one"), sorted(TEXTS))
+    second_store = make_store("other")
+    second_store.put("gone", "Robert Fortune met Darjeeling in Lisbon. Lisbon, Lisbon.")
+    fill_store(second_store, sorted(TEXTS, reverse=True))
+    second_store.delete("gone")
     for name in ("Robert Fortune", "Darjeeling", "West Bengal"):
-        assert one.neighbours(name) == other.neighbours(name)
+        assert first_store.neighbours(name) == second_store.neighbours(name)
 
 
 def test_names_of_one_entity_are_one(make_store: Callable[..., Store]) -> None:
     store = fill_store(make_store(), sorted(TEXTS))
-    alone = {one.name for one in store.neighbours("Shanghai", 100)}
+    alone = {neighbor.name for neighbor in store.neighbours("Shanghai", 100)}
     assert "Robert Fortune" in alone
     store.put("kolkata", "Kolkata is a city. Shanghai is another than Kolkata.")
     store.merge("Kolkata", into="Calcutta")
-    found: dict[str, Any] = {one.name: one for one in store.neighbours("Shanghai", 100)}
-    assert "Kolkata" not in found and found["Calcutta"].passages == 2
+    neighbors: dict[str, Any] = {neighbor.name: neighbor for neighbor in store.neighbours("Shanghai", 100)}
+    assert "Kolkata" not in neighbors and neighbors["Calcutta"].passages == 2
     by_either = store.neighbours("Kolkata")
     assert by_either == store.neighbours("Calcutta") and by_either[0].entity == "Calcutta"
-    assert not {"Kolkata", "Calcutta"} & {one.name for one in by_either}
+    assert not {"Kolkata", "Calcutta"} & {neighbor.name for neighbor in by_either}
 
 
 def test_a_name_of_an_edge_alone_has_those_of_the_tree(make_store: Callable[..., Store]) -> None:

@@ -57,8 +57,8 @@ def test_a_bar_without_a_notebook_is_a_line(
     (tmp_path / "milk.md").write_text("Milk is white.")
     bar = ProgressBar()
     store.ingest(tmp_path / "milk.md", workers=0, progress=bar)
-    written = capsys.readouterr()
-    assert (written.out, written.err.endswith("1 of 1 files, 1 documents, 1 chunks\x1b[K\n")) == ("", True)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.endswith("1 of 1 files, 1 documents, 1 chunks\x1b[K\n")) == ("", True)
     store.create_index("topics", progress=bar)
     assert str(bar).startswith("topics: ")
     store.close()
@@ -81,12 +81,12 @@ def test_a_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path / "here")}}
     ).execute()
 
-    shown: dict[str, dict[str, str]] = {}
+    outputs: dict[str, dict[str, str]] = {}
     for name, cell in zip(CELLS, notebook.cells, strict=True):
         results = [output["data"] for output in cell.outputs if "data" in output]
-        shown[name] = results[-1] if results else {}
-    assert shown["open again"] == {}
-    html = {name: data.get("text/html", "") for name, data in shown.items()}
+        outputs[name] = results[-1] if results else {}
+    assert outputs["open again"] == {}
+    html = {name: data.get("text/html", "") for name, data in outputs.items()}
     assert "<td>0</td>" in html["empty store"] and "hashing:256" in html["empty store"]
     assert '<progress value="1.000" max="1"></progress> 1 of 1 files, 1 documents, 1 chunks' in html["progress"]
     assert "<mark>Tea is made from leaves.</mark>" in html["ask"]
@@ -94,10 +94,10 @@ def test_a_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "<td dir=" in html["evidence"]
     assert "Robert Fortune" in html["evidence"]
     assert "<th dir=" in html["table"]
-    assert shown["rows are left"]["text/plain"] == "[('coffee', '{\"year\": 2024}'), ('tea', '{}')]"
+    assert outputs["rows are left"]["text/plain"] == "[('coffee', '{\"year\": 2024}'), ('tea', '{}')]"
     assert "<bdi>Darjeeling</bdi>" in html["tree"]
     assert "coffee" in html["data frame"]
-    assert shown["arrow"]["text/plain"] == "['coffee', 'tea']"
+    assert outputs["arrow"]["text/plain"] == "['coffee', 'tea']"
     assert "tea" in html["statement"]
     assert "Tea is made from leaves" in html["from pandas"]
     assert not any("<script" in html[name] for name in ("ask", "evidence", "table", "tree"))

@@ -182,9 +182,9 @@ def test_the_bill_names_everything_in_the_package_that_others_made(
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert bill["metadata"]["component"]["name"] == project["name"]
     assert bill["metadata"]["component"]["licenses"] == [{"expression": project["license"]}]
-    named = [component["bom-ref"] for component in bill["components"]]
-    assert named == bill["compositions"][0]["assemblies"]
-    assert all((root / path).exists() for path in named)
+    references = [component["bom-ref"] for component in bill["components"]]
+    assert references == bill["compositions"][0]["assemblies"]
+    assert all((root / path).exists() for path in references)
     # Code and documentation are written here, and so is the sample; any other file in a package came from somewhere.
     # The explorer's pages are ours, but what its folder ``vendor`` holds; the list of that is.
     ours = {".py", ".pyx", ".pxi", ".pyi", ".lark", ".typed", ".md", ".so", ".c", ".pyc", ".json", ".toml", ""}
@@ -196,7 +196,7 @@ def test_the_bill_names_everything_in_the_package_that_others_made(
         if path.is_file() and path.suffix not in ours and "sample" not in path.parts
         if not (path.suffix in pages and "vendor" not in path.parts) and not path.name.startswith("LICENSE.")
     }
-    assert {path for path in strangers if not path.startswith(tuple(named))} == set()
+    assert {path for path in strangers if not path.startswith(tuple(references))} == set()
 
 
 @pytest.mark.slow
@@ -278,8 +278,8 @@ def test_a_wheel_built_from_the_source_archive_works_outside_the_checkout(tmp_pa
         files = {
             path.relative_to(source / folder).as_posix() for path in (source / folder).rglob("*") if path.is_file()
         }
-        wanted = {f"{package}/{file}" for file in files if not file.endswith((".c", ".pyx", ".pxi", ".pxd"))}
-        assert wanted <= set(names), wanted - set(names)
+        expected = {f"{package}/{file}" for file in files if not file.endswith((".c", ".pyx", ".pxi", ".pxd"))}
+        assert expected <= set(names), expected - set(names)
     assert any(name.startswith("kvstore/sample/") for name in names)
     assert not [name for name in names if name.endswith((".c", ".pyx"))]
     assert any(name.endswith("licenses/LICENSE") for name in names)

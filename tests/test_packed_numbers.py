@@ -47,34 +47,34 @@ def test_numbers_are_packed_and_unpacked() -> None:
 
 
 @settings(max_examples=num_examples(150), deadline=None)
-@given(present=NUMBERS, gone=NUMBERS, added=NUMBERS, most=st.integers(1, 130))
-def test_a_block_of_numbers_changes_as_a_set(present: set[int], gone: set[int], added: set[int], most: int) -> None:
-    written: Blocks = {}
+@given(present=NUMBERS, removed=NUMBERS, added=NUMBERS, most=st.integers(1, 130))
+def test_a_block_of_numbers_changes_as_a_set(present: set[int], removed: set[int], added: set[int], most: int) -> None:
+    changed_blocks: Blocks = {}
     if present:
-        change_blocks({5: ((), sorted(present))}, [None], 1000, 0, written)
-        ((key, value),) = written.items()
+        change_blocks({5: ((), sorted(present))}, [None], 1000, 0, changed_blocks)
+        ((key, value),) = changed_blocks.items()
         assert key == struct.pack(">IQ", 5, min(present)) and value == seal(value[:-4])
         assert list_numbers(min(present), value[:-4]) == sorted(present)
-    before = dict(written)
+    before = dict(changed_blocks)
     block = next(iter(before.items()), None)
-    counted, earlier, fallen = change_blocks({5: (sorted(gone), sorted(added))}, [block], most, 40, written)
+    counted, earlier, fallen = change_blocks({5: (sorted(removed), sorted(added))}, [block], most, 40, changed_blocks)
     first = min(present, default=0)
-    if max(gone | added, default=0) >= first:
+    if max(removed | added, default=0) >= first:
         earlier_gone, earlier_added = earlier.get(5, ([], []))
         assert (earlier_gone, earlier_added) == (
-            [n for n in sorted(gone) if n < first],
+            [n for n in sorted(removed) if n < first],
             sorted(added)[: len(earlier_added)],
         )
-        gone, added = gone.difference(earlier_gone), added.difference(earlier_added)
-    result = (present - gone) | added
-    for key, value in written.items():
+        removed, added = removed.difference(earlier_gone), added.difference(earlier_added)
+    result = (present - removed) | added
+    for key, value in changed_blocks.items():
         if value is None:
             before.pop(key)
         else:
             before[key] = value
     blocks = [list_numbers(struct.unpack(">IQ", key)[1], value[:-4]) for key, value in sorted(before.items())]
     assert [number for block in blocks for number in block] == sorted(result)
-    assert counted == [(len(present & gone), len(added - (present - gone)))]
+    assert counted == [(len(present & removed), len(added - (present - removed)))]
     if counted != [(0, 0)]:
         assert len({len(block) for block in blocks}) <= 2, "blocks of nearly equal size"
         assert all(len(block) <= most for block in blocks)
@@ -82,12 +82,12 @@ def test_a_block_of_numbers_changes_as_a_set(present: set[int], gone: set[int], 
 
 
 def test_a_damaged_block_of_numbers_is_not_changed() -> None:
-    written: Blocks = {}
-    change_blocks({5: ((), [1, 900])}, [None], 100, 0, written)
-    ((key, value),) = written.items()
+    blocks: Blocks = {}
+    change_blocks({5: ((), [1, 900])}, [None], 100, 0, blocks)
+    ((key, value),) = blocks.items()
     for damaged in ((key, value[:-1] + bytes([value[-1] ^ 1])), (key[:-1], value), (key, seal(b"\x80"))):
         with pytest.raises(ValueError, match="key 00000005|truncated"):
-            change_blocks({5: ([1], [])}, [damaged], 100, 0, written)
+            change_blocks({5: ([1], [])}, [damaged], 100, 0, blocks)
 
 
 def apply_change(blocks: Blocks, removed: list[int], added: list[Posting], max_postings: int) -> Blocks:
@@ -119,8 +119,10 @@ def list_blocks(blocks: Blocks) -> list[list[Posting]]:
 
 
 @settings(max_examples=num_examples(150), deadline=None)
-@given(present=CHUNKS, gone=CHUNKS, data=st.data(), most=st.integers(1, 300))
-def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], data: st.DataObject, most: int) -> None:
+@given(present=CHUNKS, removed=CHUNKS, data=st.data(), most=st.integers(1, 300))
+def test_postings_change_as_in_a_dictionary(
+    present: set[int], removed: set[int], data: st.DataObject, most: int
+) -> None:
     def draw_postings(chunks: list[int]) -> list[Posting]:
         counts = st.tuples(st.integers(1, 255), st.integers(0, 65535))
         return [
@@ -135,9 +137,9 @@ def test_postings_change_as_in_a_dictionary(present: set[int], gone: set[int], d
     assert [posting for block in list_blocks(first) for posting in block] == before
     assert all(value == seal(value[:-4]) for value in first.values())
     assert [len(block) for block in list_blocks(first)[:-1]] == [most] * (len(first) - 1)
-    second = apply_change(first, sorted(gone), added, most)
-    left = [posting for posting in before if posting[0] not in gone]
-    assert [posting for block in list_blocks(second) for posting in block] == left + added
+    second = apply_change(first, sorted(removed), added, most)
+    remaining = [posting for posting in before if posting[0] not in removed]
+    assert [posting for block in list_blocks(second) for posting in block] == remaining + added
     assert all(0 < len(block) <= most for block in list_blocks(second))
 
 
@@ -197,7 +199,7 @@ def test_lists_of_many_entities_change_as_sets(
                 before = model[entity]
                 model[entity] = before | some if adds else before - some
                 assert changed[entity] == (0 if adds else len(before & some), len(some - before) if adds else 0)
-            for entity, known in model.items():
-                assert lists.read(entity).tolist() == sorted(known)
-                assert lists.read(entity, 7, 450).tolist() == [n for n in sorted(known) if n >= 450][:7]
+            for entity, expected in model.items():
+                assert lists.read(entity).tolist() == sorted(expected)
+                assert lists.read(entity, 7, 450).tolist() == [n for n in sorted(expected) if n >= 450][:7]
             assert all(0 < len(block) <= BLOCK_SIZE for _, _, block in lists.scan())

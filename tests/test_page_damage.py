@@ -281,12 +281,12 @@ def test_a_repair_of_damaged_pages_waits_for_no_other_process(
     content[page * PAGE : (page + 1) * PAGE] = bytes(PAGE)
     (copy / "data.mdb").write_bytes(content)
     code = f"import kvstore; s = kvstore.open({str(copy)!r}, readonly=True); print('open', flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         with kvstore.open(copy, embedder="hashing:32") as store, pytest.raises(TransactionError):
             store.repair()
-        other.communicate(b"\n")
+        process.communicate(b"\n")
     assert (copy / "data.mdb").read_bytes()[: 2 * PAGE] == bytes(content[: 2 * PAGE])
     with kvstore.open(copy, embedder="hashing:32") as store:
         assert store.repair().remaining == []
@@ -318,19 +318,19 @@ def test_the_page_reader_passes_over_a_damaged_page_and_nothing_else(tmp_path: P
                 assert value is not None
                 assert bytes(value) == records[key] or b"\x00" in bytes(value)  # the rest of a long value has no header
         cursor = tree.cursor(True)
-        kept = [key for key, _ in cursor]
-        assert kept == sorted(kept)
-        assert set(kept) <= set(records)
-        lost = len(records) - len(kept)
+        keys_read = [key for key, _ in cursor]
+        assert keys_read == sorted(keys_read)
+        assert set(keys_read) <= set(records)
+        lost = len(records) - len(keys_read)
         assert bool(lost) == bool(cursor.damage)
         backward = tree.cursor(True)
-        assert backward.last() == bool(kept)
-        assert [key for key, _ in backward.iterprev()] == kept[::-1]
+        assert backward.last() == bool(keys_read)
+        assert [key for key, _ in backward.iterprev()] == keys_read[::-1]
         if lost:
             lost_of_pages.append(lost)
-            first = min(records.keys() - set(kept))
+            first = min(records.keys() - set(keys_read))
             after = tree.cursor(True)
-            assert after.set_range(first) == any(key > first for key in kept)
+            assert after.set_range(first) == any(key > first for key in keys_read)
             with pytest.raises(PageError):
                 tree.get(first)
             with pytest.raises(PageError):

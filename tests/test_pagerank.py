@@ -50,9 +50,9 @@ def run_push(graph: Weights, seeds: dict[int, float], restart: float, epsilon: f
         kernel.add_rows(
             requested,
             np.cumsum([0, *map(len, rows)]),
-            np.array([other for row in rows for other in row], np.uint64),
+            np.array([neighbor for row in rows for neighbor in row], np.uint64),
             np.array([weight for row in rows for weight in row.values()], np.float64),
-            np.array([max(1, len(graph.get(other, {}))) for row in rows for other in row], np.float64),
+            np.array([max(1, len(graph.get(neighbor, {}))) for row in rows for neighbor in row], np.float64),
         )
     assert kernel.rows == len(added)
     return kernel
@@ -83,10 +83,10 @@ def iterate_powers(graph: Weights, seeds: dict[int, float], restart: float) -> d
 def test_push_agrees_with_the_power_iteration(graph: Weights, seeds: dict[int, float], restart: float) -> None:
     expected = iterate_powers(graph, seeds, restart)
     nodes, masses, missing = run_push(graph, seeds, restart, 1e-9).get_masses()
-    found = dict(zip(nodes.tolist(), masses.tolist(), strict=True))
+    ranks = dict(zip(nodes.tolist(), masses.tolist(), strict=True))
     assert missing < 1e-6
     for node, mass in expected.items():
-        assert abs(found.get(node, 0.0) - mass) < 1e-6, node
+        assert abs(ranks.get(node, 0.0) - mass) < 1e-6, node
 
 
 @settings(max_examples=num_examples(200), deadline=None)
@@ -119,18 +119,18 @@ def test_no_order_and_no_numbering_changes_a_bit(
 
     total = math.fsum(seeds.values())
     shares = {node: mass / total for node, mass in seeds.items()}
-    one = run_push(graph, shares, restart, epsilon)
-    two = run_push(
+    first_push = run_push(graph, shares, restart, epsilon)
+    second_push = run_push(
         {other[node]: shuffle_row(row) for node, row in graph.items()}, shuffle_row(shares), restart, epsilon
     )
-    found, masses, missing = one.get_masses()
-    again, others, lost = two.get_masses()
-    expected = dict(zip([other[node] for node in found.tolist()], masses.tolist(), strict=True))
+    pushed_nodes, masses, missing = first_push.get_masses()
+    again, others, lost = second_push.get_masses()
+    expected = dict(zip([other[node] for node in pushed_nodes.tolist()], masses.tolist(), strict=True))
     assert dict(zip(again.tolist(), others.tolist(), strict=True)) == expected
-    assert (missing, one.pushes, one.rows) == (lost, two.pushes, two.rows)
-    for node in found.tolist():
-        assert {other[before] for before in one.get_predecessors(node).tolist()} == set(
-            two.get_predecessors(other[node]).tolist()
+    assert (missing, first_push.pushes, first_push.rows) == (lost, second_push.pushes, second_push.rows)
+    for node in pushed_nodes.tolist():
+        assert {other[before] for before in first_push.get_predecessors(node).tolist()} == set(
+            second_push.get_predecessors(other[node]).tolist()
         )
 
 

@@ -28,22 +28,22 @@ PIECES = st.lists(st.sampled_from([b"", b"a", b"abcdefgh" * 3, bytes(40), bytes(
 @example([bytes(range(256))] * 60, [(9000, 3, b"")])
 def test_a_patch_makes_the_value_and_is_shorter(pieces: list[bytes], edits: list[tuple[int, int, bytes]]) -> None:
     before = after = b"".join(pieces)
-    for place, gone, added in edits:
-        after = after[:place] + added + after[place + gone :]
+    for place, num_removed, added in edits:
+        after = after[:place] + added + after[place + num_removed :]
     for old, new in ((before, after), (after, before), (before, before[::-1])):
-        made = make_patch(memoryview(old), new)
-        if made is not None:
-            assert apply_patch(old, made) == new
-            assert len(made) < len(new)
+        patch = make_patch(memoryview(old), new)
+        if patch is not None:
+            assert apply_patch(old, patch) == new
+            assert len(patch) < len(new)
 
 
 def test_a_patch_of_a_page_contains_the_difference() -> None:
     page = random.Random(1).randbytes(4080)
     moved = page[:100] + b"new" + page[100:2000] + page[2030:3000] + bytes(8) + page[3008:]
-    made = make_patch(page, moved)
-    assert made is not None
-    assert len(made) < 40
-    assert apply_patch(page, made) == moved
+    patch = make_patch(page, moved)
+    assert patch is not None
+    assert len(patch) < 40
+    assert apply_patch(page, patch) == moved
     assert make_patch(page, random.Random(2).randbytes(4080)) is None
     assert make_patch(b"", b"of nothing nothing is made") is None
 
@@ -54,9 +54,9 @@ def test_a_patch_of_a_page_contains_the_difference() -> None:
 @example(b"abc", b"\x03\x09\x00\x09\x00")
 @example(b"abc", b"\x03\x03\x00\x03\x01")
 @example(b"abc", b"\x03\x03\x00\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
-def test_an_invalid_patch_is_refused(old: bytes, made: bytes) -> None:
+def test_an_invalid_patch_is_refused(old: bytes, patch: bytes) -> None:
     try:
-        assert isinstance(apply_patch(old, made), bytes)
+        assert isinstance(apply_patch(old, patch), bytes)
     except ValueError:
         return
 
@@ -68,8 +68,8 @@ def fill_store(store: kvstore.Store, documents: int) -> Callable[..., None]:
     names = [f"Captain {chr(65 + number % 26)}{chr(97 + number // 26)}ddard" for number in range(60)]
 
     def put_document(number: int, addition: str = "", target: kvstore.Store | kvstore.Transaction = store) -> None:
-        words_drawn = [words[place] for place in (generator.zipf(1.3, 60) - 1) % len(words)]
-        text = f"{' '.join(words_drawn)}. {names[number % 60]} met {names[number * 7 % 60]}. {addition}"
+        terms = [words[place] for place in (generator.zipf(1.3, 60) - 1) % len(words)]
+        text = f"{' '.join(terms)}. {names[number % 60]} met {names[number * 7 % 60]}. {addition}"
         target.put(f"document {number}", text, title=f"Log {number}")
 
     with store.transaction() as transaction:

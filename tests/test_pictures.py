@@ -43,11 +43,11 @@ def test_a_statement_is_explained_as_a_picture(store: Store) -> None:
     cursor = store.execute("EXPLAIN ANALYZE RETRIEVE 'Who took tea to Darjeeling?' USING bridge AS SVG TOP 2")
     assert cursor.columns == ("svg",) and "<svg" in cursor._repr_html_()
     (picture,) = cursor.fetchone() or ()
-    shown = list_texts(picture)
-    assert any("recognize entities" in text for text in shown) and "Evidence" in shown
-    assert any(text.endswith(" ms") for text in shown)
+    texts = list_texts(picture)
+    assert any("recognize entities" in text for text in texts) and "Evidence" in texts
+    assert any(text.endswith(" ms") for text in texts)
     steps = store.explain("RETRIEVE 'Who took tea to Darjeeling?' USING bridge TOP 2")
-    assert {step.name for step in steps} <= set(shown)
+    assert {step.name for step in steps} <= set(texts)
     for statement in ("LOOKUP 'Darjeeling'", "EXPAND 'Darjeeling' DEPTH 1", "SEARCH 'tea' TOP 1", "ASK 'tea?' WHERE 1"):
         plain = store.execute(f"EXPLAIN {statement} AS SVG").fetchall()[0][0]
         assert ElementTree.fromstring(plain).tag == f"{_SVG}svg" and " ms" not in "".join(list_texts(plain))
@@ -85,7 +85,7 @@ def test_a_layout_is_the_same_each_time_and_no_box_lies_on_another() -> None:
     wide = (np.array(widths)[:, None] + np.array(widths)[None]) / 2
     lying = (over[..., 0] < wide) & (over[..., 1] < 26)
     assert lying.sum() == 43  # each on itself
-    lengths = [np.hypot(*(places[one] - places[other])) for one, other in edges]
+    lengths = [np.hypot(*(places[start] - places[end])) for start, end in edges]
     every = np.sqrt((over**2).sum(2))
     assert np.mean(lengths) < 0.5 * every[:40, :40].mean()
 
@@ -117,8 +117,8 @@ def test_every_format_holds_any_name(form: str, hostile_network: EntityNetwork) 
     else:
         root = ElementTree.fromstring(text)
         ends = {"svg": "line", "graphml": "edge", "gexf": "edge"}[form]
-        drawn = [element for element in root.iter() if element.tag.rpartition("}")[2] == ends]
-        assert len(drawn) >= 2
+        elements = [element for element in root.iter() if element.tag.rpartition("}")[2] == ends]
+        assert len(elements) >= 2
         assert HOSTILE.replace("\x00", "").replace("\x0b", "") in {
             *root.itertext(),
             *(e.get("label") for e in root.iter()),
@@ -127,12 +127,12 @@ def test_every_format_holds_any_name(form: str, hostile_network: EntityNetwork) 
 
 def test_a_network_of_a_store_is_written(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(store.path)
-    found = build_network_around(store, "Darjeeling")
+    network = build_network_around(store, "Darjeeling")
     store.close()
     target = tmp_path / "around.json"
     assert run(["graph", path, "darjeeling", "--to", str(target)]) == 0
     read = json.loads(target.read_text())
-    assert read["title"] == "Around Darjeeling" and len(read["nodes"]) == len(found.names)
+    assert read["title"] == "Around Darjeeling" and len(read["nodes"]) == len(network.names)
     assert run(["graph", path, "--tree", "places", "--to", str(tmp_path / "tree.svg")]) == 0
     assert 'Say "x" \\ <b>' in list_texts((tmp_path / "tree.svg").read_text())
     assert run(["graph", path, "--limit", "1", "--to", str(tmp_path / "few.gexf")]) == 0

@@ -220,9 +220,9 @@ def test_nothing_is_looked_for_before_it_is_needed(make_store: Callable[..., kvs
         f"assert run(['--help']) == 0 and kvstore.open({str(tmp_path / 'store')!r}).search('harbour', using='hybrid')\n"
         "assert 'importlib.metadata' not in sys.modules"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
-    assert "kvstore plugins lists the added commands" in " ".join(told.stdout.split())
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "kvstore plugins lists the added commands" in " ".join(result.stdout.split())
 
 
 # -- What is broken
@@ -326,14 +326,14 @@ def test_a_failing_plugin_is_named_in_the_error(
     names = {"failing": "failing:Embedder"}
     install("failing", FAILING, embedders=names, strategies={"failing": "failing:Strategy"}, readers={"bad": "failing"})
     whose = "of the package failing 1.0"
-    for name, told in (
+    for name, message in (
         ("failing:none", rf"the embedder 'failing' {whose} failed \(RuntimeError: no model\)"),
         ("failing:other", rf"{whose} has the name 'other', under which no store can open it again"),
         ("failing", rf"{whose} failed \(RuntimeError: out of order\)"),
         ("failing:flat", rf"{whose} returned vectors of shape \(1, 2\).*must be \(1, 4\)"),
         ("failing:large", rf"{whose} returned no vectors, but .*\(OverflowError: .*must be \(1, 4\)"),
     ):
-        with pytest.raises(errors.EmbedderError, match=told):
+        with pytest.raises(errors.EmbedderError, match=message):
             open_embedder(name).embed(["a"])
     with pytest.raises(errors.EmbedderError, match="failed"):
         open_embedder("failing", colour=5)
@@ -405,7 +405,7 @@ def test_an_installed_package_is_found_by_every_worker(
         "    assert (report.added, len(report.failures), store.check()) == (8, 4, []), report\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr

@@ -98,13 +98,13 @@ def test_writers_that_take_turns_see_each_others_names(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with (
         kvstore.open(path, **MAKING) as store,
-        start_python(_PUTS, path) as other,
+        start_python(_PUTS, path) as second_process,
     ):
         for number in range(12):
             store.put(f"own {number}", f"Doctor Silva{number} met Captain Reid{number} at the pier of Ardbeg.")
             if number % 3:
-                send_line(other, str(number))
-                read_line(other)
+                send_line(second_process, str(number))
+                read_line(second_process)
             if number % 4 == 1:
                 with store.transaction() as transaction:
                     transaction.put("gone", f"Lady Brown{number} met nobody at Ardbeg.")
@@ -218,10 +218,10 @@ def _hold_lock(
 def test_a_second_writer_gets_the_holder_or_waits(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     kvstore.open(path, **MAKING).close()
-    held, release = SPAWN.Event(), SPAWN.Event()
-    holder = SPAWN.Process(target=_hold_lock, args=(path, held, release))
+    acquired, release = SPAWN.Event(), SPAWN.Event()
+    holder = SPAWN.Process(target=_hold_lock, args=(path, acquired, release))
     holder.start()
-    assert held.wait(30)
+    assert acquired.wait(30)
     with kvstore.open(path, lock_timeout=0.2) as store:
         with pytest.raises(errors.LockTimeoutError, match=str(holder.pid)):
             store.put("mine", "Mine too.")

@@ -60,9 +60,9 @@ def test_names_are_shown_before_they_are_used() -> None:
         "assert 'numpy' not in sys.modules and 'lmdb' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    shown = pydoc.plain(pydoc.render_doc(kvstore))
+    help_text = pydoc.plain(pydoc.render_doc(kvstore))
     for text in ("class Store(", "open = open_store(", "in_transaction", "class Transaction("):
-        assert text in shown
+        assert text in help_text
     assert str(inspect.signature(kvstore.Store.get)) == "(self, key: 'str') -> 'Document | None'"
 
 
@@ -106,18 +106,18 @@ def test_repr_describes_a_store(make_store: Callable[..., kvstore.Store]) -> Non
 
 
 def test_the_module_is_the_command() -> None:
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "kvstore", "--version"], capture_output=True, text=True, check=True
     ).stdout
-    assert kvstore.__version__ in said
+    assert kvstore.__version__ in result
 
 
 def test_the_log_is_silent_without_a_handler(
     store: kvstore.Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "import logging, kvstore; logging.getLogger('kvstore').warning('heard')"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stderr == ""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stderr == ""
     monkeypatch.setattr(
         IndexBuilder,
         "find_needed_record",

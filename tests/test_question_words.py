@@ -90,11 +90,11 @@ def test_every_language_is_tested_above() -> None:
 
 @pytest.mark.parametrize("language", QUESTIONS)
 def test_questions_are_classified_and_answers_recognized(language: str) -> None:
-    for question, kind, answer, other in QUESTIONS[language]:
+    for question, kind, answer, non_answer in QUESTIONS[language]:
         classified = classify_question(question, language)
         assert classified.name == kind, question
         assert classified.is_present_in(answer), question
-        assert not classified.is_present_in(other), question
+        assert not classified.is_present_in(non_answer), question
 
 
 @pytest.mark.parametrize("language", QUESTIONS)

@@ -81,9 +81,9 @@ def test_a_question_for_something_in_particular_does_not(question: str) -> None:
 def test_an_overview_covers_the_whole_and_cites_every_sentence(filled_store: kvstore.Store) -> None:
     evidence = filled_store.retrieve(OVERVIEW, using="raptor", within=160)
     assert {hit.kind for hit in evidence.hits} == {"summary"}
-    told = " ".join(hit.text for hit in evidence.hits)
-    assert [one for one in [*SUBJECTS, "hales"] if one not in told] == []
-    assert count_text_tokens(told) <= 160
+    summary = " ".join(hit.text for hit in evidence.hits)
+    assert [subject for subject in [*SUBJECTS, "hales"] if subject not in summary] == []
+    assert count_text_tokens(summary) <= 160
     assert [(hit.document, hit.start) for hit in evidence.hits] == sorted((h.document, h.start) for h in evidence.hits)
     for hit in evidence.hits:
         assert " ".join(read_spans(filled_store, hit)) == hit.text
@@ -99,7 +99,7 @@ def test_a_summary_has_the_requested_number_of_parts(filled_store: kvstore.Store
     assert min(top, len(SUBJECTS)) <= len(hits) <= top
     assert sum(count_text_tokens(hit.text) for hit in hits) <= 40 * top
     ends = [(hit.spans[0].start, hit.spans[-1].end) for hit in hits]
-    assert all(one[1] <= other[0] for one, other in pairwise(ends))
+    assert all(previous[1] <= following[0] for previous, following in pairwise(ends))
 
 
 def test_a_question_for_a_detail_gets_the_results_of_hybrid(filled_store: kvstore.Store) -> None:
@@ -111,11 +111,11 @@ def test_a_question_for_a_detail_gets_the_results_of_hybrid(filled_store: kvstor
 
 def test_words_of_a_question_count_in_a_cover(filled_store: kvstore.Store) -> None:
     options = {"mode": "cover"}
-    found = {
-        one: filled_store.retrieve(f"What of {one}?", using="raptor", within=14, options=options).hits[0].text
-        for one in ("violins", "lanterns")
+    texts = {
+        subject: filled_store.retrieve(f"What of {subject}?", using="raptor", within=14, options=options).hits[0].text
+        for subject in ("violins", "lanterns")
     }
-    assert all(one in text for one, text in found.items())
+    assert all(subject in text for subject, text in texts.items())
 
 
 @pytest.mark.parametrize("limit", ["_MAX_FULL_TEXT_BYTES", "_MAX_ABSTRACTS", "_MAX_DOCUMENTS"])
@@ -126,10 +126,10 @@ def test_documents_that_are_too_long_are_read_by_their_abstracts(
     if limit == "_MAX_ABSTRACTS":
         monkeypatch.setattr(summary, "_MAX_FULL_TEXT_BYTES", 0)
     evidence = filled_store.retrieve(OVERVIEW, using="raptor", within=160)
-    told = {step.name: step.detail for step in evidence.steps}["read documents"]
+    detail = {step.name: step.detail for step in evidence.steps}["read documents"]
     assert {"_MAX_FULL_TEXT_BYTES": "over chunks", "_MAX_ABSTRACTS": "over documents", "_MAX_DOCUMENTS": "every"}[
         limit
-    ] in told
+    ] in detail
     assert {hit.document for hit in evidence.hits} == {"long", "short"}
     assert all(" ".join(read_spans(filled_store, hit)) == hit.text for hit in evidence.hits)
 
@@ -141,10 +141,10 @@ def test_trees_are_read_by_cosine_without_repetition(filled_store: kvstore.Store
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     for hit in hits:
         assert " ".join(read_spans(filled_store, hit)) == hit.text
-    shown = [span for hit in hits for span in hit.spans]
-    assert len(set(shown)) > len(hits) / 2
+    spans = [span for hit in hits for span in hit.spans]
+    assert len(set(spans)) > len(hits) / 2
     for number, hit in enumerate(hits):
-        before = [span for other in hits[:number] for span in other.spans]
+        before = [span for earlier in hits[:number] for span in earlier.spans]
         inside = [
             any(o.document == s.document and o.start <= s.start and s.end <= o.end for o in before) for s in hit.spans
         ]
@@ -170,7 +170,7 @@ def test_an_invalid_mode_is_reported(filled_store: kvstore.Store) -> None:
 def test_every_mode_is_a_function_of_the_documents(make_store: Callable[..., kvstore.Store], mode: str) -> None:
     rng = random.Random(mode)
     texts = {f"d{number}": make_long_text(rng.sample(SUBJECTS, 3)) for number in range(5)}
-    found = []
+    results = []
     for name in ("lived", "fresh"):
         store = make_store(name, settings={"chunk_tokens": 40})
         keys = sorted(texts, reverse=name == "lived")
@@ -178,15 +178,15 @@ def test_every_mode_is_a_function_of_the_documents(make_store: Callable[..., kvs
             store.put(key, texts.get(key, "Zebras trot."), format="markdown")
         if name == "lived":
             store.delete("gone")
-        found.append(
+        results.append(
             [
                 store.retrieve(question, using="raptor", options={"mode": mode}, **clauses).hits
                 for question in (OVERVIEW, "violins", "Zebras")
                 for clauses in ({"top": 3}, {"top": 9, "within": 120}, {"where": "key > 'd2'"})
             ]
         )
-    assert found[0] == found[1]
-    assert not any("ebra" in hit.text for hits in found[0] for hit in hits)
+    assert results[0] == results[1]
+    assert not any("ebra" in hit.text for hits in results[0] for hit in hits)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -202,7 +202,7 @@ def test_an_empty_store_has_nothing_to_sum_up(store: kvstore.Store, mode: str) -
 def test_an_answer_to_an_overview_cites_sentence_by_sentence(filled_store: kvstore.Store) -> None:
     answer = filled_store.ask("Summarize all documents.", using="raptor")
     assert (answer.abstained, answer.extractive, answer.confidence, answer.remarks) == (False, True, 1.0, [])
-    assert [one for one in [*SUBJECTS, "hales"] if one not in answer.text] == []
+    assert [subject for subject in [*SUBJECTS, "hales"] if subject not in answer.text] == []
     assert count_text_tokens(answer.text) < 400
     for citation in answer.citations:
         document = filled_store.get(citation.document)
@@ -230,7 +230,7 @@ def test_a_question_for_an_overview_is_referred_to_cover(filled_store: kvstore.S
 def test_a_model_is_given_the_summary(filled_store: kvstore.Store) -> None:
     prompt = filled_store.prompt("Summarize all documents.", using="raptor")
     assert {hit.kind for hit in prompt.passages} == {"summary"}
-    assert all(one in prompt.user for one in SUBJECTS)
+    assert all(subject in prompt.user for subject in SUBJECTS)
 
 
 # Topics above documents -----------------------------------------------------------------------------------------------
@@ -329,8 +329,8 @@ def test_stored_sums_of_vectors_agree_with_all_vectors(
             elif change is not None:
                 store.delete(change)
             for question in SUBJECTS[:3]:
-                wanted = {"mode": mode, "width": 9}
-                hits = store.retrieve(f"What are {question}?", using="raptor", top=60, options=wanted).hits
+                mode_options = {"mode": mode, "width": 9}
+                hits = store.retrieve(f"What are {question}?", using="raptor", top=60, options=mode_options).hits
                 assert any(hit.path.startswith("topic") for hit in hits)
                 answers.append([(hit.score, hit.document, hit.ordinal, hit.text, hit.path) for hit in hits])
         return answers
@@ -355,10 +355,10 @@ def test_topics_omit_deleted_and_include_new_documents(
     options = {"mode": mode, "width": 50}
     for question in (OVERVIEW, "herons", "lanterns"):
         hits = topic_store.retrieve(question, using="raptor", top=50, within=5000, options=options).hits
-        told = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
-        assert "heron" not in told
-        assert "lanterns light the harbour" in told or (mode == "leaves" and question == "herons")
-        assert "glaciers" in told or mode == "leaves"
+        hit_texts = " ".join(f"{hit.text} {hit.title} {hit.path}" for hit in hits).lower()
+        assert "heron" not in hit_texts
+        assert "lanterns light the harbour" in hit_texts or (mode == "leaves" and question == "herons")
+        assert "glaciers" in hit_texts or mode == "leaves"
     answer = topic_store.ask(OVERVIEW, using="raptor")
     assert "heron" not in answer.text.lower()
     assert "lanterns" in answer.text.lower()

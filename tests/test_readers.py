@@ -181,7 +181,7 @@ def test_front_matter_becomes_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "body", "text"),
+    ("front_matter", "body", "text"),
     [
         ("description: Ends a lease.", "# Lease\n\nMore.\n", "# Lease\n\nEnds a lease.\n\nMore.\n"),
         ("summary: Ends a lease.", "Lease\n=====\nMore.\n", "Lease\n=====\n\nEnds a lease.\n\nMore.\n"),
@@ -193,8 +193,8 @@ def test_front_matter_becomes_metadata() -> None:
         ("description: [a, b]\nsummary: 4\nabstract:", "x\n", "x\n"),
     ],
 )
-def test_the_description_in_front_matter_is_the_first_paragraph(said: str, body: str, text: str) -> None:
-    assert read_one(f"---\n{said}\n---\n\n{body}", "a.md").text == text
+def test_the_description_in_front_matter_is_the_first_paragraph(front_matter: str, body: str, text: str) -> None:
+    assert read_one(f"---\n{front_matter}\n---\n\n{body}", "a.md").text == text
 
 
 def test_a_page_is_found_by_its_front_matter(tmp_path: Path, make_store: Callable[..., Store]) -> None:
@@ -370,8 +370,8 @@ def test_links_that_are_content_are_kept(part: str) -> None:
     page = f"<h1>Lamps</h1><div class=sect1><p>{PROSE * 9}</p></div>{{}}<h2>Wicks</h2><p>{PROSE}</p><h2>Oil</h2>{PROSE}"
     words = re.findall(r"\w+", re.sub(r"<[^>]*>", " ", part))
     for around in ("{}", "<div>{}</div>", "<main>{}</main>", "<body><nav><a href=/>Start</a></nav><div>{}</div>"):
-        found = re.findall(r"\w+", convert_to_markdown(around.format(page.format(part))))
-        assert not Counter(words) - Counter(found)
+        words_of_page = re.findall(r"\w+", convert_to_markdown(around.format(page.format(part))))
+        assert not Counter(words) - Counter(words_of_page)
 
 
 def test_a_blog_keeps_its_title_and_its_author_and_not_its_lists() -> None:
@@ -469,8 +469,8 @@ def test_left_out_parts_of_a_page_are_reported() -> None:
     assert [(part.element, part.reason, part.characters, part.text) for part in document.left_out] == [
         ("nav.top", "navigation", 9, "Home Boats")
     ]
-    kept = read_one(page, "a.html", navigation="keep")
-    assert (kept.left_out, kept.text) == ((), "Home Boats\n\n# Lamps\n\nThey burn.\n")
+    complete = read_one(page, "a.html", navigation="keep")
+    assert (complete.left_out, complete.text) == ((), "Home Boats\n\n# Lamps\n\nThey burn.\n")
     with pytest.raises(InputError, match="'keep' or 'drop'"):
         read_one(page, "a.html", navigation="some")
 
@@ -587,17 +587,20 @@ def test_no_text_of_a_page_turns_into_structure(body: str) -> None:
     except ReaderError:
         return
     headings = re.findall(r"<h[12]", body)
-    found = [token for token in MarkdownIt("commonmark").enable("table").parse(text) if token.type == "heading_open"]
-    assert len(found) <= len(headings)
-    assert all(token.markup in ("#", "##") for token in found)
+    heading_tokens = [
+        token for token in MarkdownIt("commonmark").enable("table").parse(text) if token.type == "heading_open"
+    ]
+    assert len(heading_tokens) <= len(headings)
+    assert all(token.markup in ("#", "##") for token in heading_tokens)
 
 
 @given(st.lists(st.text("#->|`*~=1.) x<[]:_+", min_size=1, max_size=12), min_size=1, max_size=5))
 @example(["***"])
 @example(["_ _ _"])
 def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
-    kept = [" ".join(text.split()) for text in texts if text.split()]
-    if not kept or any(re.fullmatch(r"\[\d+\]", text) for text in kept):  # a footnote's mark is joined to its text
+    expected = [" ".join(text.split()) for text in texts if text.split()]
+    # The mark of a footnote is joined to its text.
+    if not expected or any(re.fullmatch(r"\[\d+\]", text) for text in expected):
         return
     tokens = (
         MarkdownIt("commonmark")
@@ -605,7 +608,7 @@ def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
         .parse(convert_to_markdown("".join(f"<p>{html.escape(text)}" for text in texts)))
     )
     blocks = [token.type for token in tokens if token.level == 0 and token.nesting == 1]
-    assert blocks == ["paragraph_open"] * len(kept)
+    assert blocks == ["paragraph_open"] * len(expected)
 
 
 @pytest.mark.slow
@@ -628,9 +631,9 @@ def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
         body = re.sub(r'(?s)<div class="navheader">.*?<hr /></div>|<div class="navfooter">.*', "", body)
         page = _count_words(re.sub(r'(?s)<div class="toc">.*?</div>', "", body))
         contents = _count_words(body)
-        found = Counter(re.findall(r"[^\W\d_]{2,}", re.sub("[`*]", "", document.text)))
-        lost += page - found
-        added |= set(found) - set(contents)
+        words = Counter(re.findall(r"[^\W\d_]{2,}", re.sub("[`*]", "", document.text)))
+        lost += page - words
+        added |= set(words) - set(contents)
     assert pages == 1168
     for numbering in ("Chapter", "Appendix", "Part"):
         del lost[numbering]
@@ -743,9 +746,9 @@ def test_pdf_a_word_that_a_line_end_parts_is_written_as_it_is_elsewhere(elsewher
     page = ["The word at the end of this line, which is as long as the others, is here " + before + "-"]
     page += [after + " and that is the beginning of the next line, of the same length as others."]
     assert f"is here {before}{'' if after[0].islower() else '-'}{after} and" in read_one(make_pdf([page]), "a.pdf").text
-    kept = elsewhere if elsewhere.casefold() == word.replace("-", "").casefold() else word
-    shown = before + (("-" if "-" in kept else "") + after)
-    assert f"is here {shown} and" in read_one(make_pdf([page, [f"So it is {elsewhere} there."]]), "a.pdf").text
+    expected = elsewhere if elsewhere.casefold() == word.replace("-", "").casefold() else word
+    printed = before + (("-" if "-" in expected else "") + after)
+    assert f"is here {printed} and" in read_one(make_pdf([page, [f"So it is {elsewhere} there."]]), "a.pdf").text
 
 
 LONG = "The keeper on watch lights the lamp of the tower at dusk and"
@@ -763,14 +766,14 @@ def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
         make_pdf([*pages, make_page_content((50, 800, "Chapter End"), (50, 700, "The last."))]), "a.pdf"
     )
     assert document.text == "\n\n".join(
-        [*(f"Keeper {each} wrote." for each in "abcdefg"), "Chapter End", "The last.\n"]
+        [*(f"Keeper {letter} wrote." for letter in "abcdefg"), "Chapter End", "The last.\n"]
     )
     assert [(part.element, part.reason, part.text) for part in document.left_out[:2]] == [
         ("page 1", "running head", "Chapter Ships"),
         ("page 1", "page number", "- 1 -"),
     ]
-    kept = read_one(make_pdf(pages), "a.pdf", None, navigation="keep")
-    assert kept.text.count("Chapter") == 7 and not kept.left_out
+    complete = read_one(make_pdf(pages), "a.pdf", None, navigation="keep")
+    assert complete.text.count("Chapter") == 7 and not complete.left_out
     same = read_one(make_pdf([make_page_content((50, 700, "Same."))] * 4), "a.pdf")
     assert same.text.count("Same.") == 4 and not same.left_out
 
@@ -852,9 +855,9 @@ def test_pdf_cells_that_are_drawn_one_by_one_are_a_row() -> None:
         for row, texts in enumerate(rows)
         for x, cell in zip((60, 137, 175), texts, strict=True)
     ]
-    shown = "".join(f"BT 1 0 0 1 {x} {y} Tm /F1 10 Tf 12 TL ({cell}) Tj T* ET\n" for x, y, cell in cells)
-    shown += "BT 1 0 0 1 60 640 Tm /F1 10 Tf 12 TL (Fees are due at noon.) Tj T* ET\n"
-    assert read_one(make_pdf([shown]), "a.pdf").text == (
+    operators = "".join(f"BT 1 0 0 1 {x} {y} Tm /F1 10 Tf 12 TL ({cell}) Tj T* ET\n" for x, y, cell in cells)
+    operators += "BT 1 0 0 1 60 640 Tm /F1 10 Tf 12 TL (Fees are due at noon.) Tj T* ET\n"
+    assert read_one(make_pdf([operators]), "a.pdf").text == (
         "Berth            Draft   Fee a night\n"
         "East quay        4 m     21.50\n"
         "Fishing harbor   2 m     9.00\n\n"
@@ -886,8 +889,8 @@ def test_pdf_widths_of_standard_fonts_are_those_of_letters(font: str, advance: f
 def test_pdf_words_of_a_justified_line_are_not_glued() -> None:
     """If a font has no space, only gaps, which may be narrow, separate words."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
-    shown = "[(The)-237(ke)20(eper)-236(lights)-180(the)-400(lamp.)] TJ"
-    page = make_pdf([f"BT /F1 10 Tf 50 700 Td {shown} ET"]).replace(
+    operators = "[(The)-237(ke)20(eper)-236(lights)-180(the)-400(lamp.)] TJ"
+    page = make_pdf([f"BT /F1 10 Tf 50 700 Td {operators} ET"]).replace(
         b"/BaseFont /Helvetica", f"/BaseFont /Justified {widths}".encode()
     )
     assert read_one(page, "a.pdf").text == "The keeper lights the lamp.\n"
@@ -909,20 +912,20 @@ def test_pdf_lines_are_whole_if_the_pen_moves_away_between_words(between: str) -
         for number, line in enumerate(lines)
         for word in line.split()
     ]
-    shown = "".join(
+    operators = "".join(
         f"q 1 0 0 1 {x} {y} cm BT /F1 10 Tf 1 0 0 1 0 0 Tm ({word}) Tj ET Q {between}\n" for x, y, word in words
     )
-    text = read_one(make_pdf([shown]), "a.pdf").text
+    text = read_one(make_pdf([operators]), "a.pdf").text
     assert text == "The office of the harbour opens at eight and closes at five.\n\nA second paragraph is here.\n"
 
 
 def test_pdf_words_in_two_fonts_are_not_glued() -> None:
     """A word in another font begins where its operator says; only the widths show where the previous word ends."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [{' '.join(['600'] * 95)}]"
-    shown = "/F1 10 Tf 50 700 Td (The) Tj /F2 10 Tf 20.4 0 Td (lamp) Tj /F1 10 Tf 26.4 0 Td (is) Tj"
-    other = f"/F2 << /Type /Font /Subtype /Type1 /BaseFont /Code {widths} >>"
-    page = make_pdf([f"BT {shown} /F2 10 Tf 12 0 Td (lit.) Tj ET"])
-    page = page.replace(b"/F1 3 0 R", f"/F1 3 0 R {other}".encode())
+    operators = "/F1 10 Tf 50 700 Td (The) Tj /F2 10 Tf 20.4 0 Td (lamp) Tj /F1 10 Tf 26.4 0 Td (is) Tj"
+    second_font = f"/F2 << /Type /Font /Subtype /Type1 /BaseFont /Code {widths} >>"
+    page = make_pdf([f"BT {operators} /F2 10 Tf 12 0 Td (lit.) Tj ET"])
+    page = page.replace(b"/F1 3 0 R", f"/F1 3 0 R {second_font}".encode())
     page = page.replace(b"/BaseFont /Helvetica", f"/BaseFont /Roman {widths}".encode())
     assert read_one(page, "a.pdf").text == "The lamp islit.\n"
 
@@ -931,8 +934,8 @@ def test_pdf_words_are_joined_across_spacings() -> None:
     """The way Ghostscript writes justified text: each piece begins where spacings left the pen, kerned or not."""
     widths = f"/FirstChar 32 /LastChar 126 /Widths [300 {' '.join(['600'] * 94)}]"
 
-    def read_text(shown: str) -> str:
-        page = make_pdf([f"BT /F1 10 Tf {shown} ET"]).replace(
+    def read_text(operators: str) -> str:
+        page = make_pdf([f"BT /F1 10 Tf {operators} ET"]).replace(
             b"/BaseFont /Helvetica", f"/BaseFont /Justified {widths}".encode()
         )
         return read_one(page, "a.pdf").text
@@ -1223,12 +1226,12 @@ def test_an_object_without_a_text_is_read_from_its_fields() -> None:
 
 def test_objects_of_a_list_are_documents_and_another_value_is_one() -> None:
     data = '[\n {"id": "a", "text": "x"},\n {"id": "a", "n": 1},\n {"id": "b"}]'
-    found = list(read_bytes(data.encode(), "dir/a.json"))
-    assert found[:2] == [
+    documents = list(read_bytes(data.encode(), "dir/a.json"))
+    assert documents[:2] == [
         RawDocument("a", None, "x", {}, "text", (), "dir/a.json:1"),
         RawDocument("a", None, "n: 1", {"n": 1}, "text"),
     ]
-    assert isinstance(found[2], ReadFailure) and found[2].place == "dir/a.json:3"
+    assert isinstance(documents[2], ReadFailure) and documents[2].place == "dir/a.json:3"
     value = read_one('{"name":"lantern","deps":{"gauge":"`2`"}}', "package.json")
     assert value.text == (
         '# package.json\n\n```json\n{\n  "name": "lantern",\n  "deps": {\n    "gauge": "`2`"\n  }\n}\n```\n'
@@ -1238,8 +1241,8 @@ def test_objects_of_a_list_are_documents_and_another_value_is_one() -> None:
 
 def test_objects_of_the_main_list_of_a_value_are_documents() -> None:
     rows = [{"id": "b1", "group": {"name": "Oak"}, "nights": 3}, {"text": "Late."}]
-    found = list(read_bytes(json.dumps({"page": 1, "data": rows, "tags": []}).encode(), "dir/a.json"))
-    assert found[:2] == [
+    documents = list(read_bytes(json.dumps({"page": 1, "data": rows, "tags": []}).encode(), "dir/a.json"))
+    assert documents[:2] == [
         RawDocument(
             "b1",
             None,
@@ -1251,17 +1254,17 @@ def test_objects_of_the_main_list_of_a_value_are_documents() -> None:
         ),
         RawDocument("dir/a.json:2", None, "Late.", {}, "text"),
     ]
-    (rest,) = found[2:]
-    assert isinstance(rest, RawDocument) and rest.key == "dir/a.json"
-    assert '"page": 1' in rest.text and "nights" not in rest.text
+    (remainder,) = documents[2:]
+    assert isinstance(remainder, RawDocument) and remainder.key == "dir/a.json"
+    assert '"page": 1' in remainder.text and "nights" not in remainder.text
     assert len(list(read_bytes(json.dumps({"data": rows}).encode(), "a.json"))) == 2
-    for other in (
+    for value in (
         {"data": rows, "about": "x" * 200},
         {"data": rows[:1]},
         {"data": [*rows, 3]},
         {"a": {"data": rows}},
     ):
-        assert read_one(json.dumps(other), "a.json").format == "markdown"
+        assert read_one(json.dumps(value), "a.json").format == "markdown"
     many = [{"text": "x" * 100}] * 12_000
     assert len(list(read_bytes(json.dumps({"n": 1, "data": many}).encode(), "a.json"))) == 12_001
 
@@ -1375,6 +1378,6 @@ def test_the_hierarchy_names_the_subjects_of_the_sample() -> None:
     assert isinstance(pairs, RawDocument)
     edges = [tuple(row) for row in csv.reader(io.StringIO(pairs.text))]
     assert len(edges) == 83
-    told = " ".join(f"{document.title} {document.text}" for document in read_sample().values())
-    told = " ".join(told.replace("*", "").lower().split())
-    assert not [name for edge in edges for name in edge if name.lower() not in told]
+    sample_text = " ".join(f"{document.title} {document.text}" for document in read_sample().values())
+    sample_text = " ".join(sample_text.replace("*", "").lower().split())
+    assert not [name for edge in edges for name in edge if name.lower() not in sample_text]

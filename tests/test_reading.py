@@ -208,8 +208,8 @@ def test_each_request_of_a_round_is_a_step_with_its_own_time(town: kvstore.Store
 
 
 def test_search_reads_no_abstracts(town: kvstore.Store) -> None:
-    found = town.search("boats at Blue Harbour", using="lexical")
-    assert found == town.retrieve("boats at Blue Harbour", using="lexical", top=10).hits
+    hits = town.search("boats at Blue Harbour", using="lexical")
+    assert hits == town.retrieve("boats at Blue Harbour", using="lexical", top=10).hits
     with town.snapshot() as snapshot:
         view = snapshot._state
         _, query = prepare_query(snapshot._session, view, "boats at Blue Harbour", using="lexical")
@@ -265,6 +265,6 @@ def test_assertions_and_links_of_many_are_those_of_each(town: kvstore.Store) -> 
         every = list(graph.iter_links())
         entities = np.array(sorted({entity for entity, _ in every}, reverse=True), np.uint32)
         rows = graph.read_link_rows(entities)
-        found = zip(*(column.tolist() for column in rows), strict=True)
+        values = zip(*(column.tolist() for column in rows), strict=True)
         ordered = sorted(every, key=lambda row: (-row[0], row[1].other, row[1].kind))
-        assert list(found) == [(entity, *link) for entity, link in ordered] != []
+        assert list(values) == [(entity, *link) for entity, link in ordered] != []

@@ -141,6 +141,6 @@ def test_a_prompt_longer_than_the_context_is_answered(filled_store: kvstore.Stor
 
 def test_show_spent_has_every_request(filled_store: kvstore.Store) -> None:
     report = filled_store.extract("units", where="key = 'tea'")
-    ((statement, model, calls, sent, received, kept, refused),) = filled_store.execute("SHOW SPENT").fetchall()
+    ((statement, model, calls, sent, received, num_kept, refused),) = filled_store.execute("SHOW SPENT").fetchall()
     assert (statement, model, calls, refused) == ("EXTRACT", "gemma", report.calls, report.refused)
-    assert kept == calls - refused and (sent, received) == (report.sent, report.received)
+    assert num_kept == calls - refused and (sent, received) == (report.sent, report.received)

@@ -103,10 +103,10 @@ def test_recognition_and_search_agree_with_the_definition(
     with environment.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)
         filter_.insert_many(list(numbers), list(numbers.values()))
-        found = list_places(filter_.recognize(FoldedText(data, None), max_words))
+        recognized = list_places(filter_.recognize(FoldedText(data, None), max_words))
         view.abort()
     expected = [(start, end, numbers[name]) for name, start, end in candidates if name in numbers]
-    assert found == expected
+    assert recognized == expected
     for name, number in numbers.items():
         here = [(start, end) for start, end, entity in expected if entity == number]
         assert find_occurrences(data, name.encode(), max_words) == here
@@ -130,10 +130,10 @@ def test_the_longest_of_the_leftmost_matches_are_kept(given_places: list[tuple[i
         np.array([end for _, end in ordered], np.int64),
         np.arange(1, len(ordered) + 1, dtype=np.uint32),
     )
-    kept = list_places(select_longest_matches(matches))
-    assert [(start, end) for start, end, _ in kept] == expected
-    assert [ordered[entity - 1] for _, _, entity in kept] == expected
-    assert all(before[1] <= after[0] for before, after in pairwise(kept))
+    selected = list_places(select_longest_matches(matches))
+    assert [(start, end) for start, end, _ in selected] == expected
+    assert [ordered[entity - 1] for _, _, entity in selected] == expected
+    assert all(before[1] <= after[0] for before, after in pairwise(selected))
 
 
 def test_a_real_sentence(environment: Environment) -> None:

@@ -94,8 +94,8 @@ def check_history(path: Path, fresh_path: Path, history: list[tuple[str | None, 
         if newest is not None:
             word = make_word(newest, versions[newest])
             for name in STRATEGIES:
-                found = store.retrieve(f"What is known of Warden {word}?", using=name, top=20)
-                assert word in repr(found.hits), f"{name} does not find {newest}"
+                evidence = store.retrieve(f"What is known of Warden {word}?", using=name, top=20)
+                assert word in repr(evidence.hits), f"{name} does not find {newest}"
         store.refresh()
         after = dump_refreshed(store)
         assert store.check() == []

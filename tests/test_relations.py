@@ -53,11 +53,13 @@ def measure_gold_set(part: str) -> tuple[float, float]:
             for statement in extract_statements(sentence)
         }
 
-    found = wanted = both = 0
+    num_found = num_expected = num_correct = 0
     for line, got in zip(lines, pipeline.parse_texts([line["text"] for line in lines], extract_triples), strict=True):
         gold = {(to_entity_key(child), to_entity_key(parent), kind) for child, parent, kind in line["relations"]}
-        found, wanted, both = found + len(got), wanted + len(gold), both + len(got & gold)
-    return both / found, both / wanted
+        num_found += len(got)
+        num_expected += len(gold)
+        num_correct += len(got & gold)
+    return num_correct / num_found, num_correct / num_expected
 
 
 def test_the_gold_set_matches_its_description() -> None:
@@ -144,26 +146,26 @@ random_words = st.lists(
 
 
 @given(random_words, st.randoms(use_true_random=False))
-def test_any_tree_of_words_is_read(drawn: list[tuple[str, str, str, str, int]], chance: random.Random) -> None:
+def test_any_tree_of_words_is_read(words: list[tuple[str, str, str, str, int]], chance: random.Random) -> None:
     # A parser may say anything: every word hangs on one of those before it in some order, the first on none.
-    order = list(range(len(drawn)))
+    order = list(range(len(words)))
     chance.shuffle(order)
-    heads = {place: order[drawn[place][4] % at] if at else place for at, place in enumerate(order)}
+    heads = {place: order[words[place][4] % at] if at else place for at, place in enumerate(order)}
     doc = Doc(
         VOCAB,
-        words=[word[0] for word in drawn],
-        tags=[word[1] for word in drawn],
-        pos=[word[2] for word in drawn],
-        lemmas=[word[0].lower() for word in drawn],
-        heads=[heads[place] for place in range(len(drawn))],
-        deps=["ROOT" if heads[place] == place else word[3] for place, word in enumerate(drawn)],
+        words=[word[0] for word in words],
+        tags=[word[1] for word in words],
+        pos=[word[2] for word in words],
+        lemmas=[word[0].lower() for word in words],
+        heads=[heads[place] for place in range(len(words))],
+        deps=["ROOT" if heads[place] == place else word[3] for place, word in enumerate(words)],
     )
     for sentence in iter_sentences(doc):
         NounPhrases(sentence).find_terms()
-        for found in extract_statements(sentence):
-            assert to_entity_key(found.child) != to_entity_key(found.parent)
-            assert 0 <= found.start < found.end <= len(doc.text)
-            assert 0 < found.confidence <= 1
+        for statement in extract_statements(sentence):
+            assert to_entity_key(statement.child) != to_entity_key(statement.parent)
+            assert 0 <= statement.start < statement.end <= len(doc.text)
+            assert 0 < statement.confidence <= 1
 
 
 def test_a_long_list_is_gathered_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,9 +255,11 @@ def test_links_in_lists_and_headings_are_read_as_their_text() -> None:
 
 
 def test_marks_of_transcripts_are_no_names() -> None:
-    said = "So {vocalsound} the committee {disfmarker} met {disfmarker} them, and {disfmarker} they left {pause} then."
-    found = extract("k", " ".join([said] * 3), ENGLISH).introductions
-    assert not [name.form for name in found if "vocal" in name.key or "disf" in name.key]
+    transcript = (
+        "So {vocalsound} the committee {disfmarker} met {disfmarker} them, and {disfmarker} they left {pause} then."
+    )
+    introductions = extract("k", " ".join([transcript] * 3), ENGLISH).introductions
+    assert not [name.form for name in introductions if "vocal" in name.key or "disf" in name.key]
 
 
 def test_a_hierarchy_is_in_the_tree_of_its_document(make_store: Callable[..., kvstore.Store]) -> None:
@@ -291,11 +295,11 @@ TEXT = (
 
 def test_a_relation_carries_the_bytes_of_its_sentence() -> None:
     extracted = extract("k", "Äpfel. " + TEXT, ENGLISH, format="markdown")
-    found = {
+    sentences = {
         (relation.child, relation.parent): extracted.text[relation.start : relation.end].decode()
         for relation in extracted.relations
     }
-    assert found == {
+    assert sentences == {
         ("PostgreSQL", "relational database"): "PostgreSQL is a relational database.",
         ("PostgreSQL", "database"): TEXT[TEXT.index("- They") : TEXT.index(" Is Rust")],
         ("MySQL", "database"): TEXT[TEXT.index("- They") : TEXT.index(" Is Rust")],
@@ -315,19 +319,19 @@ def test_relations_of_a_document_do_not_depend_on_earlier_documents() -> None:
 
 
 def test_documents_derived_together_equal_documents_derived_alone() -> None:
-    told = "Aro is a town. The river of Aro belongs to the county."
-    texts = [told, "| a | b |\n|---|---|\n| 1 | 2 |", NESTED, "tug,ship", "tug", told * 30, "---", TEXT]
+    body = "Aro is a town. The river of Aro belongs to the county."
+    texts = [body, "| a | b |\n|---|---|\n| 1 | 2 |", NESTED, "tug,ship", "tug", body * 30, "---", TEXT]
     formats = ["text", "markdown", "markdown", "pairs", "pairs", "text", "markdown", "markdown"]
     documents = [validate("k", text, format=form) for text, form in zip(texts, formats, strict=True)]
     for settings in (ENGLISH, RULES):
         together = list(derive_all(documents, settings))
-        for document, found in zip(documents, together, strict=True):
-            if isinstance(found, InputError):
-                with pytest.raises(InputError, match=re.escape(str(found))):
+        for document, result in zip(documents, together, strict=True):
+            if isinstance(result, InputError):
+                with pytest.raises(InputError, match=re.escape(str(result))):
                     derive(document, settings)
             else:
-                assert found == derive(document, settings)
-        assert [isinstance(found, InputError) for found in together].count(True) == 1
+                assert result == derive(document, settings)
+        assert [isinstance(result, InputError) for result in together].count(True) == 1
 
 
 def test_terms_used_more_than_once_become_names() -> None:

@@ -165,8 +165,8 @@ def test_a_damaged_segment_of_the_change_buffer_costs_the_changes_of_its_commit_
     damage_row(store, tables.RECENT, how)
     assert store.check()
     report = store.repair()
-    (told,) = report.lost
-    assert told.startswith("the changes of ")
+    (message,) = report.lost
+    assert message.startswith("the changes of ")
     assert report.remaining == []
     fresh = make_store("fresh")
     for key, text in survive.items():
@@ -203,8 +203,8 @@ def test_damaged_statements_of_a_user_are_lost_and_reported(store: kvstore.Store
     damage_row(store, table, flip_bit)
     report = store.repair()
     assert report.found
-    (told,) = report.lost
-    assert told.startswith(lost)
+    (message,) = report.lost
+    assert message.startswith(lost)
     assert store.check() == []
 
 
@@ -254,8 +254,8 @@ def test_vectors_of_other_chunks_are_not_carried_over(store: kvstore.Store) -> N
             transaction.put(f"d{number}", f"The mast of ship {number} is {number} feet high.")
     before = read_content(store)
     with store._session.environment.write() as view:
-        (first, _), (_, other) = [(bytes(key), bytes(value)) for key, value in view.scan(tables.VECTORS)][:2]
-        view.put(tables.VECTORS, first, other)
+        (first, _), (_, last) = [(bytes(key), bytes(value)) for key, value in view.scan(tables.VECTORS)][:2]
+        view.put(tables.VECTORS, first, last)
     report = store.repair()
     assert report.found
     assert (report.lost, report.remaining) == ([], [])
@@ -271,15 +271,15 @@ def test_a_store_of_another_language_pipeline_version_is_recognized(
         )
         store = make_store(settings={"language": "en"})
     store.put("pier", "The pier is part of the harbour.")
-    asked = "SELECT value FROM settings WHERE name = 'language_version'"
-    assert store.execute(asked).fetchall() == [("before",)]
+    query = "SELECT value FROM settings WHERE name = 'language_version'"
+    assert store.execute(query).fetchall() == [("before",)]
     (problem,) = store.check()
     assert "parsed by version before of the language pipeline 'en', and version " in problem
     assert store.repair().remaining == []
-    assert store.execute(asked).fetchall() == [(get_language_version("en"),)]
+    assert store.execute(query).fetchall() == [(get_language_version("en"),)]
     # A store that was made before the version was recorded.
     store._session.environment.write_with_growth(lambda view: view.delete(tables.META, b"language_version"))
-    assert store.execute(asked).fetchall() == [("",)]
+    assert store.execute(query).fetchall() == [("",)]
     assert store.check() == []
 
 
@@ -313,7 +313,7 @@ def test_triples_of_a_damaged_document_are_lost_with_it(store: kvstore.Store) ->
         for key, value in [(bytes(key), bytes(value)) for key, value in view.scan(tables.TEXTS)]:
             view.put(tables.TEXTS, key, flip_bit(value))
     report = store.repair()
-    assert any(re.match("the triples of document .*: document 'b' is lost", told) for told in report.lost)
+    assert any(re.match("the triples of document .*: document 'b' is lost", message) for message in report.lost)
     assert report.remaining == []
     assert store.names("detector") == []
 

@@ -117,21 +117,23 @@ def test_a_cross_encoder_scores_question_and_passage_together(
     BertForSequenceClassification(config).save_pretrained(folder)
     BertTokenizerFast(str(vocabulary), model_max_length=64).save_pretrained(folder)
 
-    found = filled_store.retrieve(QUESTION, using="vector", top=5, reranker=str(folder))
+    evidence = filled_store.retrieve(QUESTION, using="vector", top=5, reranker=str(folder))
     texts = {
         hit.document: f"{hit.title}\n{hit.text}" for hit in filled_store.retrieve(QUESTION, using="vector", top=50).hits
     }
     scores = CrossEncoder(str(folder)).predict([(QUESTION, text) for text in texts.values()], show_progress_bar=False)
     expected = dict(zip(texts, map(float, scores), strict=True))
-    assert [hit.score for hit in found.hits] == pytest.approx(sorted(expected.values(), reverse=True)[:5], abs=1e-5)
-    assert [expected[hit.document] for hit in found.hits] == pytest.approx([hit.score for hit in found.hits], abs=1e-5)
-    assert f"{folder} on the candidates" in [step.detail for step in found.steps]
+    assert [hit.score for hit in evidence.hits] == pytest.approx(sorted(expected.values(), reverse=True)[:5], abs=1e-5)
+    assert [expected[hit.document] for hit in evidence.hits] == pytest.approx(
+        [hit.score for hit in evidence.hits], abs=1e-5
+    )
+    assert f"{folder} on the candidates" in [step.detail for step in evidence.steps]
 
     config.num_labels = 3
     BertForSequenceClassification(config).save_pretrained(folder)
-    with kvstore.open(tmp_path / "other", embedder="hashing") as other:
-        other.put("pay", "Wages.")
+    with kvstore.open(tmp_path / "other", embedder="hashing") as other_store:
+        other_store.put("pay", "Wages.")
         with pytest.raises(errors.RerankerError, match="one output"):
-            other.retrieve(QUESTION, reranker=str(folder))
+            other_store.retrieve(QUESTION, reranker=str(folder))
     with pytest.raises(errors.RerankerError, match="cannot be loaded"):
         filled_store.retrieve(QUESTION, reranker=str(tmp_path))

@@ -60,10 +60,10 @@ def test_every_strategy_finds_the_other_spelling_and_explain_reports_it(make_sto
     store: kvstore.Store = make_store(embedder="hashing:16", settings={"language": "rules"})
     store.put("a", "The team is colored red.")
     store.put("b", "Nothing of this.")
-    found = store.retrieve("Which coloured team?", using="lexical")
-    assert [hit.document for hit in found.hits] == ["a"]
-    assert found.hits[0].score == store.retrieve("Which colored team?", using="lexical").hits[0].score
-    assert found.question == "Which coloured team?"
+    evidence = store.retrieve("Which coloured team?", using="lexical")
+    assert [hit.document for hit in evidence.hits] == ["a"]
+    assert evidence.hits[0].score == store.retrieve("Which colored team?", using="lexical").hits[0].score
+    assert evidence.question == "Which coloured team?"
     steps = {row[0]: row[1] for row in store.execute("EXPLAIN SEARCH 'which coloured team'")}
     assert steps["respell question"] == "no document has coloured → colored"
     store.put("c", "A coloured pencil.")

@@ -52,8 +52,8 @@ def test_every_strategy_finds_the_document_that_answers(filled_store: kvstore.St
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 def test_where_limits_every_strategy(filled_store: kvstore.Store, strategy: str) -> None:
-    found = filled_store.retrieve("the Analytical Engine in London", using=strategy, where="key IN ('tea', 'sea')").hits
-    assert {hit.document for hit in found} <= {"tea", "sea"}
+    hits = filled_store.retrieve("the Analytical Engine in London", using=strategy, where="key IN ('tea', 'sea')").hits
+    assert {hit.document for hit in hits} <= {"tea", "sea"}
     assert filled_store.retrieve("the Analytical Engine", using=strategy, where="key = 'none'").hits == []
     longer = filled_store.retrieve("engine of London", using=strategy, where="meta ->> 'length' > 70").hits
     assert {hit.document for hit in longer} <= {"ada", "babbage"}
@@ -97,8 +97,10 @@ def test_depth_reaches_the_neighbouring_abstracts(store: kvstore.Store) -> None:
 def test_relatives_displace_no_chunk_of_a_name(store: kvstore.Store) -> None:
     for name in ("Ada Lovelace", "Charles Babbage"):
         text = "\n\n".join(f"{name} came on day {day}. " + f"Filler {day} says little here. " * 20 for day in range(4))
-        rest = "\n\n".join(f"Nobody came on day {day}. " + f"Filler {day} says little here. " * 20 for day in range(60))
-        store.put(name, f"{text}\n\n{rest}")
+        filler = "\n\n".join(
+            f"Nobody came on day {day}. " + f"Filler {day} says little here. " * 20 for day in range(60)
+        )
+        store.put(name, f"{text}\n\n{filler}")
     pools = []
     for depth in range(4):
         evidence = store.retrieve("Ada Lovelace and Charles Babbage", using="bridge", depth=depth, top=1000)
@@ -179,7 +181,7 @@ def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "found"),
+    ("question", "expected"),
     [
         ("what does --owner do", "option"),
         ("max_wal_size", "wal"),
@@ -191,7 +193,7 @@ def test_lexical_scores_are_bm25(store: kvstore.Store) -> None:
         ("東京の塔", "tower"),
     ],
 )
-def test_words_are_found_however_they_are_written(store: kvstore.Store, question: str, found: str) -> None:
+def test_words_are_found_however_they_are_written(store: kvstore.Store, question: str, expected: str) -> None:
     texts = {
         "option": "Use --owner here.",
         "owner": "The owner of an object, the owner that does own: owner.",
@@ -206,7 +208,7 @@ def test_words_are_found_however_they_are_written(store: kvstore.Store, question
     }
     for key, text in texts.items():
         store.put(key, text)
-    assert store.search(question, using="lexical")[0].document == found
+    assert store.search(question, using="lexical")[0].document == expected
 
 
 def test_a_name_is_looked_up_without_its_accents(store: kvstore.Store) -> None:

@@ -59,18 +59,18 @@ def test_a_store_with_a_segmenter_is_searched_and_asked(tmp_path: Path) -> None:
 
 
 def test_history_does_not_matter_with_a_segmenter(tmp_path: Path) -> None:
-    with open_library(tmp_path / "one") as store, open_library(tmp_path / "other") as other:
+    with open_library(tmp_path / "one") as store, open_library(tmp_path / "other") as second_store:
         for key, text in LIBRARY.items():
             store.put(key, text)
         # The segmenter does not divide the text at the ends of this name.
         store.put("京都", "古都。", title="京都")
         for key in ("学校", "港口", "图书馆"):
-            other.put(key, "别的文字。")
-            other.put(key, LIBRARY[key])
-        other.put("京都", "古都。", title="京都")
-        with store.state() as state, other.state() as other_state:
+            second_store.put(key, "别的文字。")
+            second_store.put(key, LIBRARY[key])
+        second_store.put("京都", "古都。", title="京都")
+        with store.state() as state, second_store.state() as other_state:
             assert dump(state) == dump(other_state)
-        assert store.check() == other.check() == []
+        assert store.check() == second_store.check() == []
 
 
 def test_a_missing_segmenter_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

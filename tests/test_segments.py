@@ -199,13 +199,13 @@ def test_no_segment_crosses_a_document(make_store: MakeStore) -> None:
 
 
 def test_the_clause_is_valid_anywhere_and_needs_its_options(filled_store: kvstore.Store) -> None:
-    said = [
+    statements = [
         "RETRIEVE 'sentence number 3' USING vector AS SEGMENTS TOP 2 WHERE key = 'one' WITH (penalty = 0.1)",
         "RETRIEVE 'sentence number 3' USING vector WHERE key = 'one' AS SEGMENTS WITH (penalty = 0.1) TOP 2",
     ]
-    one, other = (filled_store.execute(text).fetchall() for text in said)
-    assert one == other
-    assert {row[6] for row in one} <= {"chunk", "segment"}
+    first_rows, second_rows = (filled_store.execute(text).fetchall() for text in statements)
+    assert first_rows == second_rows
+    assert {row[6] for row in first_rows} <= {"chunk", "segment"}
     with pytest.raises(
         errors.InputError,
         match="it has: exact, fill, reranker; penalty is an option of AS SEGMENTS",

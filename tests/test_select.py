@@ -191,16 +191,16 @@ def draw_query(draw: st.DrawFn) -> str:
             return f"{draw(column)} IS {draw(st.sampled_from(['NULL', 'NOT NULL']))}"
         if kind == 2:
             # Not of a row's number: SQLite 3.40 to 3.54 lose the rows of a LEFT JOIN whose ON has such a pattern.
-            one = draw(st.sampled_from([name for name in columns if not name.endswith('"rowid"')]))
+            column_name = draw(st.sampled_from([name for name in columns if not name.endswith('"rowid"')]))
             pattern = draw(st.sampled_from(["M*", "m%", "Vac%", "te?"]))
-            return f"{one} {draw(st.sampled_from(['GLOB', 'LIKE']))} '{pattern}'"
+            return f"{column_name} {draw(st.sampled_from(['GLOB', 'LIKE']))} '{pattern}'"
         right = draw(column) if kind == 3 else draw(LITERALS)
         return f"{draw(column)} {draw(st.sampled_from(['=', '<', '<=', '>', '>=', '!=']))} {right}"
 
     terms = [draw_term() for _ in range(draw(st.integers(1, 3)))]
     where = terms[0]
-    for one in terms[1:]:
-        where = f"({where}) {draw(st.sampled_from(['AND', 'OR']))} {one}"
+    for term in terms[1:]:
+        where = f"({where}) {draw(st.sampled_from(['AND', 'OR']))} {term}"
     source = f"{names[0]} a" + (
         f" {draw(st.sampled_from(['JOIN', 'LEFT JOIN']))} {names[1]} b ON {draw_term()}" if names[1:] else ""
     )
@@ -278,7 +278,7 @@ def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "column", "said"),
+    ("query", "column", "message"),
     [
         ("SELECT * FROM documnts", 15, "did you mean documents?"),
         ("SELECT ky FROM documents", 8, "did you mean key?"),
@@ -305,10 +305,10 @@ def test_a_query_only_reads(sample_store: kvstore.Store, query: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_shown_at_its_position(sample_store: kvstore.Store, query: str, column: int, said: str) -> None:
+def test_a_mistake_is_shown_at_its_position(sample_store: kvstore.Store, query: str, column: int, message: str) -> None:
     with pytest.raises(StatementError) as caught:
         sample_store.execute(f"CHECK;\n{query}").fetchall()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert (caught.value.line, caught.value.column) == (2, column)
 
 
@@ -373,10 +373,10 @@ def test_an_invalid_condition_is_refused(sample_store: kvstore.Store, condition:
 
 
 def test_the_schema_is_in_sqlite_master(sample_store: kvstore.Store) -> None:
-    found = sample_store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-    assert [row[:3] for row in found] == [("table", name, name) for name in get_sql_tables()]
+    rows = sample_store.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    assert [row[:3] for row in rows] == [("table", name, name) for name in get_sql_tables()]
     connection = sqlite3.connect(":memory:")
-    for *_, statement in found:
+    for *_, statement in rows:
         connection.execute(statement)
     for name in get_sql_tables():
         columns = connection.execute("SELECT name, type FROM pragma_table_info(?)", [name]).fetchall()

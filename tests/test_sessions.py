@@ -25,22 +25,22 @@ def reopen(store: kvstore.Store, **options: object) -> kvstore.Store:
 
 def test_an_open_path_gives_another_handle_and_the_last_close_closes(store: kvstore.Store) -> None:
     store.put("tea", "Tea is made from leaves.")
-    other = kvstore.open(os.path.relpath(store.path))
-    assert other is not store
-    assert other.keys() == ["tea"]
-    other.put("coffee", "Coffee is brewed.")
+    second_handle = kvstore.open(os.path.relpath(store.path))
+    assert second_handle is not store
+    assert second_handle.keys() == ["tea"]
+    second_handle.put("coffee", "Coffee is brewed.")
     assert store.keys() == ["coffee", "tea"]
-    other.set("top", 3)
+    second_handle.set("top", 3)
     assert ("top", 8, False) in store.settings_table()
-    other.close()
-    other.close()
-    assert (other.closed, store.closed) == (True, False)
+    second_handle.close()
+    second_handle.close()
+    assert (second_handle.closed, store.closed) == (True, False)
     with pytest.raises(errors.ClosedError, match="this handle was closed"):
-        other.keys()
+        second_handle.keys()
     with pytest.raises(errors.ClosedError, match="this handle was closed"):
-        other.put("milk", "Milk.")
+        second_handle.put("milk", "Milk.")
     with pytest.raises(errors.ClosedError, match="this handle was closed"):
-        other.set("top", 2)
+        second_handle.set("top", 2)
     assert store.delete("coffee")
     third = reopen(store)
     store.close()
@@ -52,8 +52,8 @@ def test_an_open_path_gives_another_handle_and_the_last_close_closes(store: kvst
 
 
 def test_a_handle_that_was_dropped_counts_no_more(store: kvstore.Store) -> None:
-    other = reopen(store)
-    del other
+    second_handle = reopen(store)
+    del second_handle
     path = store.path
     store.close()
     with kvstore.open(path, durability="relaxed") as again:
@@ -94,10 +94,10 @@ def test_another_handle_must_use_the_existing_settings(make_store: MakeStore, st
         reopen(store, durability="relaxed")
     with pytest.raises(errors.SettingsMismatchError, match="max_bytes"):
         reopen(store, max_bytes=1 << 30)
-    other = make_store("other")
-    other.close()
+    other_store = make_store("other")
+    other_store.close()
     with (
-        kvstore.open(other.path, readonly=True) as reading,
+        kvstore.open(other_store.path, readonly=True) as reading,
         pytest.raises(errors.InputError, match="open read-only in this process"),
     ):
         reopen(reading)

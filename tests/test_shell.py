@@ -67,9 +67,9 @@ def test_json_and_jsonl_parse_back(rows: list[tuple[Any, ...]]) -> None:
 @given(TABLES)
 def test_csv_and_tsv_parse_back(rows: list[tuple[Any, ...]]) -> None:
     head = list(COLUMNS[: len(rows[0]) if rows else 1])
-    found = list(csv.reader(io.StringIO(write_rows(rows, "csv"), newline="")))
+    parsed_rows = list(csv.reader(io.StringIO(write_rows(rows, "csv"), newline="")))
     # A row of one empty field is written "" and an empty line is none.
-    assert [row or [""] for row in found] == [head, *format_plain_rows(rows)]
+    assert [row or [""] for row in parsed_rows] == [head, *format_plain_rows(rows)]
     escapes = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
     lines = write_rows(rows, "tsv").split("\n")[:-1]
     fields = [[re.sub(r"\\.", lambda m: escapes[m[0]], field) for field in line.split("\t")] for line in lines]
@@ -224,11 +224,11 @@ def test_hits_are_prose_on_a_terminal_and_leave_their_places_to_programs() -> No
     out = io.StringIO()
     render.write_result("RETRIEVE", columns, [row], out, mode="table", width=80)
     assert out.getvalue() == "1. hr/leave, chunk 5, 0.5, vector\n   Leave lasts.\n"
-    for mode, kept in (("line", True), ("json", True)):
+    for mode, has_offsets in (("line", True), ("json", True)):
         out = io.StringIO()
         render.write_result("RETRIEVE", columns, [row], out, mode=mode, width=200)
-        assert ("spans" in out.getvalue()) == kept
-        assert out.getvalue().count("chunk") == 1 + kept  # the kind, and the deprecated name of ordinal
+        assert ("spans" in out.getvalue()) == has_offsets
+        assert out.getvalue().count("chunk") == 1 + has_offsets  # the kind, and the deprecated name of ordinal
         assert "Leave lasts." in out.getvalue()
 
 
@@ -295,8 +295,8 @@ def test_an_answer_is_wrapped_with_numbered_citations() -> None:
     assert max(map(len, text.split("\n"))) <= 30
     assert text.split("\n")[4:6] == ["  [1] hr/leave, chunk 5, bytes", "      0 to 9"]
     message = citation | {"document": "m1@x.org", "source": "/mail/inbox.mbox"}
-    shown = write_rows([(row[0], [message], *row[2:])], "table", 80, "ASK")
-    assert "[1] m1@x.org (/mail/inbox.mbox), chunk 5" in shown
+    output = write_rows([(row[0], [message], *row[2:])], "table", 80, "ASK")
+    assert "[1] m1@x.org (/mail/inbox.mbox), chunk 5" in output
     page = citation | {"source": "/work/hr/leave"}
     assert "[1] hr/leave, chunk 5" in write_rows([(row[0], [page], *row[2:])], "table", 80, "ASK")
 
@@ -372,9 +372,9 @@ def test_a_statement_is_run_when_it_is_complete() -> None:
     """A stream that has not ended gives what is complete of it."""
     reader, writer = os.pipe()
     with open(reader, "rb") as stream, open(writer, "wb", buffering=0) as sink:
-        found = read_items(stream)
+        items = read_items(stream)
         sink.write(b"SELECT 1;\nSELECT 2")
-        assert next(found) == ScriptItem("SELECT 1;")
+        assert next(items) == ScriptItem("SELECT 1;")
 
 
 # Completion ----------------------------------------------------------------------------------------------------------
@@ -832,9 +832,9 @@ def test_a_dump_reports_inexpressible_facts(
 
 
 def test_the_page_names_every_command() -> None:
-    named = set(re.findall(r"`\.(\w+)[^`]*`", PAGE))
-    assert set(COMMANDS) - named == set()
-    assert named - set(COMMANDS) == {"arrow", "jsonl", "ndjson", "parquet"}, "suffixes of files"
+    names = set(re.findall(r"`\.(\w+)[^`]*`", PAGE))
+    assert set(COMMANDS) - names == set()
+    assert names - set(COMMANDS) == {"arrow", "jsonl", "ndjson", "parquet"}, "suffixes of files"
 
 
 def test_import_is_ingest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -973,7 +973,7 @@ def test_statements_are_saved_under_names(
     Path("settings/kvstore/queries.json").write_text("[")
     assert cli.run(["shell", "s", "-c", ".saved"]) == 1
     assert "repair or remove the file" in capsys.readouterr().err
-    assert [one.text for one in complete(".saved b", SmallCatalog())] == ["big"]
+    assert [completion.text for completion in complete(".saved b", SmallCatalog())] == ["big"]
 
 
 def test_a_result_is_copied_to_a_file(
@@ -1036,11 +1036,11 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert cli.run(["shell", "s", "--embedder", "hashing", "-f", "script.sql"]) == 1
     out, error = capsys.readouterr()
     assert out == "t\na\\n\\\\d\n", "inside a statement it is text"
-    said = error.splitlines()
-    assert r"line 1: \df is a psql command; in kvstore, SHOW STRATEGIES; lists the strategies" in said[0]
-    assert r"\pset is a psql command" in said[1]
-    assert r"there is no command \zz; commands begin with a dot" in said[2]
-    assert "there is no command \\;" in said[3]
+    message_lines = error.splitlines()
+    assert r"line 1: \df is a psql command; in kvstore, SHOW STRATEGIES; lists the strategies" in message_lines[0]
+    assert r"\pset is a psql command" in message_lines[1]
+    assert r"there is no command \zz; commands begin with a dot" in message_lines[2]
+    assert "there is no command \\;" in message_lines[3]
     assert _is_complete_input(r"\d"), "at the prompt it needs no semicolon"
     assert _is_complete_input("who rings the bell?"), "a question needs no ASK"
     assert _expand_shortcuts("what's lit? ;") == "ASK 'what''s lit?';"
@@ -1050,5 +1050,5 @@ def test_a_command_of_psql_is_answered_with_ours(
     assert not _is_complete_input("SELECT key")
     equivalents = {form.split()[0][1:] for pair in psql_commands._EQUIVALENTS.values() for form in filter(None, pair)}
     assert equivalents <= set(COMMANDS)
-    named = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
-    assert named <= set(COMMANDS)
+    commands = {word for text in psql_commands._REPLACEMENTS.values() for word in re.findall(r"(?<!\S)\.(\w+)", text)}
+    assert commands <= set(COMMANDS)

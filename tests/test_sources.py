@@ -43,8 +43,8 @@ def list_keys(*paths: str | Path, format: str | None = None) -> list[str]:
 
 def test_a_folder_is_walked_in_order_and_hidden_files_are_passed_over(tree: Path) -> None:
     sources = find_sources([tree])
-    found = [(source.key, source.format) for source in sources]
-    assert found == [
+    keys_and_formats = [(source.key, source.format) for source in sources]
+    assert keys_and_formats == [
         ("a.md", "markdown"),
         ("b/c.txt", "text"),
         ("b/d/e.HTML", "html"),
@@ -70,7 +70,7 @@ def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "expected"),
     [
         ("*.md", ["a.md"]),
         ("**/*.md", ["a.md"]),
@@ -84,11 +84,11 @@ def test_a_format_narrows_a_folder_and_decides_for_a_file(tree: Path) -> None:
     ],
 )
 def test_patterns_are_relative_to_their_fixed_prefix(
-    tree: Path, pattern: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+    tree: Path, pattern: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert list_keys(tree / pattern) == found
+    assert list_keys(tree / pattern) == expected
     monkeypatch.chdir(tree)
-    assert list_keys(pattern) == found
+    assert list_keys(pattern) == expected
 
 
 def test_a_file_that_is_called_like_a_pattern_is_meant_itself(tree: Path) -> None:

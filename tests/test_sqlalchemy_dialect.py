@@ -25,8 +25,8 @@ def test_without_its_extra_the_dialect_names_it() -> None:
         "try:\n    import kvstore.integrations.sqlalchemy_dialect\n"
         "except kvstore.KvstoreError as error:\n    print(error)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told == "the dialect of SQLAlchemy needs SQLAlchemy; pip install 'kvstore-db[sqlalchemy]'\n"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output == "the dialect of SQLAlchemy needs SQLAlchemy; pip install 'kvstore-db[sqlalchemy]'\n"
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def test_queries_changes_and_statements_of_our_own(engine: Any) -> None:
     documents = sa.Table("documents", sa.MetaData(), autoload_with=engine)
     year = sa.func.json_extract(documents.c.meta, "$.year")
     with engine.connect() as connection:
-        found = connection.execute(sa.select(documents.c.key, year).order_by(documents.c.key.desc()).limit(2)).all()
-        assert found == [("travel", 1848), ("milk", None)]
+        rows = connection.execute(sa.select(documents.c.key, year).order_by(documents.c.key.desc()).limit(2)).all()
+        assert rows == [("travel", 1848), ("milk", None)]
         with pytest.raises(sa.exc.ProgrammingError, match="line 1, column 1") as caught:
             connection.execute(text("LOKUP 'tea'"))
         assert isinstance(caught.value.orig, kvstore.dbapi.ProgrammingError)  # type: ignore[attr-defined]
@@ -120,25 +120,25 @@ def test_tables_are_reflected_and_pandas_reads_each(engine: Any, make_store: Cal
         filled += bool(rows)
         assert set(metadata.tables[table.name].columns.keys()) == {column.name for column in table.columns}
     assert filled >= 16
-    found = pandas.read_sql("RETRIEVE 'Who sailed to India?' USING bridge TOP 1", engine)
-    assert found["document"].tolist() == ["travel"]
-    assert found["spans"][0][0]["document"] == "travel"
+    hits = pandas.read_sql("RETRIEVE 'Who sailed to India?' USING bridge TOP 1", engine)
+    assert hits["document"].tolist() == ["travel"]
+    assert hits["spans"][0][0]["document"] == "travel"
     assert pandas.read_sql("LOOKUP 'nobody'", engine).shape == (0, 8)
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("readonly=maybe", "readonly in the URL of a store must be true or false, not 'maybe'"),
         ("timeout=soon", "timeout in the URL of a store must be a number of seconds, not 'soon'"),
         ("format=2", "takes the options readonly, create, embedder, timeout, durability, each once, not format"),
     ],
 )
-def test_invalid_addresses_are_explained(address: str, query: str, said: str) -> None:
+def test_invalid_addresses_are_explained(address: str, query: str, message: str) -> None:
     import sqlalchemy as sa
 
-    with pytest.raises(kvstore.errors.InputError, match=said):
+    with pytest.raises(kvstore.errors.InputError, match=message):
         sa.create_engine(f"{address}?{query}").connect()
     with pytest.raises(kvstore.errors.InputError, match="kvstore:///relative/path"):
         sa.create_engine("kvstore://").connect()

@@ -136,7 +136,7 @@ def test_a_second_writer_gets_the_holder_of_the_lock(store: kvstore.Store) -> No
 
 def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) -> None:
     paragraphs = [f"Paragraph {number} tells of harbour {number} and of its {number} ships." for number in range(9)]
-    other = "Paragraph four tells of harbour four and of its four ships."
+    new_paragraph = "Paragraph four tells of harbour four and of its four ships."
     with kvstore.open(tmp_path / "s", embedder="hashing", settings={"chunk_tokens": 16}) as store:
         store.put("log", "\n\n".join(paragraphs), title="Log")
         before = map_texts_to_vectors(store)
@@ -144,9 +144,9 @@ def test_only_the_chunks_whose_text_is_new_are_embedded_again(tmp_path: Path) ->
         embedder = store._session.store.embedder
         embed = embedder.embed
         with mock.patch.object(embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts)):
-            store.put("log", "\n\n".join([*paragraphs[:4], other, *paragraphs[5:]]), title="Log")
+            store.put("log", "\n\n".join([*paragraphs[:4], new_paragraph, *paragraphs[5:]]), title="Log")
         assert len(embedded) == 1
-        assert other in embedded[0]
+        assert new_paragraph in embedded[0]
         after = map_texts_to_vectors(store)
         assert all(np.array_equal(after[text], before[text]) for text in after.keys() & before.keys())
         assert len(after.keys() & before.keys()) == len(after) - 1 > 3
@@ -298,11 +298,11 @@ def test_a_full_store_reports_it_and_loses_nothing(tmp_path: Path) -> None:
         store.put("tea", TEA)
         with pytest.raises(errors.StoreFullError, match="max_bytes"):
             put_big_documents(store, range(40))
-        kept = store.keys()
-        assert "tea" in kept
+        keys = store.keys()
+        assert "tea" in keys
         assert store.check() == []
     with kvstore.open(tmp_path / "s", max_bytes=200 << 20) as store:
-        assert store.keys() == kept
+        assert store.keys() == keys
         put_big_documents(store, range(100, 110))
         assert store.check() == []
 
@@ -398,8 +398,8 @@ def test_pairs_make_a_tree_that_expands(store: kvstore.Store) -> None:
 def test_expand_survives_a_cycle_and_reports_truncation(store: kvstore.Store) -> None:
     rows = "A1,B1\nB1,C1\nC1,A1\n" + "".join(f"leaf{n},A1\n" for n in range(50))
     store.put("cycle", rows, format="pairs")
-    found = store.expand("a1", direction="up", depth=10)
-    assert {row.relative for row in found} == {"A1", "B1", "C1"}
+    nodes = store.expand("a1", direction="up", depth=10)
+    assert {row.relative for row in nodes} == {"A1", "B1", "C1"}
     cut = store.expand("a1", direction="down", limit=10)
     assert len(cut) <= 12
     assert any("cut at" in row.text for row in cut)
@@ -434,11 +434,11 @@ def test_closing_leaves_a_small_change_buffer_to_be_read_by_the_next(
     assert 0 < count_buffered(store) < QUICK_READ_BYTES // 8
     store.put("many", names)
     assert count_buffered(store) > QUICK_READ_BYTES // 8
-    held = store.keys(), store.lookup("Alpha7 Beta7")[0].document
+    content = store.keys(), store.lookup("Alpha7 Beta7")[0].document
     store.close()
     store = make_store()
     assert count_buffered(store) == 0
-    assert (store.keys(), store.lookup("Alpha7 Beta7")[0].document) == held
+    assert (store.keys(), store.lookup("Alpha7 Beta7")[0].document) == content
 
 
 def test_keys_of_documents_that_fulfil_a_condition(store: kvstore.Store) -> None:
@@ -523,9 +523,9 @@ def test_an_invalid_document_among_many_is_named_and_nothing_is_stored(
 def test_vectors_of_chunks_as_hits_name_them(store: kvstore.Store) -> None:
     store.put("tea", f"{TEA} " * 20)
     hits = store.search("leaves", top=3)
-    found = store.vectors([(hit.document, hit.ordinal) for hit in hits])
+    vectors = store.vectors([(hit.document, hit.ordinal) for hit in hits])
     ids = {(key, number): id for id, key, number in store.execute("SELECT id, document, ordinal FROM chunks")}
-    assert (found == store.vectors([ids[hit.document, hit.ordinal] for hit in hits])).all()
+    assert (vectors == store.vectors([ids[hit.document, hit.ordinal] for hit in hits])).all()
     for chunk in (("tea", 999), ("milk", 0)):
         with pytest.raises(errors.InputError, match="there is no chunk"):
             store.vectors([chunk])

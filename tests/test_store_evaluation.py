@@ -140,7 +140,7 @@ def test_a_question_with_a_span_is_right_if_the_span_is_cited(harbor_store: kvst
     right = make_question("What are the safety rules of the crane?", gold=["crane.md"], span=(start, start + 20))
     wrong = make_question("What are the safety rules of the crane?", gold=["pier.md"], span=(0, 20))
     outcomes = ask_questions(harbor_store, [right, wrong], model="none")
-    assert [each.is_right for each in outcomes] == [True, False]
+    assert [outcome.is_right for outcome in outcomes] == [True, False]
     assert outcomes[0].has_hit(3) and not outcomes[1].has_hit(1)
 
 

@@ -53,11 +53,11 @@ def split_quotations(text: str) -> tuple[str, list[str], str]:
 
 def test_every_tool_reports_its_results(voyages_store: kvstore.Store) -> None:
     tools = StoreTools(voyages_store, write=True)
-    said, texts, _ = split_quotations(
+    description, texts, _ = split_quotations(
         tools.call("retrieve", {"question": "What is tea made from?", "strategy": "lexical", "top": 1})
     )
     path = voyages_store.retrieve("What is tea made from?", using="lexical").hits[0].path
-    assert said == f"[1] tea (On tea), bytes 0-57 (why: {path})"
+    assert description == f"[1] tea (On tea), bytes 0-57 (why: {path})"
     assert texts == ["Tea is made from leaves. Robert Fortune took it to India."]
     *_, answer = split_quotations(
         tools.call("ask", {"question": "What is tea made from?", "where": "key = 'tea' -- only"})
@@ -75,12 +75,12 @@ def test_every_tool_reports_its_results(voyages_store: kvstore.Store) -> None:
     selected = {"sql": "SELECT key, x'00' FROM documents WHERE bytes < ?", "parameters": [60]}
     _, (rows,), _ = split_quotations(tools.call("select", selected))
     assert rows == '["key", "x\'00\'"]\n["tea", "00"]\n["secret/plan", "00"]'
-    said, (text,), _ = split_quotations(tools.call("document", {"key": "tea", "start": 25}))
-    assert said == "tea (On tea), 57 bytes"
+    description, (text,), _ = split_quotations(tools.call("document", {"key": "tea", "start": 25}))
+    assert description == "tea (On tea), 57 bytes"
     assert text == "Robert Fortune took it to India."
-    said, (listed,), _ = split_quotations(tools.call("overview"))
-    assert said.startswith("3 documents, ")
-    assert said.endswith("Documents:")
+    description, (listed,), _ = split_quotations(tools.call("overview"))
+    assert description.startswith("3 documents, ")
+    assert description.endswith("Documents:")
     assert listed == "long\nsecret/plan\ntea (On tea)"
     assert split_quotations(tools.call("overview", {"prefix": "s"}))[1] == ["secret/plan"]
     assert tools.call("put", {"key": "n", "text": "A note.", "meta": {"year": 2024}}) == "n: stored"
@@ -174,20 +174,20 @@ def test_a_long_document_is_read_in_parts(voyages_store: kvstore.Store) -> None:
     while True:
         text = tools.call("document", {"key": "long", "start": start})
         assert kvstore.token_estimate(text) <= 500
-        _, (body,), said = split_quotations(text)
-        _, goes_on, rest = said.partition("\n(continues; start at byte ")
+        _, (body,), result_text = split_quotations(text)
+        _, goes_on, next_offset = result_text.partition("\n(continues; start at byte ")
         read, texts = read + body, texts + 1
         if not goes_on:
             break
-        start = int(rest.removesuffix(")"))
-    found = voyages_store.get("long")
-    assert found is not None
-    assert read == found.text[1:]
+        start = int(next_offset.removesuffix(")"))
+    document = voyages_store.get("long")
+    assert document is not None
+    assert read == document.text[1:]
     assert texts > 4
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("drop", {}, "there is no tool 'drop'; tools are retrieve, ask, lookup"),
         ("put", {"key": "a", "text": "b"}, "there is no tool 'put'"),
@@ -215,8 +215,8 @@ def test_a_long_document_is_read_in_parts(voyages_store: kvstore.Store) -> None:
         ("document", {"key": "../../etc/passwd"}, "there is no document"),
     ],
 )
-def test_invalid_arguments_are_explained(voyages_store: kvstore.Store, name: str, arguments: Any, said: str) -> None:
-    with pytest.raises(kvstore.KvstoreError, match=said):
+def test_invalid_arguments_are_explained(voyages_store: kvstore.Store, name: str, arguments: Any, message: str) -> None:
+    with pytest.raises(kvstore.KvstoreError, match=message):
         StoreTools(voyages_store).call(name, arguments)
 
 

@@ -90,7 +90,7 @@ def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ("I cannot do that.", "there is no JSON in the answer"),
         ('{"units": ["a"', "the answer is not JSON"),
@@ -111,7 +111,7 @@ def test_a_request_refused_in_every_form_is_an_error_and_is_retried_later(server
     ],
 )
 def test_an_invalid_reply_is_corrected_once_and_never_accepted(
-    server: Server, model: LanguageModel, answer: str, said: str
+    server: Server, model: LanguageModel, answer: str, message: str
 ) -> None:
     def check_units(value: Any) -> Any:
         if value["units"] == ["not said"]:
@@ -125,21 +125,21 @@ def test_an_invalid_reply_is_corrected_once_and_never_accepted(
     assert second["messages"][0] == first["messages"][0]
     assert (first["temperature"], second["temperature"], first["max_tokens"]) == (0, 0.7, 2000)
     correction, _, content = second["messages"][1]["content"].rpartition("Answer with JSON of the schema.\n\n")
-    assert content == first["messages"][1]["content"] and re.search(said, correction)
+    assert content == first["messages"][1]["content"] and re.search(message, correction)
     server.planned_responses = [stream_answer(answer), stream_answer(answer)]
-    with pytest.raises(errors.InvalidAnswerError, match=said) as caught:
+    with pytest.raises(errors.InvalidAnswerError, match=message) as caught:
         structured.ask(make_prompt(check_units))
     assert str(caught.value).startswith("language model 'tiny': no usable answer for 'units'")
     assert structured.num_calls == 4
 
 
 @pytest.mark.parametrize(
-    ("written", "unit"), [("\\ud83d\\ude00", "😀"), ("\\ud83d", "\ufffd"), ("\\ude00\\ud83d.", "\ufffd\ufffd.")]
+    ("reply", "unit"), [("\\ud83d\\ude00", "😀"), ("\\ud83d", "\ufffd"), ("\\ude00\\ud83d.", "\ufffd\ufffd.")]
 )
 def test_halves_of_a_surrogate_pair_are_joined_or_replaced(
-    server: Server, model: LanguageModel, written: str, unit: str
+    server: Server, model: LanguageModel, reply: str, unit: str
 ) -> None:
-    server.planned_responses = [stream_answer(f'{{"units": ["{written}"], "rating": 3}}')]
+    server.planned_responses = [stream_answer(f'{{"units": ["{reply}"], "rating": 3}}')]
     structured = StructuredModel(model)
     assert structured.ask(make_prompt(lambda value: value)) == {"units": [unit], "rating": 3}
     assert structured.num_calls == 1
@@ -205,8 +205,8 @@ def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, m
 
 
 def test_the_token_count_of_the_server_counts_if_it_is_higher(server: Server, model: LanguageModel) -> None:
-    def make_reply(sent: int, written: int) -> PlannedResponse:
-        usage = encode_event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": written}})
+    def make_reply(sent: int, received: int) -> PlannedResponse:
+        usage = encode_event({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": received}})
         return stream_answer(json.dumps(GOOD), end=usage)
 
     server.planned_responses = [make_reply(10_000, 500), make_reply(1, 1)]

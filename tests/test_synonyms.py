@@ -56,17 +56,17 @@ def compute_expected(store: kvstore.Store, similarity: float) -> dict[tuple[str,
 
 
 def test_pairs_are_those_of_all_names_compared(store_of_names: kvstore.Store) -> None:
-    found = list_pairs(store_of_names)
-    assert len(found) > 20
-    assert found == pytest.approx(compute_expected(store_of_names, 0.5), abs=2e-4)
+    pairs = list_pairs(store_of_names)
+    assert len(pairs) > 20
+    assert pairs == pytest.approx(compute_expected(store_of_names, 0.5), abs=2e-4)
 
 
 def test_a_refresh_embeds_the_new_names_only(store_of_names: kvstore.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    embedded: list[str] = []
     embed = type(store_of_names.embedder).embed
 
     def record_and_embed(embedder: object, texts: list[str]) -> np.ndarray:
-        asked.extend(texts)
+        embedded.extend(texts)
         return embed(embedder, texts)  # type: ignore[arg-type]
 
     store_of_names.put_edge("Port Averill F", "Places")
@@ -75,7 +75,7 @@ def test_a_refresh_embeds_the_new_names_only(store_of_names: kvstore.Store, monk
     assert not any("Cape Corrin E" in pair or "Port Averill F" in pair for pair in before)
     monkeypatch.setattr(type(store_of_names.embedder), "embed", record_and_embed)
     assert store_of_names.refresh("synonyms") == ["synonyms"]
-    assert asked == ["Port Averill F"]
+    assert embedded == ["Port Averill F"]
     monkeypatch.undo()
     assert list_pairs(store_of_names) == pytest.approx(compute_expected(store_of_names, 0.5), abs=2e-4)
 

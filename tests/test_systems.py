@@ -194,8 +194,8 @@ def test_an_option_of_a_strategy_may_be_one_of_some_words(toy: System, make_stor
     store = make_store()
     fill_store(store)
     first = "RETRIEVE 'anything' USING longwords TOP 1 WITH (first = {})"
-    found = {word: store.execute(first.format(word)).fetchall()[0][2] for word in ("long", "SHORT", "'short'")}
-    assert found == {"long": "tea", "SHORT": "assam", "'short'": "assam"}
+    documents = {word: store.execute(first.format(word)).fetchall()[0][2] for word in ("long", "SHORT", "'short'")}
+    assert documents == {"long": "tea", "SHORT": "assam", "'short'": "assam"}
     assert store.retrieve("anything", using="longwords", top=1, options={"first": "short"}).hits[0].document == "assam"
     described: dict[str, str] = dict(store.execute("DESCRIBE STRATEGY longwords").fetchall())
     assert described["option first"] == "which words come first (one of long, short, by default long)"
@@ -314,8 +314,8 @@ def test_the_tables_of_a_system_are_described(make_store: MakeStore, toy: System
     store = make_store()
     store.put("tea", "Tea comes from Darjeeling.")
     assert store.describe("length", "5")["words"] == 1
-    found = dict(store.execute("DESCRIBE Length '5'").fetchall())
-    assert found == {"letters": 5, "words": 1, "documents": "tea; silk"}
+    properties = dict(store.execute("DESCRIBE Length '5'").fetchall())
+    assert properties == {"letters": 5, "words": 1, "documents": "tea; silk"}
     assert store.describe_entity("Darjeeling")["letters"] == len("Darjeeling")
     with pytest.raises(InputError, match="no word has 99 letters"):
         store.execute("DESCRIBE length '99'")
@@ -345,8 +345,8 @@ def add_row(rows: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
 def swap_row(rows: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
     """Return a row with the value of another row, or with one changed byte if the table has a single row."""
     key, value = rows[len(rows) // 2]
-    other = next((other for _, other in rows if other != value), value[:-1] + bytes([value[-1] ^ 1]))
-    return {key: other}
+    new_value = next((new_value for _, new_value in rows if new_value != value), value[:-1] + bytes([value[-1] ^ 1]))
+    return {key: new_value}
 
 
 @pytest.mark.parametrize("fault", [drop_row, add_row, swap_row])
@@ -359,9 +359,9 @@ def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
     for structure in list_structures():
         for table in structure.tables:
             with store._session.environment.write() as view:
-                found = [(bytes(key), bytes(value)) for key, value in view.scan(table.name)]
-                assert found, f"the store of this test has nothing in {table.name}"
-                view.change_many(table.name, fault(found))
+                rows = [(bytes(key), bytes(value)) for key, value in view.scan(table.name)]
+                assert rows, f"the store of this test has nothing in {table.name}"
+                view.change_many(table.name, fault(rows))
             report = store.repair()
             assert any(table.name in problem for problem in report.found), (table.name, report.found)
             assert (report.lost, report.remaining) == ([], [])
@@ -389,8 +389,8 @@ def test_check_reports_a_missing_folder_for_its_files(store: kvstore.Store, monk
 
 def test_the_line_of_each_folder_describes_its_system() -> None:
     """The registry's outline of a system, known before its import, equals the system."""
-    said = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
-    unimported = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
-    known = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
-    assert unimported.replace("mappingproxy({})", "{}").strip() == str(known)
+    code = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
+    unimported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    expected = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
+    assert unimported.replace("mappingproxy({})", "{}").strip() == str(expected)
     assert list_outlines() == [build_outline(system) for system in SYSTEMS.values()]

@@ -25,7 +25,7 @@ def list_names(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("Ludwig  van\tBeethoven ", "ludwig VAN beethoven"),
         ("Straße", "STRASSE"),
@@ -36,12 +36,12 @@ def list_names(text: str) -> set[str]:
         ("Ἀθῆναι", "αθηναι"),
     ],
 )
-def test_names_that_differ_in_case_width_and_space_only_are_one(one: str, other: str) -> None:
-    assert to_entity_key(one) == to_entity_key(other)
+def test_names_that_differ_in_case_width_and_space_only_are_one(first: str, second: str) -> None:
+    assert to_entity_key(first) == to_entity_key(second)
 
 
 @pytest.mark.parametrize(
-    ("written", "normal"),
+    ("original", "normal"),
     [
         ("أَحْمَد الهاشمى", "احمد الهاشمي"),
         ("مـــدرسة ١٩٥٤", "مدرسة 1954"),
@@ -49,8 +49,8 @@ def test_names_that_differ_in_case_width_and_space_only_are_one(one: str, other:
         ("שָׁלוֹם", "שלומ"),
     ],
 )
-def test_letters_of_arabic_and_hebrew_are_normalized(written: str, normal: str) -> None:
-    assert to_entity_key(written) == normal
+def test_letters_of_arabic_and_hebrew_are_normalized(original: str, normal: str) -> None:
+    assert to_entity_key(original) == normal
 
 
 def test_marks_that_are_part_of_a_letter_stay() -> None:
@@ -173,9 +173,9 @@ def test_names_by_rule(text: str, expected: set[str]) -> None:
 def test_a_name_inside_a_longer_one_is_a_name_if_it_also_occurs_alone(
     text: str, inside: set[str], none: set[str]
 ) -> None:
-    found = list_names(text)
-    assert inside <= found
-    assert not none & found
+    names = list_names(text)
+    assert inside <= names
+    assert not none & names
 
 
 @pytest.mark.parametrize(
@@ -316,10 +316,10 @@ def test_a_word_that_opens_a_sentence_is_a_name_if_the_text_shows_it() -> None:
 
 
 def test_code_identifiers_in_running_text() -> None:
-    found = {
+    identifiers = {
         name.form for name in find_identifiers("call floor() with max_connections, camelCase or --jobs; plain words")
     }
-    assert found == {"floor", "max_connections", "camelCase", "--jobs"}
+    assert identifiers == {"floor", "max_connections", "camelCase", "--jobs"}
 
 
 def test_titles_bring_their_short_and_singular_forms() -> None:
@@ -344,8 +344,8 @@ def test_blocks_of_markdown() -> None:
         "# Top *one*\n\nProse here\nstill.\n\n- item\n- [ ] other\n\n```py\ncode\n```\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n"
     )
-    found = [(b.kind, b.title or text[b.start : b.end].split("\n")[0]) for b in parse_blocks(text, "markdown")]
-    assert found == [
+    blocks = [(b.kind, b.title or text[b.start : b.end].split("\n")[0]) for b in parse_blocks(text, "markdown")]
+    assert blocks == [
         ("heading", "Top one"),
         ("prose", "Prose here"),
         ("item", "item"),
@@ -379,11 +379,11 @@ def test_the_parts_of_a_chunk_are_described() -> None:
         "  As here:\n\n  ```sh\n  lamp -a\n  ```\n\n- `-b`: Blinks.\n  - twice\n\n"
         "Their oil\n\n| lamp | oil |\n| --- | --- |\n| north | 3 |\n\n## Wicks\nCut them."
     )
-    found = [
+    descriptions = [
         (part.kind, text[part.start : part.end].split("\n")[0], part.level, part.introduces_next)
         for part in split_parts(text)
     ]
-    assert found == [
+    assert descriptions == [
         ("code", "x = 1", 0, False),
         ("prose", "Options of the lamp:", 0, True),
         ("item", "- `-a`, `--all`: Lights all. Even those far off.", 1, False),

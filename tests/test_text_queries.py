@@ -25,7 +25,7 @@ LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it."
 
 
 @pytest.mark.parametrize(
-    ("query", "text", "found"),
+    ("query", "text", "is_match"),
     [
         ("leaves", "Parental leave", True),
         ('"leaves"', "Parental leave", False),
@@ -56,8 +56,8 @@ LEAVE = "Parental leave lasts twenty weeks. Maria Jensen approves it."
         ("it*", "", False),
     ],
 )  # fmt: skip
-def test_a_text_matches_a_query(query: str, text: str, found: bool) -> None:
-    assert build_text_matcher(query, "english")(text) is found
+def test_a_text_matches_a_query(query: str, text: str, is_match: bool) -> None:
+    assert build_text_matcher(query, "english")(text) is is_match
 
 
 def test_white_space_is_skipped_without_scanning_it_again() -> None:
@@ -106,8 +106,8 @@ def test_a_condition_composes_with_every_statement(leave_store: kvstore.Store) -
         return [tuple(row) for row in leave_store.execute(statement)]
 
     phrase = """content MATCH '"parental leave"'"""
-    ((_, told, count),) = list_rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
-    assert (told, count) == ("by the postings of words and the index of values, 2 documents read", 1)
+    ((_, detail, count),) = list_rows(f"EXPLAIN SEARCH 'leave' USING lexical WHERE {phrase}")[:1]
+    assert (detail, count) == ("by the postings of words and the index of values, 2 documents read", 1)
     for using in ("lexical", "vector", "hybrid", "adaptive"):
         assert {row[2] for row in list_rows(f"RETRIEVE 'leave' USING {using} WHERE {phrase}")} == {"a"}
     assert list_rows("SELECT key FROM documents WHERE NOT content MATCH 'parental'") == [("c",)]
@@ -303,7 +303,7 @@ def filled_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kvstore.S
 )
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.lists(QUERIES, min_size=10, max_size=10))
 def test_the_postings_agree_with_plain_evaluation(
-    filled_store: kvstore.Store, texts: list[str], asked: list[str]
+    filled_store: kvstore.Store, texts: list[str], queries: list[str]
 ) -> None:
     with filled_store.transaction() as transaction:
         transaction.delete_many(filled_store.keys()[::2])
@@ -312,12 +312,12 @@ def test_the_postings_agree_with_plain_evaluation(
             transaction.put(str(number), text, title=texts[0][:20], meta={"text": text})
     stored = {document.key: document.text for document in map(filled_store.get, filled_store.keys()) if document}
     chunks = list(filled_store.execute("SELECT document, ordinal, text FROM chunks"))
-    for query in asked:
+    for query in queries:
         expected = sorted(key for key, text in stored.items() if matches(query, text))
         with filled_store.state() as state:
             for condition, value in (("content MATCH ?", (query,)), ("NOT (content MATCH ?) IS NOT TRUE", (query,))):
-                found = filter_documents(state, condition, value).allowed.documents.tolist()
-                assert sorted(map(state.documents.get_key, found)) == expected, query
+                documents = filter_documents(state, condition, value).allowed.documents.tolist()
+                assert sorted(map(state.documents.get_key, documents)) == expected, query
             others = filter_documents(state, "NOT content MATCH ?", (query,)).allowed.documents.tolist()
             assert sorted(map(state.documents.get_key, others)) == sorted(stored.keys() - expected), query
         assert sorted(filled_store.keys(where={"$content": {"$match": query}})) == expected

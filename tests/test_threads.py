@@ -194,13 +194,13 @@ def test_a_dropped_transaction_is_rolled_back_at_once(store: kvstore.Store) -> N
 def test_a_transaction_may_be_dropped_by_another_thread(
     store: kvstore.Store, run_in_thread: Callable[..., Any]
 ) -> None:
-    held = [run_in_thread(store.transaction)]
-    assert run_in_thread(lambda: held[0].put("tea", TEXT))
-    held.clear()
+    transactions = [run_in_thread(store.transaction)]
+    assert run_in_thread(lambda: transactions[0].put("tea", TEXT))
+    transactions.clear()
     with store.transaction(timeout=0) as transaction:
         assert transaction.keys() == []
-    held = [store.transaction()]
-    run_in_thread(held.clear)
+    transactions = [store.transaction()]
+    run_in_thread(transactions.clear)
     assert run_in_thread(store.put, "coffee", "Coffee is roasted.")
 
 

@@ -38,9 +38,9 @@ def twin_store(
 def test_hits_of_equal_score_are_ordered_by_key_and_position(twin_store: kvstore.Store, strategy: str) -> None:
     for top in (3, 30):
         hits = twin_store.retrieve("What did Ada know of the Engine?", using=strategy, top=top).hits
-        found = [(-hit.score, hit.document, hit.start) for hit in hits]
-        assert found == sorted(found)
-        whole = len(found) == top or len({key for _, key, _ in found}) == len(KEYS)
+        order = [(-hit.score, hit.document, hit.start) for hit in hits]
+        assert order == sorted(order)
+        whole = len(order) == top or len({key for _, key, _ in order}) == len(KEYS)
         assert whole or any(hit.kind == "report" for hit in hits)  # which says the same thing once
 
 

@@ -64,8 +64,8 @@ def fetch_rows(store: kvstore.Store, query: str) -> list[tuple[Any, ...]]:
 
 
 def get_index_state(store: kvstore.Store) -> tuple[str, int, str]:
-    (found,) = (topic_index for topic_index in store.indexes() if topic_index.kind == "topics")
-    return found.state, found.stale, found.detail
+    (index,) = (topic_index for topic_index in store.indexes() if topic_index.kind == "topics")
+    return index.state, index.stale, index.detail
 
 
 def collect_statements(store: kvstore.Store) -> str:
@@ -116,9 +116,9 @@ def test_deleted_chunks_are_not_shown_and_new_ones_get_a_topic(topic_store: kvst
     topic_store.delete("bees-1")
     topic_store.put("tea-9", make_text("tea", 9))
     topic_store.put("rail-2", "Locomotives pull wagons on rails. Nothing else is known.")
-    told = collect_statements(topic_store)
-    for gone in ("Xyzzybees1qux", "Xyzzyrail2qux", "bees-1"):
-        assert gone not in told
+    results = collect_statements(topic_store)
+    for deleted in ("Xyzzybees1qux", "Xyzzyrail2qux", "bees-1"):
+        assert deleted not in results
     placed = dict(fetch_rows(topic_store, "SELECT document, topic FROM topic_members WHERE newer"))
     assert placed.keys() == {"tea-9", "rail-2"}
     for document, topic in placed.items():
@@ -187,10 +187,10 @@ def test_mixtures_are_deterministic(make_store: Callable[..., kvstore.Store]) ->
     centres = random.normal(size=(6, 32))
     vectors = centres[np.repeat(np.arange(6), 20)] + 0.3 * random.normal(size=(120, 32))
     units = (vectors / np.linalg.norm(vectors, axis=1)[:, None]).astype(np.float32)
-    one, other = (gaussian_mixtures.fit_gaussian_mixtures(units, 20, 2) for _ in range(2))
-    assert [labels.tolist() for labels in one.partitions] == [labels.tolist() for labels in other.partitions]
-    assert one.second_groups.tolist() == other.second_groups.tolist()
-    assert all(len(set(one.partitions[0][start : start + 20])) <= 2 for start in range(0, 120, 20))
+    first, second = (gaussian_mixtures.fit_gaussian_mixtures(units, 20, 2) for _ in range(2))
+    assert [labels.tolist() for labels in first.partitions] == [labels.tolist() for labels in second.partitions]
+    assert first.second_groups.tolist() == second.second_groups.tolist()
+    assert all(len(set(first.partitions[0][start : start + 20])) <= 2 for start in range(0, 120, 20))
     # A group that is too long is split again; a vector between two groups is in both.
     smaller = gaussian_mixtures.fit_gaussian_mixtures(units, 12, 2).partitions[0]
     assert np.bincount(smaller).max() <= 12
@@ -220,7 +220,7 @@ def cite_first_source(request: dict[str, Any]) -> PlannedResponse:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"text": ": 100 words"}, "it must have at least 12"),
         ({"text": ": 100 words and more."}, "the number 100, which is not in its sources"),
@@ -234,7 +234,7 @@ def cite_first_source(request: dict[str, Any]) -> PlannedResponse:
     ],
 )
 def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
-    topic_store: kvstore.Store, server: Server, fields: dict[str, Any], said: str
+    topic_store: kvstore.Store, server: Server, fields: dict[str, Any], message: str
 ) -> None:
     before = fetch_rows(topic_store, "SELECT title, text FROM topics")
 
@@ -245,7 +245,7 @@ def test_a_useless_summary_is_refused_and_the_extractive_one_stays(
 
     server.respond = write_useless_summary
     cursor = topic_store.execute("REFRESH INDEX topics MODEL 'scribe'")
-    assert cursor.failed and said in server.requests[1]["messages"][-1]["content"]
+    assert cursor.failed and message in server.requests[1]["messages"][-1]["content"]
     assert fetch_rows(topic_store, "SELECT title, text FROM topics") == before
 
 
@@ -262,8 +262,8 @@ def test_a_sentence_is_from_the_source_that_has_its_words_and_a_wrong_title_is_o
     server.respond = write_mixed_summary
     assert topic_store.refresh("topics", model="scribe").written[0].failures == []
     assert fetch_rows(topic_store, "SELECT title FROM topics") == titles
-    written = fetch_rows(topic_store, "SELECT text FROM topics WHERE written_by IS NOT NULL")
-    assert written and not any("Ships" in text or "by Locomotives" in text for (text,) in written)
+    summaries = fetch_rows(topic_store, "SELECT text FROM topics WHERE written_by IS NOT NULL")
+    assert summaries and not any("Ships" in text or "by Locomotives" in text for (text,) in summaries)
 
 
 def test_a_second_attempt_asks_for_one_sentence_about_each_source_of_the_extractive_summary(
@@ -290,8 +290,8 @@ def test_a_second_attempt_asks_for_one_sentence_about_each_source_of_the_extract
     assert report.calls == report.texts + 3
     assert "An earlier answer was invalid" in server.requests[1]["messages"][-1]["content"]
     assert fetch_rows(topic_store, "SELECT title FROM topics") == titles
-    written = fetch_rows(topic_store, "SELECT text FROM topics WHERE written_by IS NOT NULL")
-    assert written and not any("ocean" in text for (text,) in written)
+    summaries = fetch_rows(topic_store, "SELECT text FROM topics WHERE written_by IS NOT NULL")
+    assert summaries and not any("ocean" in text for (text,) in summaries)
 
 
 def test_a_prompt_that_exceeds_the_context_has_fewer_sources(topic_store: kvstore.Store, server: Server) -> None:
@@ -311,9 +311,9 @@ def test_a_written_summary_has_the_sources_that_the_model_named(topic_store: kvs
     server.respond = cite_first_source
     assert topic_store.refresh("topics", model="scribe").written[0].failures == []
     hits = topic_store.retrieve("Camellia leaves", using="raptor", options={"mode": "collapsed"}).hits
-    written = [hit for hit in hits if hit.kind == "summary"]
-    assert written and all(len(hit.spans) == 1 for hit in written)
-    for hit in written:
+    summaries = [hit for hit in hits if hit.kind == "summary"]
+    assert summaries and all(len(hit.spans) == 1 for hit in summaries)
+    for hit in summaries:
         (span,) = hit.spans
         document = topic_store.get(span.document)
         assert document is not None and document.text.encode()[span.start : span.end].decode() in hit.text
@@ -330,13 +330,13 @@ def test_a_written_summary_is_found_by_the_vector_of_its_text(topic_store: kvsto
     centroids = {hit.spans: hit.score for hit in list_summaries()}
     server.respond = cite_first_source
     assert topic_store.refresh("topics", model="scribe").written[0].failures == []
-    written = list_summaries()
-    assert written and not centroids.keys() & {hit.spans for hit in written}
-    for hit in written:
+    summaries = list_summaries()
+    assert summaries and not centroids.keys() & {hit.spans for hit in summaries}
+    for hit in summaries:
         (text_vector,) = topic_store.embed([f"{hit.title}\n{hit.text}"])
         assert hit.score == pytest.approx(float(text_vector @ vector), abs=1e-5)
     # The text of an earlier version has no vector: its topic has the centroid.
-    by_centroid = {hit.title: hit.score for hit in written}
+    by_centroid = {hit.title: hit.score for hit in summaries}
 
     def remove_vectors(view: WriteView) -> None:
         texts = WrittenTextWriter(view)
@@ -409,9 +409,9 @@ def test_related_sentences_name_the_same_entity(related_store: kvstore.Store, to
     assert others == fetch_rows(topic_store, "SELECT topic, level, title, text FROM topics"), (
         "the other tree is as it was"
     )
-    drawn = fetch_rows(related_store, "EXPAND TOPICS DEPTH 9")
-    assert {line[-1] for line in drawn} == {"", "related content"}
-    assert [(len(drawn),)] == fetch_rows(related_store, "SELECT count(*) FROM topics")
+    outline = fetch_rows(related_store, "EXPAND TOPICS DEPTH 9")
+    assert {line[-1] for line in outline} == {"", "related content"}
+    assert [(len(outline),)] == fetch_rows(related_store, "SELECT count(*) FROM topics")
     assert f"topics of related content, {len(leaves)} of them about one name" in get_index_state(related_store)[2]
     assert "related" not in get_index_state(topic_store)[2] + collect_statements(topic_store)
     assert related_store.check() == []
@@ -448,8 +448,8 @@ def test_names_that_share_all_their_sentences_share_a_topic(
         store.put(f"d{number}", f"Maria Jensen met Tom Berg on day {number}. Nothing came of it.")
     store.put("alone", "Port Ellery is named once.")
     store.execute("CREATE INDEX topics WITH (relatedness = 1)")
-    found = fetch_rows(store, f"SELECT level, parent, title, chunks FROM topics WHERE {RELATED}")
-    assert found == [(0, None, "Maria Jensen, Tom Berg", 3)]
+    topics = fetch_rows(store, f"SELECT level, parent, title, chunks FROM topics WHERE {RELATED}")
+    assert topics == [(0, None, "Maria Jensen, Tom Berg", 3)]
     store.put("other", "Tom Berg left for Port Ellery.")
     store.refresh("topics")
     counted = f"SELECT title, chunks FROM topics WHERE {RELATED}"
@@ -467,17 +467,17 @@ def test_a_model_summarizes_related_sentences_once(related_store: kvstore.Store,
     forecast = related_store.forecast_refresh("topics")["topics"]
     related_store.refresh("topics", model="scribe")
     assert len(server.requests) == forecast.calls
-    shown = [request["messages"][-1]["content"] for request in server.requests]
-    assert len(set(shown)) == len(shown)
+    prompts = [request["messages"][-1]["content"] for request in server.requests]
+    assert len(set(prompts)) == len(prompts)
     assert {title for (title,) in fetch_rows(related_store, f"SELECT title FROM topics WHERE {RELATED}")} <= {
         " ".join(text.split()[:3]) for request in server.requests for text in list_quoted_texts(request)
     }
     assert "related content, by scribe" in {line[-1] for line in fetch_rows(related_store, "EXPAND TOPICS")}
     related_store.delete("tea-1")
-    kept = fetch_rows(
+    summaries = fetch_rows(
         related_store, f"SELECT count(*) FROM topics WHERE {RELATED} AND stale AND level = 0 AND written_by IS NOT NULL"
     )
-    assert kept == [(0,)]
+    assert summaries == [(0,)]
 
 
 KEYS = [f"{subject}-{number}" for subject in SUBJECTS for number in range(4)]
@@ -503,20 +503,20 @@ def check_history(path: Any, fresh_path: Any, history: list[tuple[str | None, in
                 texts[key] = make_text(key.partition("-")[0], int(key[-1]) + 10 * version)
                 store.put(key, texts[key])
             words = {text.split()[-1] for text in deleted_texts - set(texts.values()) if text}
-            told = collect_statements(store)
-            assert not [word for word in words if word in told]
+            results = collect_statements(store)
+            assert not [word for word in words if word in results]
             placed = {document for (document,) in fetch_rows(store, "SELECT document FROM topic_members")}
             assert placed == set(texts) or not fetch_rows(store, "SELECT 1 FROM topics LIMIT 1")
         store.refresh("topics")
         with store.state() as state:
-            found = dump(state)["topics"]
+            dumped_topics = dump(state)["topics"]
         assert store.check() == []
     with kvstore.open(fresh_path, **options) as fresh:
         for key in sorted(texts, reverse=True):
             fresh.put(key, texts[key])
         fresh.create_index("topics", {"relatedness": relatedness})
         with fresh.state() as state:
-            assert dump(state)["topics"] == found
+            assert dump(state)["topics"] == dumped_topics
 
 
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -557,8 +557,8 @@ def test_building_topics_takes_little_memory_in_addition_to_texts_and_vectors(
         generation = TOPICS.build(store.state, IndexRecord(TOPICS, {"size": 2}), tools)
         tracemalloc.reset_peak()
         count = sum(1 for rows in generation.rows.values() for _ in rows)
-        _, held = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert count == generation.head["topics"] + 1 > 800
-    assert held < 3 * texts + 500 * count
+    assert peak < 3 * texts + 500 * count

@@ -168,10 +168,10 @@ def test_triples_stay_while_the_text_is_the_same(
     tmp_path: Path,
     change: Callable[[kvstore.Store], Any],
 ) -> None:
-    found = [("Robert Fortune", "visited", "Atlantis")]
-    tea_store.put_triples("tea", found, names=["took years"])
+    triples = [("Robert Fortune", "visited", "Atlantis")]
+    tea_store.put_triples("tea", triples, names=["took years"])
     change(tea_store)
-    assert tea_store.triples("tea") == found
+    assert tea_store.triples("tea") == triples
     assert {place.document for place in tea_store.lookup("took years")} == {"tea"}
     fresh = make_store("fresh")
     for key in list(tea_store.keys()):
@@ -185,7 +185,7 @@ def test_triples_stay_while_the_text_is_the_same(
             meta=document.meta,
             format=document.format,
         )
-    fresh.put_triples("tea", found, names=["took years"])
+    fresh.put_triples("tea", triples, names=["took years"])
     with tea_store.state() as here, fresh.state() as there:
         assert dump(here) == dump(there)
     tea_store.export(tmp_path / "all.jsonl")
@@ -194,7 +194,7 @@ def test_triples_stay_while_the_text_is_the_same(
     with tea_store.state() as here, again.state() as there:
         assert dump(here) == dump(there)
     rebuild_store(tea_store._session.environment, tea_store.settings, tea_store.embed)
-    assert tea_store.triples("tea") == found
+    assert tea_store.triples("tea") == triples
 
 
 def test_triples_stay_within_a_transaction(tea_store: kvstore.Store) -> None:
@@ -230,15 +230,15 @@ def test_invalid_files_are_reported_and_the_rest_continues(tea_store: kvstore.St
     report = tea_store.ingest(path, format="triples")
     assert tea_store.triples("tea") == [Triple("China", "borders", "India")]
     assert (report.changed, report.unchanged) == (1, 1)
-    told = {failure.place.removeprefix(f"{path}:"): failure.reason for failure in report.failures}
-    assert set(told) == {"1", "2", "3", "4", "5", "6", "7", "8"}
-    assert told["1"].startswith("triples 1, 3 were left out; write each triple as three nonempty texts")
-    assert "there is no document 'nowhere'" in told["2"]
-    assert "must be the key of a document" in told["3"]
-    assert "must be lists" in told["4"]
-    assert "must be a list of names" in told["5"]
-    assert "not valid JSON" in told["6"]
-    assert "500" in told["8"]
+    reasons = {failure.place.removeprefix(f"{path}:"): failure.reason for failure in report.failures}
+    assert set(reasons) == {"1", "2", "3", "4", "5", "6", "7", "8"}
+    assert reasons["1"].startswith("triples 1, 3 were left out; write each triple as three nonempty texts")
+    assert "there is no document 'nowhere'" in reasons["2"]
+    assert "must be the key of a document" in reasons["3"]
+    assert "must be lists" in reasons["4"]
+    assert "must be a list of names" in reasons["5"]
+    assert "not valid JSON" in reasons["6"]
+    assert "500" in reasons["8"]
 
 
 def test_only_documents_with_passages_have_triples(store: kvstore.Store) -> None:
@@ -271,15 +271,15 @@ def test_a_transaction_sees_its_own(tea_store: kvstore.Store) -> None:
 def test_export_keeps_them(tea_store: kvstore.Store, make_store: Callable[..., kvstore.Store], tmp_path: Path) -> None:
     tea_store.put_triples("tea", [("Robert Fortune", "born in", "Kelloe")], names=["Fortune"])
     assert tea_store.export(tmp_path / "all.jsonl").triples == 1
-    other = make_store("other")
-    assert other.import_(tmp_path / "all.jsonl").triples == 1
-    assert other.triples("tea") == tea_store.triples("tea")
-    assert other.import_(tmp_path / "all.jsonl").unchanged == 3
+    other_store = make_store("other")
+    assert other_store.import_(tmp_path / "all.jsonl").triples == 1
+    assert other_store.triples("tea") == tea_store.triples("tea")
+    assert other_store.import_(tmp_path / "all.jsonl").unchanged == 3
     header = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
     del header["lines"]  # the file has other lines than those of the export
     lone = write_lines(tmp_path / "lone.jsonl", header, {"triples": "no", "names": [], "rows": []})
     with pytest.raises(errors.InputError, match="line 2: there is no document 'no'"):
-        other.import_(lone)
+        other_store.import_(lone)
 
 
 def test_a_folder_of_triples(tea_store: kvstore.Store, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def apply_history(store: kvstore.Store, model: Model, history: list, upkeeps: li
     return model
 
 
-def fill_from_model(store: kvstore.Store, model: Model, written: dict[str, Any]) -> None:
+def fill_from_model(store: kvstore.Store, model: Model, written_units: dict[str, Any]) -> None:
     for key in sorted(model.documents, reverse=True):
         store.put(key, **model.documents[key])
     for key, (triples, names) in model.triples.items():
@@ -126,7 +126,7 @@ def fill_from_model(store: kvstore.Store, model: Model, written: dict[str, Any])
     with store.transaction() as transaction:
         for alias in model.aliases.values():
             transaction._put_fact(facts.ALIASES, alias.key, alias)
-        for key, value in written.items():
+        for key, value in written_units.items():
             transaction._put_fact(WRITTEN_UNITS, key, value)
 
 
@@ -141,7 +141,7 @@ def check_history(history: list, upkeeps: list) -> None:
             assert has_index or count_records(lived) == 0
             index_dump, vectors = dump_checked_store(lived), map_texts_to_vectors(lived)
             with lived.state() as state:
-                written = dict(WRITTEN_UNITS.scan(state))
+                written_units = dict(WRITTEN_UNITS.scan(state))
             lived.export(folder / "all.jsonl")
             assert lived.repair().rebuilt is None
             with lived.transaction() as transaction:
@@ -150,17 +150,17 @@ def check_history(history: list, upkeeps: list) -> None:
             with lived.state() as state:
                 assert state.lmdb.count("unit_texts") == 0, "and no text"
         for number, way in enumerate(("put", "import")):
-            with kvstore.open(folder / way, **MAKING) as other:
+            with kvstore.open(folder / way, **MAKING) as fresh_store:
                 if has_index and number == 0:
-                    other.create_index("units")
+                    fresh_store.create_index("units")
                 if way == "put":
-                    fill_from_model(other, model, written)
+                    fill_from_model(fresh_store, model, written_units)
                 else:
-                    other.import_(folder / "all.jsonl")
+                    fresh_store.import_(folder / "all.jsonl")
                 if has_index and number == 1:
-                    other.create_index("units")
-                assert dump_checked_store(other) == index_dump
-                assert map_texts_to_vectors(other) == vectors
+                    fresh_store.create_index("units")
+                assert dump_checked_store(fresh_store) == index_dump
+                assert map_texts_to_vectors(fresh_store) == vectors
 
 
 @pytest.mark.slow
@@ -264,14 +264,14 @@ class WriteHistory:
                 store.refresh()
                 assert store.check() == []
                 assert get_index_state(store) in (None, "exact")
-                found = dump_checked_store(store)
+                content = dump_checked_store(store)
                 has = get_index_state(store) is not None
                 store.export(self.folder / "all.jsonl")
-            with kvstore.open(self.folder / "fresh", **MAKING) as other:
+            with kvstore.open(self.folder / "fresh", **MAKING) as fresh_store:
                 if has:
-                    other.create_index("units")
-                other.import_(self.folder / "all.jsonl")
-                assert dump_checked_store(other) == found
+                    fresh_store.create_index("units")
+                fresh_store.import_(self.folder / "all.jsonl")
+                assert dump_checked_store(fresh_store) == content
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 

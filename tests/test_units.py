@@ -67,14 +67,14 @@ def test_units_are_sentences_items_and_rows(store: kvstore.Store) -> None:
 
 
 def test_units_mention_the_names_in_their_text_or_title(store: kvstore.Store) -> None:
-    named = "SELECT ordinal, entity FROM unit_mentions WHERE document = ? ORDER BY 1, 2"
-    assert store.execute(named, ("york",)).fetchall() == [(0, "York"), (1, "New York")]
-    of_fortune = store.execute(named, ("fortune",)).fetchall()
+    query = "SELECT ordinal, entity FROM unit_mentions WHERE document = ? ORDER BY 1, 2"
+    assert store.execute(query, ("york",)).fetchall() == [(0, "York"), (1, "New York")]
+    of_fortune = store.execute(query, ("fortune",)).fetchall()
     assert {entity for ordinal, entity in of_fortune if ordinal == 2} == {
         "Assam", "tea", "Robert Fortune", "Robert Fortune (botanist)"
     }  # fmt: skip
-    found = store.execute("SELECT document, ordinal FROM unit_mentions WHERE entity = 'New York' ORDER BY 1").fetchall()
-    assert found == [("fortune", 3), ("york", 1)]
+    units = store.execute("SELECT document, ordinal FROM unit_mentions WHERE entity = 'New York' ORDER BY 1").fetchall()
+    assert units == [("fortune", 3), ("york", 1)]
 
 
 def test_the_embedded_text_contains_the_headings_of_a_sentence(
@@ -128,9 +128,9 @@ def test_equal_scores_are_ordered_by_key_for_any_history(make_store: Callable[..
         def list_places(
             units: Units, vector: np.ndarray = vector, store: kvstore.Store = store
         ) -> list[tuple[str, int]]:
-            units_found = units.get(units.find_nearest(vector, 3)[0].tolist())
+            nearest = units.get(units.find_nearest(vector, 3)[0].tolist())
             return [(str(store.execute("SELECT document FROM chunks WHERE id = ?", (unit.chunk,)).fetchall()[0][0]),
-                     unit.ordinal) for unit in units_found]  # fmt: skip
+                     unit.ordinal) for unit in nearest]  # fmt: skip
 
         assert read_units(store, list_places) == [("a", 0), ("a", 1), ("b", 0)]
 
@@ -147,9 +147,10 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
     store._session.environment.write_with_growth(WriteTransaction.merge_buffer)
     with store.state() as state:
         tables, units = state.lmdb.get_table_statistics(), state.get_part(UNITS).count
-        named = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]
+        unit_tables = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]
         pages = sum(
-            table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages")) for table in named
+            table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages"))
+            for table in unit_tables
         )
     assert units == 4000
     per_block = compute_block_shape(store.settings.dimension, quantized=True)
@@ -185,10 +186,10 @@ def test_units_of_a_model_replace_the_sentences_of_their_chunk(store: kvstore.St
     path.write_text(json.dumps({"id": "fortune", "units": ["Robert Fortune went to Assam for the tea plants."]}) + "\n")
     store.ingest(path, format="units")
     rows = "SELECT ordinal, source, text, end > start FROM units WHERE document = 'fortune'"
-    said = [(0, "given", "Robert Fortune went to Assam for the tea plants.", 1)]
-    assert store.execute(rows.replace("end >", '"end" >')).fetchall() == said
-    named = store.execute("SELECT entity FROM unit_mentions WHERE document = 'fortune' ORDER BY 1").fetchall()
-    assert {"Assam", "Robert Fortune"} <= {entity for (entity,) in named}
+    expected = [(0, "given", "Robert Fortune went to Assam for the tea plants.", 1)]
+    assert store.execute(rows.replace("end >", '"end" >')).fetchall() == expected
+    entities = store.execute("SELECT entity FROM unit_mentions WHERE document = 'fortune' ORDER BY 1").fetchall()
+    assert {"Assam", "Robert Fortune"} <= {entity for (entity,) in entities}
     assert store.check() == []
     with store.state() as state:
         units = state.get_part(UNITS)
@@ -214,8 +215,8 @@ def test_clauses_of_a_sentence_are_units_on_request(make_store: Callable[..., kv
         (1, 38, 61, "Robert Fortune died in London in 1880."),
         (2, 62, 97, "He was a fine man and he knew it."),
     ]
-    named = store.execute("SELECT ordinal, entity FROM unit_mentions ORDER BY 1, 2").fetchall()
-    assert named == [(0, "Kelloe"), (0, "Robert Fortune"), (1, "London"), (1, "Robert Fortune")]
+    mentions = store.execute("SELECT ordinal, entity FROM unit_mentions ORDER BY 1, 2").fetchall()
+    assert mentions == [(0, "Kelloe"), (0, "Robert Fortune"), (1, "London"), (1, "Robert Fortune")]
     assert store.check() == []
 
 
@@ -258,9 +259,9 @@ def test_a_chunk_of_one_unit_keeps_its_exact_vector(make_store: Callable[..., kv
     store, fresh = make_store(), make_store("fresh")
     store.create_index("units")
     text = "Robert Fortune brought tea to Darjeeling."
-    for each in (store, fresh):
-        each.put("a", text)
-        each.put("b", text, title="Another")
+    for store_to_fill in (store, fresh):
+        store_to_fill.put("a", text)
+        store_to_fill.put("b", text, title="Another")
 
     def read_vectors(store: kvstore.Store) -> list[bytes]:
         with store.state() as state:

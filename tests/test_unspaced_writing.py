@@ -95,8 +95,8 @@ def test_a_question_about_something_else_is_refused(
 
 def test_a_character_and_a_part_of_a_run_are_found(make_filled_store: Callable[[Documents], kvstore.Store]) -> None:
     store = make_filled_store(JAPANESE)
-    for wanted, key in (("茶", "緑茶"), ("幹", "新幹線"), ("噴火", "富士山"), ('"休館日"', "図書館")):
-        assert [hit.document for hit in store.search(wanted, using="lexical")] == [key]
+    for phrase, key in (("茶", "緑茶"), ("幹", "新幹線"), ("噴火", "富士山"), ('"休館日"', "図書館")):
+        assert [hit.document for hit in store.search(phrase, using="lexical")] == [key]
     for query, key in (("茶", "緑茶"), ("新大阪", "新幹線"), ("瀬田*", "琵琶湖")):
         rows = store.execute("SELECT DISTINCT document FROM chunks WHERE text MATCH ?", [query]).fetchall()
         assert rows == [(key,)]

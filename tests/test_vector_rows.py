@@ -33,34 +33,34 @@ def make_vectors(count: int) -> Matrix:
 
 
 @settings(deadline=None, max_examples=num_examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(written=st.integers(0, 60), further=st.integers(0, 20), quantized=st.booleans(), data=st.data())
+@given(num_written=st.integers(0, 60), further=st.integers(0, 20), quantized=st.booleans(), data=st.data())
 def test_vectors_are_gathered_in_any_order(
-    environment: Environment, written: int, further: int, quantized: bool, data: st.DataObject
+    environment: Environment, num_written: int, further: int, quantized: bool, data: st.DataObject
 ) -> None:
     space = QUANTIZED if quantized else CHUNK_VECTORS
-    vectors = make_vectors(written + further)
-    wanted = data.draw(st.lists(st.integers(0, len(vectors) - 1), max_size=90)) if len(vectors) else []
+    vectors = make_vectors(num_written + further)
+    rows = data.draw(st.lists(st.integers(0, len(vectors) - 1), max_size=90)) if len(vectors) else []
     places: list[tuple[int, int]] = []
     with environment.write() as view:
         view.clear(space.blocks)
         view.clear(space.free_rows)
         writer = VectorWriter(view, DIMENSION, space)
         for number, vector in enumerate(vectors):
-            if number == written:
+            if number == num_written:
                 writer.flush()
             places.append(writer.add(number + 1, vector, 1 + max((block for block, _ in places), default=0)))
-        before = writer.gather([places[row] for row in wanted])
+        before = writer.gather([places[row] for row in rows])
         writer.flush()
     with environment.snapshot() as snapshot:
         verified = VerifiedBlocks()
         for _ in range(2):
             stored = Vectors(snapshot, DIMENSION, space, verified)
-            found = stored.gather(np.array([places[row] for row in wanted], np.int64).reshape(-1, 2))
-            assert found.tobytes() == before.tobytes()
+            gathered = stored.gather(np.array([places[row] for row in rows], np.int64).reshape(-1, 2))
+            assert gathered.tobytes() == before.tobytes()
     if quantized:
-        assert np.allclose(before, vectors[wanted], atol=2e-3)
+        assert np.allclose(before, vectors[rows], atol=2e-3)
     else:
-        assert before.tobytes() == vectors[wanted].tobytes()
+        assert before.tobytes() == vectors[rows].tobytes()
 
 
 def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> None:
@@ -83,14 +83,23 @@ def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> Non
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
-    one, block = np.zeros(1, np.int64), memoryview(bytes(64))
+    number, block = np.zeros(1, np.int64), memoryview(bytes(64))
     for blocks, size, encoding, rows, order in [
-        ([], 64, b"vec1", one, one),
-        ([block], 64, b"vec1", np.zeros(2, np.int64), one),
-        ([block], 64, b"vec", one, one),
-        ([block], 20, b"vec1", one, one),
+        ([], 64, b"vec1", number, number),
+        ([block], 64, b"vec1", np.zeros(2, np.int64), number),
+        ([block], 64, b"vec", number, number),
+        ([block], 20, b"vec1", number, number),
     ]:
         with pytest.raises(ValueError, match="do not match|a block of"):
             gather_rows(
-                blocks, size, encoding, 1, False, np.zeros(1, np.uint64), one, rows, order, np.zeros((1, 4), np.float32)
+                blocks,
+                size,
+                encoding,
+                1,
+                False,
+                np.zeros(1, np.uint64),
+                number,
+                rows,
+                order,
+                np.zeros((1, 4), np.float32),
             )

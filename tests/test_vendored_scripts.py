@@ -32,8 +32,8 @@ def test_every_script_may_be_redistributed() -> None:
 
 def test_the_bill_of_materials_has_every_script() -> None:
     bill = json.loads(Path(__file__).parents[1].joinpath("kvstore.cdx.json").read_text(encoding="utf-8"))
-    known = {(part["name"], part.get("version")): part for part in bill["components"]}
+    parts = {(part["name"], part.get("version")): part for part in bill["components"]}
     for entry in ENTRIES:
-        part = known[entry["name"], entry["version"]]
+        part = parts[entry["name"], entry["version"]]
         assert part["licenses"] == [{"license": {"id": entry["licence"]}}]
         assert part["hashes"] == [{"alg": "SHA-256", "content": entry["sha256"]}]

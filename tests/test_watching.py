@@ -49,10 +49,10 @@ def test_a_failing_ingest_is_retried_and_reported_once(monkeypatch: pytest.Monke
             raise outcome
         return kvstore.IngestReport(added=1)
 
-    told: list[object] = []
+    reports: list[object] = []
     with pytest.raises(KeyboardInterrupt):
-        ingest_on_change(ScriptedWatcher(), ingest_or_fail, lambda report: told.append(report.added), told.append)
-    assert told == ["held", "full", 1]
+        ingest_on_change(ScriptedWatcher(), ingest_or_fail, lambda report: reports.append(report.added), reports.append)
+    assert reports == ["held", "full", 1]
 
 
 @pytest.fixture
@@ -126,11 +126,11 @@ def test_the_command_keeps_a_store_like_a_folder(
 
     monkeypatch.setattr(watching, "make_watcher", lambda *_, **__: RenamingWatcher(True))
     assert run(["watch", "s", str(folder), "--embedder", "hashing", "--language", "rules"]) == 0
-    said = capsys.readouterr().err
-    assert said.count("1 added, 0 changed") == 1
-    assert "1 removed" in said or "nothing of this folder is pruned" in said
-    assert said.count("bad.csv") == 1, "a failure that stays is told once"
-    assert said.endswith("stopped watching\n")
+    output = capsys.readouterr().err
+    assert output.count("1 added, 0 changed") == 1
+    assert "1 removed" in output or "nothing of this folder is pruned" in output
+    assert output.count("bad.csv") == 1, "a failure that stays is told once"
+    assert output.endswith("stopped watching\n")
     with kvstore.open("s") as store:
         assert "c.md" in store
     assert run(["watch", "s", "nowhere"]) == 2

@@ -205,10 +205,10 @@ def test_pieces_of_names_are_those_near_a_capital(text: str) -> None:
 def test_pieces_that_do_not_belong_to_a_name_form_none(sentences: list[str]) -> None:
     seen, whole = SentenceNames(sentences), SentenceNames(sentences)
     rests = [replace_titles(sentence)[1] for sentence in sentences]
-    pieces = [[match.group() for match in PIECE.finditer(rest)] for rest in rests]
+    pieces = [[match.group() for match in PIECE.finditer(remainder)] for remainder in rests]
     common, capitalised = set[str](), set[str]()
-    for rest in rests:
-        list_name_pieces(rest, common, capitalised)
+    for remainder in rests:
+        list_name_pieces(remainder, common, capitalised)
     whole._runs = CapitalRuns(_RULES, pieces, common, capitalised)
     for index in range(len(sentences)):
         assert list(seen.iter_names(index)) == list(whole.iter_names(index))
@@ -262,8 +262,8 @@ def test_known_english_stems_stay() -> None:
 
 @pytest.mark.parametrize("language", ["english", "german"])
 def test_threads_stem_words_side_by_side(language: str) -> None:
-    known = [f"{place}organisationslehren" for place in "abcdefghijklmnopqrstuvwxyzäöü"]
-    expected = list(map(snowballstemmer.stemmer(language).stemWord, known))
+    words = [f"{place}organisationslehren" for place in "abcdefghijklmnopqrstuvwxyzäöü"]
+    expected = list(map(snowballstemmer.stemmer(language).stemWord, words))
     get_stemmer.cache_clear()  # what is remembered is not stemmed
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -271,8 +271,8 @@ def test_threads_stem_words_side_by_side(language: str) -> None:
         with ThreadPoolExecutor(4) as pool:
             for _ in range(20):
                 stem = get_stemmer(language)
-                for found in pool.map(lambda _, stem=stem: list(map(stem, known)), range(4)):
-                    assert found == expected
+                for stems in pool.map(lambda _, stem=stem: list(map(stem, words)), range(4)):
+                    assert stems == expected
                 get_stemmer.cache_clear()
     finally:
         sys.setswitchinterval(interval)

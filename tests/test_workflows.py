@@ -42,19 +42,19 @@ def test_an_action_has_one_version_in_all_workflows() -> None:
 
 def test_targets_of_workflows_are_in_the_makefile() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    made = {
+    used_targets = {
         target for path in WORKFLOWS for target in re.findall(r"run: make ([\w-]+)", path.read_text(encoding="utf-8"))
     }
-    assert made <= targets, made - targets
+    assert used_targets <= targets, used_targets - targets
 
 
 def test_wheels_are_built_for_the_versions_of_python_that_are_named() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    named = set(re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', project))
-    assert set(re.findall(r'"cp3(\d+)-\*"', project)) == named
+    versions = set(re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', project))
+    assert set(re.findall(r'"cp3(\d+)-\*"', project)) == versions
     tested = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     (matrix,) = re.findall(r"^ +python: \[(.*)\]$", tested, re.MULTILINE)
-    assert set(re.findall(r'"3\.(\d+)"', matrix)) == named  # no wheel is published before them
+    assert set(re.findall(r'"3\.(\d+)"', matrix)) == versions  # no wheel is published before them
 
 
 def test_a_tag_of_the_version_may_be_published_and_no_other() -> None:
@@ -62,8 +62,8 @@ def test_a_tag_of_the_version_may_be_published_and_no_other() -> None:
     step = re.search(r"name: The tag is the version.*\n +run: \|\n((?: {10}.*\n)+)", publishing)
     assert step is not None
     for tag, refused in ((f"v{kvstore.__version__}", False), ("v0.0.1", True)):
-        given = {**os.environ, "GITHUB_REF_NAME": tag}
-        run = subprocess.run(["bash", "-e", "-c", step[1]], cwd=ROOT, env=given, capture_output=True, check=False)
+        environment = {**os.environ, "GITHUB_REF_NAME": tag}
+        run = subprocess.run(["bash", "-e", "-c", step[1]], cwd=ROOT, env=environment, capture_output=True, check=False)
         assert (run.returncode != 0) == refused, tag
 
 
@@ -86,9 +86,9 @@ def test_the_container_is_slim_has_one_volume_and_runs_a_command_of_the_package_
     folder = ROOT / "tools" / "docker"
     text = (folder / "Dockerfile").read_text(encoding="utf-8")
     instructions = [line.partition(" ") for line in text.splitlines() if re.match("[A-Z]+ ", line)]
-    bases = [rest for name, _, rest in instructions if name == "FROM"]
+    bases = [arguments for name, _, arguments in instructions if name == "FROM"]
     assert bases[-1] == f"{bases[0].removesuffix(' AS wheels')}-slim"
-    assert [(name, rest) for name, _, rest in instructions[-5:]] == [
+    assert [(name, arguments) for name, _, arguments in instructions[-5:]] == [
         ("USER", "10001"),
         ("WORKDIR", "/home/kvstore"),
         ("VOLUME", "/data"),

@@ -104,8 +104,8 @@ def test_no_value_of_an_argument_gives_another_error(
 @pytest.mark.parametrize("name", ["path", "embedder", "settings", "lock_timeout", "max_bytes", "durability"])
 def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None:
     for number, value in enumerate(WRONG):
-        given = {"path": tmp_path / str(number), "embedder": "hashing", name: value}
-        call_and_ignore_errors(lambda given=given: kvstore.open(**given).close())
+        arguments = {"path": tmp_path / str(number), "embedder": "hashing", name: value}
+        call_and_ignore_errors(lambda arguments=arguments: kvstore.open(**arguments).close())
     with pytest.raises(errors.ArgumentError, match="NUL"):
         kvstore.open("a\0b")
     with pytest.raises(errors.ArgumentError, match="NUL"):
@@ -113,7 +113,7 @@ def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "message"),
     [
         ("SELECT cast(x'ff' as text)", "UTF-8"),
         ("EXPLAIN ANALYZE SELECT cast(x'ff' as text)", "UTF-8"),
@@ -139,14 +139,14 @@ def test_a_store_is_opened_with_nothing_wrong(name: str, tmp_path: Path) -> None
         ("CREATE INDEX vectors WITH (exact_below = 9e999)", "exact_below must be a whole number"),
     ],
 )
-def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statement: str, told: str) -> None:
+def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statement: str, message: str) -> None:
     with pytest.raises(errors.KvstoreError) as caught:
         store.execute(statement).fetchall()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda store: store.ask("x", top=0), "top takes 1 to 10,000, not 0"),
         (lambda store: store.ask("x", top="3"), "ask(): top must be a whole number, not str '3'"),
@@ -229,8 +229,8 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
     ],
 )
 def test_the_error_of_a_call_names_the_problem(
-    store: kvstore.Store, call: Callable[[kvstore.Store], Any], told: str
+    store: kvstore.Store, call: Callable[[kvstore.Store], Any], message: str
 ) -> None:
     with pytest.raises((errors.KvstoreError, TypeError)) as caught:
         call(store)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
