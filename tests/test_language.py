@@ -282,7 +282,7 @@ def test_an_error_names_the_place_and_the_remedy(text: str, line: int, column: i
         ("CREATE INDX vectors", 8, "did you mean INDEX?"),
     ],
 )
-def test_a_statement_of_other_databases_is_answered_with_ours(text: str, column: int, remedy: str) -> None:
+def test_a_statement_of_another_database_is_answered_with_the_equivalent(text: str, column: int, remedy: str) -> None:
     with pytest.raises(StatementError) as caught:
         parse(text)
     assert caught.value.column == column

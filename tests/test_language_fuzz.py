@@ -72,7 +72,7 @@ def mix_words(chance: random.Random) -> str:
 
 
 @pytest.mark.slow
-def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled_store: kvstore.Store) -> None:
+def test_5000_random_texts_run_or_raise_a_kvstore_error(filled_store: kvstore.Store) -> None:
     chance = random.Random(4)
     ran = 0
     for number in range(5000):
@@ -86,7 +86,7 @@ def test_5000_random_texts_run_or_end_in_an_error_of_ours(filled_store: kvstore.
 
 
 @pytest.mark.slow
-def test_every_prefix_of_every_example_runs_or_ends_in_an_error_of_ours(filled_store: kvstore.Store) -> None:
+def test_every_prefix_of_every_example_runs_or_raises_a_kvstore_error(filled_store: kvstore.Store) -> None:
     for statement in STATEMENTS:
         for end in range(len(statement) + 1):
             can_execute(filled_store, statement[:end])

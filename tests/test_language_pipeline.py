@@ -89,7 +89,7 @@ def test_pieces_cover_the_text_in_order_and_keep_to_the_limit(text: str, limit: 
     assert all(before[1] == after[0] for before, after in pairwise(spans))
 
 
-def test_a_piece_ends_with_a_paragraph_else_a_line_a_sentence_a_word() -> None:
+def test_a_piece_ends_at_a_paragraph_line_sentence_or_word_in_this_order() -> None:
     def get_first_piece(text: str) -> str:
         return text[slice(*split_pieces(text, 20)[0])]
 
@@ -188,7 +188,7 @@ def test_a_long_text_is_read_in_pieces_with_offsets(pipeline: LanguagePipeline) 
     assert list(pipeline.parse_texts([text, "", "Short."], join_pieces)) == [text, "", "Short."]
 
 
-def test_words_are_kept_until_there_are_many_and_then_forgotten_after_their_batch(
+def test_words_are_cached_until_there_are_many_then_dropped_after_their_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(language, "MAX_BATCH_CHARACTERS", 500)

@@ -227,7 +227,7 @@ def counted_store(make_store: Callable[..., Store]) -> Store:
     return store
 
 
-def test_how_often_a_term_occurs_is_kept_in_the_commit(counted_store: Store) -> None:
+def test_term_counts_are_stored_in_the_commit(counted_store: Store) -> None:
     store = counted_store
 
     def read_counts() -> tuple[int, int, dict[bytes, TermSize]]:

@@ -131,7 +131,7 @@ def test_pieces_report_extracted_answers_and_interruptions(filled_store: kvstore
         filled_store.ask_pieces(QUESTION, tops=2)  # type: ignore[call-arg]
 
 
-def test_a_server_that_does_not_stream_will_do(filled_store: kvstore.Store, server: Server) -> None:
+def test_an_answer_that_is_not_streamed_is_accepted(filled_store: kvstore.Store, server: Server) -> None:
     server.planned_responses = [
         make_completion({"role": "assistant", "content": " Twenty weeks [2]. ", "reasoning_content": "Leave."})
     ]
@@ -159,7 +159,9 @@ def test_a_server_that_does_not_stream_will_do(filled_store: kvstore.Store, serv
         [encode_delta(content="\n<think>Hm, leave.</think>Twen"), encode_delta(content="ty.")],
     ],
 )
-def test_reasoning_is_kept_apart(filled_store: kvstore.Store, server: Server, parts: list[bytes]) -> None:
+def test_reasoning_is_separated_from_the_answer(
+    filled_store: kvstore.Store, server: Server, parts: list[bytes]
+) -> None:
     server.planned_responses = [PlannedResponse([*parts, encode_delta("stop")])]
     heard: list[str] = []
     answer = filled_store.ask(QUESTION, on_text=heard.append)
@@ -186,7 +188,7 @@ def test_reasoning_is_found_however_the_text_is_cut(marks: list[str], data: st.D
         assert (reasoning, answer) == ("", text)
 
 
-def test_events_in_any_dress(filled_store: kvstore.Store, server: Server) -> None:
+def test_events_of_every_accepted_form(filled_store: kvstore.Store, server: Server) -> None:
     lines = b": comment\r\nevent: message\r\nid: 7\r\n" + encode_delta(content="Twenty ").replace(b"\n", b"\r\n")
     odd = [lines[:9], lines[9:30], lines[30:], encode_event({"choices": []}), b'data:{"choices":[{"delta":\n']
     odd += [b'data:{"content":"weeks, \xc3', b'\xbc."},"finish_reason":"stop"}]}\n\n']
@@ -833,7 +835,7 @@ def test_a_read_only_store_is_answered_from_the_cache_and_stays_as_it_is(
     assert sorted(path.name for path in filled_store.path.iterdir()) == before
 
 
-def test_the_cache_is_private_bounded_and_forgives_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_private_and_bounded_and_ignores_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_cache, "MAX_ANSWERS", 5)
     folder = tmp_path / "cache" / "answers"
     cache = answer_cache.AnswerCache(folder)

@@ -91,7 +91,7 @@ def dump_store(store: kvstore.Store) -> dict[str, DumpRows]:
         return dump(snapshot._state)
 
 
-def test_garbage_is_collected_again_behind_overlapping_pauses() -> None:
+def test_garbage_is_collected_again_after_overlapping_pauses() -> None:
     begun, done = threading.Event(), threading.Event()
 
     def pause_in_thread() -> None:

@@ -317,7 +317,7 @@ def test_a_repair_keeps_it_and_ends_unfinished_builds(
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_fault_is_found_mended_and_no_bar_to_a_drop(store: kvstore.Store, table: str) -> None:
+def test_a_fault_is_detected_and_repaired_and_does_not_prevent_a_drop(store: kvstore.Store, table: str) -> None:
     store.create_index("lines")
     fill_store(store, 40)
     before = dump_store(store), read_vectors(store)

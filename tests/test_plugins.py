@@ -194,7 +194,7 @@ def test_a_strategy_is_asked_by_name_and_listed(install: Install, store: kvstore
         store.retrieve("x", using="rhyme")
 
 
-def test_commands_of_plugins_are_listed_after_ours(
+def test_commands_of_plugins_are_listed_after_those_of_kvstore(
     install: Install, make_store: Callable[..., kvstore.Store], capsys: pytest.CaptureFixture[str]
 ) -> None:
     install()

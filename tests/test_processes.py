@@ -58,7 +58,7 @@ def _read_generations(
 
 
 @pytest.mark.slow
-def test_readers_in_other_processes_see_whole_generations(tmp_path: Path) -> None:
+def test_readers_in_other_processes_see_complete_generations(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     with kvstore.open(path, **MAKING) as store, store.transaction() as transaction:
         for number in range(DOCUMENTS):

@@ -52,7 +52,7 @@ EXTRACTIVE = (
 )
 ONE_WRITER = (
     "test_processes.py::test_a_second_writer_gets_the_holder_or_waits",
-    "test_processes.py::test_readers_in_other_processes_see_whole_generations",
+    "test_processes.py::test_readers_in_other_processes_see_complete_generations",
 )
 FOREST = (
     "test_extraction.py::test_the_tree_follows_headings",
@@ -283,7 +283,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A new system inside kvstore needs only a folder and a line in the registry; a system in your own program needs "
     "no change of kvstore.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
-        "test_systems.py::test_a_system_from_outside_is_kept_in_the_commit_and_shown",
+        "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
     ),
     "Without a language model, answers and summaries consist of sentences of the documents.": EXTRACTIVE,
 }

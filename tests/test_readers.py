@@ -613,7 +613,7 @@ def test_paragraphs_stay_paragraphs(texts: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MANUAL.exists(), reason="the PostgreSQL manual is not here (shared/data/docs)")
-def test_the_postgresql_manual_is_read_whole_and_without_navigation() -> None:
+def test_the_postgresql_manual_is_read_completely_and_without_navigation() -> None:
     """Word for word: nothing is lost but numbering and contents, and nothing comes from navigation."""
     pages = 0
     lost: Counter[str] = Counter()
@@ -1357,7 +1357,7 @@ def read_sample() -> dict[str, RawDocument]:
     return documents
 
 
-def test_the_sample_reads_whole() -> None:
+def test_the_sample_is_read_completely() -> None:
     documents = read_sample()
     assert len(documents) == 51
     prose = [document for document in documents.values() if document.format == "markdown"]

@@ -164,7 +164,7 @@ def test_a_real_sentence(environment: Environment) -> None:
     ]  # fmt: skip
 
 
-def test_long_texts_are_recognised_whole(environment: Environment) -> None:
+def test_long_texts_are_recognized_completely(environment: Environment) -> None:
     text = " ".join(f"word{number} known name {number}." for number in range(20_000))
     with environment.write() as view:
         filter_ = EntityFilter(view, hash_seed=SEED)

@@ -394,7 +394,7 @@ def test_relations_follow_their_document(make_store: Callable[..., kvstore.Store
     assert list_edges() == [("dog", "mammal", "relations", "is_a", "b")]
 
 
-def test_a_store_is_not_made_with_a_language_that_is_not_there(tmp_path: Path) -> None:
+def test_a_store_is_not_created_with_a_missing_language(tmp_path: Path) -> None:
     with pytest.raises(LanguageError, match="xx_no_such_pipeline"):
         kvstore.open(tmp_path / "store", embedder="hashing", settings={"language": "xx_no_such_pipeline"})
     assert not (tmp_path / "store").exists()

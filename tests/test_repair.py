@@ -283,7 +283,7 @@ def test_a_store_of_another_language_pipeline_version_is_recognized(
     assert store.check() == []
 
 
-def test_a_sound_store_is_left_alone(store: kvstore.Store) -> None:
+def test_repair_does_not_change_a_valid_store(store: kvstore.Store) -> None:
     fill_store(store)
     change = store.statistics()["change"]
     report = store.repair()

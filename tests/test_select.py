@@ -421,7 +421,7 @@ def test_threads_query_at_once(sample_store: kvstore.Store) -> None:
     assert len(set(map(str, answers))) == 1
 
 
-def test_an_error_while_rows_are_made_ends_the_query(sample_store: kvstore.Store, tmp_path: Path) -> None:
+def test_an_error_while_rows_are_produced_ends_the_query(sample_store: kvstore.Store, tmp_path: Path) -> None:
     with pytest.raises(StatementError, match="malformed JSON"):
         sample_store.execute("SELECT json(key) FROM documents").fetchall()
     assert sample_store.execute("SELECT 1").fetchall() == [(1,)]

@@ -1027,7 +1027,7 @@ def test_a_shell_without_a_store_has_an_empty_one_that_it_deletes(
     assert before == (set(Path("/dev/shm").glob("kvstore-*")) if Path("/dev/shm").exists() else set())
 
 
-def test_a_command_of_psql_is_answered_with_ours(
+def test_a_command_of_psql_is_answered_with_the_equivalent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

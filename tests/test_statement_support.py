@@ -79,7 +79,7 @@ def test_passages_do_not_support_a_statement_together() -> None:
     assert is_supported("Thailand has airports in the north.", "Airports in the north.", headings=("Thailand",))
 
 
-def test_a_pronoun_stands_for_a_name_of_the_same_passage() -> None:
+def test_a_pronoun_refers_to_a_name_of_the_same_chunk() -> None:
     def list_supported(*texts: str) -> list[str]:
         return list(
             find_supported_sentences(

@@ -209,7 +209,7 @@ def test_update_changes_parts_and_keeps_own_vectors(tmp_path: Path) -> None:
         assert store.check() == []
 
 
-def test_settings_are_kept_and_checked(tmp_path: Path) -> None:
+def test_settings_are_stored_and_checked(tmp_path: Path) -> None:
     kvstore.open(tmp_path / "s", embedder="hashing:32", settings={"chunk_tokens": 40}).close()
     with kvstore.open(tmp_path / "s") as store:
         assert (store.settings.dimension, store.settings.chunk_tokens) == (32, 40)

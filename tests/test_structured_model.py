@@ -191,7 +191,7 @@ def test_the_valid_beginning_of_an_unfinished_answer_is_used(text: str, expected
         assert parse_beginning(text, SCHEMA) == {"units": expected}
 
 
-def test_a_limit_of_tokens_is_kept_the_second_attempt_included(server: Server, model: LanguageModel) -> None:
+def test_the_second_attempt_counts_toward_the_token_limit(server: Server, model: LanguageModel) -> None:
     size = make_prompt().tokens
     server.planned_responses = [stream_answer(json.dumps(GOOD)), stream_answer("no")]
     structured = StructuredModel(model, max_tokens=3 * size - 1)

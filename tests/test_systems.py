@@ -173,7 +173,7 @@ def fill_store(store: kvstore.Store) -> None:
     store.put_triples("tea", [("Tea", "grows in", "Assam")])
 
 
-def test_a_system_from_outside_is_kept_in_the_commit_and_shown(toy: System, make_store: MakeStore) -> None:
+def test_an_external_system_is_recorded_in_the_commit_and_shown(toy: System, make_store: MakeStore) -> None:
     store = make_store()
     fill_store(store)
     rows = store.execute("SELECT words FROM word_lengths WHERE document = 'tea' AND length = 3").fetchall()
@@ -350,7 +350,7 @@ def swap_row(rows: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | None]:
 
 
 @pytest.mark.parametrize("fault", [drop_row, add_row, swap_row])
-def test_a_fault_in_any_table_of_any_structure_is_found_and_mended(
+def test_a_fault_in_any_table_of_any_structure_is_detected_and_repaired(
     toy: System, make_store: MakeStore, fault: Callable[[list[tuple[bytes, bytes]]], dict[bytes, bytes | None]]
 ) -> None:
     store = make_store()

@@ -233,7 +233,7 @@ def test_an_everyday_word_is_a_name_if_the_document_writes_it_as_one() -> None:
         ("C. Place it there.", set()),
     ],
 )
-def test_names_are_whole(text: str, expected: set[str]) -> None:
+def test_names_are_complete(text: str, expected: set[str]) -> None:
     assert list_names(text) == expected
 
 

@@ -277,7 +277,7 @@ class WriteHistory:
 
 
 @pytest.mark.slow
-def test_a_writer_of_units_that_is_killed_leaves_a_store_that_is_whole(tmp_path: Path) -> None:
+def test_a_killed_writer_of_units_leaves_a_valid_store(tmp_path: Path) -> None:
     course = WriteHistory(0, tmp_path / "run")
     for place in random.Random(0).sample(range(len(course.points)), 6):
         course.kill_at(place)

@@ -22,7 +22,7 @@ def list_verdicts(store: kvstore.Store) -> dict[Edge, int | None]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILE.exists(), reason=f"{FILE} is not there")
-def test_wordnet_is_filtered_whole_and_stays_exact_edge_by_edge(store: kvstore.Store, tmp_path: Path) -> None:
+def test_wordnet_is_filtered_completely_and_stays_exact_edge_by_edge(store: kvstore.Store, tmp_path: Path) -> None:
     plain = tmp_path / "wordnet.csv"
     plain.write_bytes(gzip.decompress(FILE.read_bytes()))
     assert not store.ingest(plain, format="pairs").failures

@@ -25,7 +25,7 @@ def test_there_are_workflows_for_tests_browser_wheels_and_publishing() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_an_action_is_a_file_of_ours_or_a_commit_with_its_version(path: Path) -> None:
+def test_an_action_is_a_local_file_or_a_commit_with_its_version(path: Path) -> None:
     for action, comment in USES.findall(path.read_text(encoding="utf-8")):
         if action.startswith("./"):
             assert (ROOT / action).is_file(), action
