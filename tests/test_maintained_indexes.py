@@ -30,7 +30,7 @@ TABLES = ("lines_parts", "lines_vectors", "lines_vector_space")
 
 
 @pytest.fixture(autouse=True)
-def lines_kind() -> Iterator[None]:
+def registered_kind() -> Iterator[None]:
     take_back = register(LINES)
     yield
     take_back()

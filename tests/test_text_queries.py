@@ -242,7 +242,7 @@ QUERIES = st.recursive(
 STEM = get_stemmer("english")
 
 
-def matches(query: str, text: str) -> bool:
+def is_text_match(query: str, text: str) -> bool:
     """True if a text matches one of the queries above, compared word by word as LANGUAGE.md defines."""
     words = re.findall("[東京]|[^\\W東京]+", text.lower().replace("é", "e"))
     for operator in (" AND ", " OR ", " NOT "):
@@ -254,7 +254,8 @@ def matches(query: str, text: str) -> bool:
                 if (depth := depth + {"(": 1, ")": -1}.get(sign, 0)) == 0 and sign == ")"
             )
             if query[end + 1 :].startswith(operator):
-                left, right = matches(query[1:end], text), matches(query[end + len(operator) + 2 : -1], text)
+                left = is_text_match(query[1:end], text)
+                right = is_text_match(query[end + len(operator) + 2 : -1], text)
                 return {" AND ": left and right, " OR ": left or right, " NOT ": left and not right}[operator]
     if query.startswith("NEAR("):
         listed, far = query[5:-1].rsplit(", ", 1)
@@ -313,7 +314,7 @@ def test_the_postings_agree_with_plain_evaluation(
     stored = {document.key: document.text for document in map(filled_store.get, filled_store.keys()) if document}
     chunks = list(filled_store.execute("SELECT document, ordinal, text FROM chunks"))
     for query in queries:
-        expected = sorted(key for key, text in stored.items() if matches(query, text))
+        expected = sorted(key for key, text in stored.items() if is_text_match(query, text))
         with filled_store.state() as state:
             for condition, value in (("content MATCH ?", (query,)), ("NOT (content MATCH ?) IS NOT TRUE", (query,))):
                 documents = filter_documents(state, condition, value).allowed.documents.tolist()
@@ -323,4 +324,4 @@ def test_the_postings_agree_with_plain_evaluation(
         assert sorted(filled_store.keys(where={"$content": {"$match": query}})) == expected
         assert sorted(filled_store.keys(where={"text": {"$match": query}})) == expected
         selected = filled_store.execute("SELECT document, ordinal FROM chunks WHERE text MATCH ?", (query,))
-        assert sorted(map(tuple, selected)) == sorted((key, n) for key, n, text in chunks if matches(query, text))
+        assert sorted(map(tuple, selected)) == sorted((key, n) for key, n, text in chunks if is_text_match(query, text))

@@ -213,7 +213,7 @@ class WriteHistory:
         shutil.rmtree(folder)
 
     def write(self, store: kvstore.Store) -> None:
-        """The writes."""
+        """Make the changes of the history in a store."""
         draw = random.Random(self.seed)
         with store.transaction() as transaction:
             for number in range(6):
