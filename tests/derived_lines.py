@@ -19,9 +19,9 @@ class Lines(Derivation):
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, Any]) -> Any:
         chunks = (document.get_chunk_text(chunk).decode() for chunk in range(len(document.chunks)))
         lines = (line.strip() for chunk in chunks for line in chunk.replace(". ", ".\n").split("\n"))
-        stated = document.facts["triples"].triples if "triples" in document.facts else ()
-        said = [" ".join(triple) for triple in stated]
-        return [line for line in lines if len(line) >= options["least"] and line] + said
+        triples = document.facts["triples"].triples if "triples" in document.facts else ()
+        triple_lines = [" ".join(triple) for triple in triples]
+        return [line for line in lines if len(line) >= options["least"] and line] + triple_lines
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
         return [f"{document.title}: {line}" if document.title else line for line in part]

@@ -24,8 +24,8 @@ class Phrases(Derivation):
         return {"texts": [f"{sentence}." for sentence in sentences if sentence]}
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        found: list[str] = part["texts"]
-        return found
+        texts: list[str] = part["texts"]
+        return texts
 
 
 class PhraseCounts:

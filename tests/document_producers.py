@@ -463,8 +463,8 @@ def make_paragraphs(*texts: str, properties: str = "") -> str:
 
 
 def make_shape(number: int, text: str, placeholder: str = "", index: int = 0) -> str:
-    held = f'<p:nvPr><p:ph type="{placeholder}" idx="{index}"/></p:nvPr>' if placeholder else "<p:nvPr/>"
-    return f'<p:sp><p:nvSpPr><p:cNvPr id="{number}" name="s"/><p:cNvSpPr/>{held}</p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{text}</p:txBody></p:sp>'
+    placeholder_xml = f'<p:nvPr><p:ph type="{placeholder}" idx="{index}"/></p:nvPr>' if placeholder else "<p:nvPr/>"
+    return f'<p:sp><p:nvSpPr><p:cNvPr id="{number}" name="s"/><p:cNvSpPr/>{placeholder_xml}</p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/>{text}</p:txBody></p:sp>'
 
 
 def make_slide_table(number: int = 30) -> str:
@@ -490,7 +490,7 @@ DIAGRAM_TYPE = "diagramData"
 def make_diagram(points: list[tuple[str, str, str]], connections: list[tuple[str, str]]) -> str:
     """Return the data of a SmartArt: points (id, type, runs) and their parents."""
     dgm = 'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
-    told = "".join(
+    points_xml = "".join(
         f'<dgm:pt modelId="{name}"{f""" type="{kind}" """ if kind else ""}><dgm:prSet/><dgm:spPr/><dgm:t><a:bodyPr/><a:lstStyle/><a:p>{runs}</a:p></dgm:t></dgm:pt>'
         for name, kind, runs in points
     )
@@ -498,7 +498,7 @@ def make_diagram(points: list[tuple[str, str, str]], connections: list[tuple[str
         f'<dgm:cxn modelId="c{n}" srcId="{above}" destId="{below}" srcOrd="{sum(1 for a, _ in connections[:n] if a == above)}" destOrd="0"/>'
         for n, (above, below) in enumerate(connections)
     )
-    return f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><dgm:dataModel {dgm}><dgm:ptLst>{told}</dgm:ptLst><dgm:cxnLst>{lines}</dgm:cxnLst><dgm:bg/><dgm:whole/></dgm:dataModel>'
+    return f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><dgm:dataModel {dgm}><dgm:ptLst>{points_xml}</dgm:ptLst><dgm:cxnLst>{lines}</dgm:cxnLst><dgm:bg/><dgm:whole/></dgm:dataModel>'
 
 
 def make_runs(text: str, every: int = 6) -> str:
@@ -813,8 +813,8 @@ def make_odp(*slides: str) -> bytes:
 
 def make_odp_frame(body: str, kind: str = "") -> str:
     """Return a text box, or a placeholder of a kind."""
-    held = f' presentation:class="{kind}"' if kind else ""
-    return f'<draw:frame draw:layer="layout"{held} svg:width="5cm"><draw:text-box>{body}</draw:text-box></draw:frame>'
+    attributes = f' presentation:class="{kind}"' if kind else ""
+    return f'<draw:frame draw:layer="layout"{attributes} svg:width="5cm"><draw:text-box>{body}</draw:text-box></draw:frame>'
 
 
 def make_odp_paragraphs(*texts: str) -> str:
@@ -1468,7 +1468,7 @@ def _() -> bytes:
 def make_rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
     """Return the text in reStructuredText; a character underlines, and optionally overlines, the headings."""
 
-    def headed(title: str, mark: str) -> str:
+    def format_heading(title: str, mark: str) -> str:
         rule = mark * len(title)
         return f"{rule}\n{title}\n{rule}\n" if over else f"{title}\n{rule}\n"
 
@@ -1477,23 +1477,23 @@ def make_rst(line: str = "=", over: bool = False, table: str = "simple") -> str:
     if table == "simple":
         rule = "  ".join("=" * width for width in widths)
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in TABLE]
-        shown = "\n".join([rule, lines[0], rule, *lines[1:], rule])
+        content = "\n".join([rule, lines[0], rule, *lines[1:], rule])
     elif table == "grid":
         rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
         lines = [
             "|" + "|".join(f" {cell.ljust(width)} " for cell, width in zip(row, widths, strict=True)) + "|"
             for row in TABLE
         ]
-        shown = "\n".join([rule, *(each for row in lines for each in (row, rule))])
+        content = "\n".join([rule, *(each for row in lines for each in (row, rule))])
     elif table == "csv":
-        shown = ".. csv-table::\n   :header-rows: 1\n\n" + "\n".join(
+        content = ".. csv-table::\n   :header-rows: 1\n\n" + "\n".join(
             "   " + ", ".join(f'"{cell}"' for cell in row) for row in TABLE
         )
     else:
-        shown = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
+        content = ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(
             "\n".join(f"   {'* -' if n == 0 else '  -'} {cell}" for n, cell in enumerate(row)) for row in TABLE
         )
-    return f"{headed(TITLE, line)}\n{wrap_lines(FIRST)}\n\n{wrap_lines(SECOND)}\n\n{headed(INNER, '-')}\n{items}\n\n{shown}\n\n{wrap_lines(LAST)}\n"
+    return f"{format_heading(TITLE, line)}\n{wrap_lines(FIRST)}\n\n{wrap_lines(SECOND)}\n\n{format_heading(INNER, '-')}\n{items}\n\n{content}\n\n{wrap_lines(LAST)}\n"
 
 
 @register_producer(".rst", "Docutils")
@@ -1636,10 +1636,10 @@ def _() -> bytes:
 
 def make_xml_body(p: str, items: str, item: str, row: str, cell: str, around: str = "{}") -> tuple[str, str]:
     """Return the text before and after its inner heading, with the element names of a vocabulary."""
-    listed = "".join(f"<{item}><{p}>{each}</{p}></{item}>" for each in ITEMS)
+    list_items = "".join(f"<{item}><{p}>{each}</{p}></{item}>" for each in ITEMS)
     rows = "".join(f"<{row}>" + "".join(f"<{cell}>{each}</{cell}>" for each in cells) + f"</{row}>" for cells in TABLE)
-    before = f"<{p}>{escape(FIRST)}</{p}><{p}>{escape(SECOND)}</{p}>"
-    return before, f"<{items}>{listed}</{items}>{around.format(rows)}<{p}>{escape(LAST)}</{p}>"
+    first_part = f"<{p}>{escape(FIRST)}</{p}><{p}>{escape(SECOND)}</{p}>"
+    return first_part, f"<{items}>{list_items}</{items}>{around.format(rows)}<{p}>{escape(LAST)}</{p}>"
 
 
 @register_producer(".xml", "DocBook 5 of oXygen")
@@ -1929,12 +1929,12 @@ def _() -> bytes:
 def make_cues(head: str, time: Callable[[int], str], line: Callable[[str], str] = escape, number: bool = True) -> str:
     """Return the text in cues of four seconds and at most 40 letters."""
     lines = [line_of_text for text in SHOWN for line_of_text in wrap_lines(text, 40).split("\n")]
-    shown = head
+    content = head
     for place in range(0, len(lines), 2):
         count = f"{place // 2 + 1}\n" if number else ""
-        said = "\n".join(map(line, lines[place : place + 2]))
-        shown += f"{count}{time(4 * place)} --> {time(4 * place + 7)}\n{said}\n\n"
-    return shown
+        text_lines = "\n".join(map(line, lines[place : place + 2]))
+        content += f"{count}{time(4 * place)} --> {time(4 * place + 7)}\n{text_lines}\n\n"
+    return content
 
 
 def make_clock(comma: str, hours: bool = True) -> Callable[[int], str]:

@@ -29,9 +29,9 @@ def test_made_documents_obey_their_laws() -> None:
     counts = Counter(word for paragraph in paragraphs for word in paragraph.lower().rstrip(".").split())
     frequency = [counts[vocabulary[rank]] for rank in (0, 9, 99, 999)]
     assert all(5 < more / less < 15 for more, less in pairwise(frequency)), frequency
-    first = 3 * made_documents.PARAGRAPHS_PER_PART
-    new = [made_documents.generate_name(n) for n in range(*map(made_documents.count_names, (first, first + 100)))]
-    assert all(name in "\n".join(paragraphs[:101]) for name in new)
+    start = 3 * made_documents.PARAGRAPHS_PER_PART
+    new_names = [made_documents.generate_name(n) for n in range(*map(made_documents.count_names, (start, start + 100)))]
+    assert all(name in "\n".join(paragraphs[:101]) for name in new_names)
     assert len({made_documents.generate_name(number) for number in range(20_000)}) > 19_500
 
 

@@ -37,8 +37,8 @@ def make_page(tmp_path: Path, *arguments: str) -> str:
 
 
 def test_stored_results_are_shown_and_failed_measurements_are_named(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
+    stored = tmp_path / "kept"
+    stored.mkdir()
     outcome = {
         "command": "python tools/bench_filter.py",
         "output": "what  how fast\nprobe 44 ns",
@@ -49,7 +49,7 @@ def test_stored_results_are_shown_and_failed_measurements_are_named(tmp_path: Pa
         "processor_seconds": 12,
         "busy": 0.2,
     }
-    (kept / "filter.json").write_text(json.dumps(outcome))
+    (stored / "filter.json").write_text(json.dumps(outcome))
     page = make_page(tmp_path, "--only", "forest")
     assert "```text\nwhat  how fast\nprobe 44 ns\n```" in page
     assert "commit abc1234, a processor, 2 cores" in page
@@ -70,12 +70,12 @@ def test_a_tool_that_misses_a_target_shows_its_measurement(tmp_path: Path, monke
     monkeypatch.setattr(benchmark_page, "ROOT", tmp_path)
     measurement = benchmark_page.Measurement("ours", "Ours", ("bench_ours.py", "{new}/store"), ("bench_ours.py", "9"))
     monkeypatch.setattr(benchmark_page, "MEASUREMENTS", (measurement,))
-    kept, work = tmp_path / "kept", tmp_path / "work"
-    kept.mkdir()
+    stored, work = tmp_path / "kept", tmp_path / "work"
+    stored.mkdir()
     (work / "ours-new").mkdir(parents=True)  # left behind by a run that was stopped: it is empty at the next one
     outcome = benchmark_page.run_measurement(measurement, tmp_path / "data", work)
-    (kept / "ours.json").write_text(json.dumps(asdict(outcome)))
-    page = benchmark_page.build_page(kept)
+    (stored / "ours.json").write_text(json.dumps(asdict(outcome)))
+    page = benchmark_page.build_page(stored)
     assert "```text\nopen_ms  25  NOT met\n```\n\nThe tool ended with exit status 1: working\n" in page
     assert "`python tools/bench_ours.py build/benchmarks/new/store`" in page
     assert "Command for a larger measurement: `python tools/bench_ours.py 9`" in page
@@ -97,8 +97,8 @@ def test_all_parts_of_a_run_are_of_the_commit_it_began_with(tmp_path: Path, monk
 
 def test_stored_results_took_at_most_the_stated_time(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark_page = import_tool(monkeypatch)
-    kept = (ROOT / "docs" / "benchmarks").glob("*.json")
-    assert sum(json.loads(path.read_text())["processor_seconds"] for path in kept) < 60 * benchmark_page.MINUTES
+    stored = (ROOT / "docs" / "benchmarks").glob("*.json")
+    assert sum(json.loads(path.read_text())["processor_seconds"] for path in stored) < 60 * benchmark_page.MINUTES
 
 
 def test_the_page_is_generated_from_stored_results() -> None:

@@ -586,8 +586,8 @@ def test_ctrl_c_during_an_ingest_reports_what_is_committed(
     monkeypatch.setattr(pipeline, "BATCH_DOCUMENTS", 1)
     original = pipeline._IngestRun._process_document
 
-    def raise_interrupt(self: Any, found: Any, visit: Any) -> None:
-        original(self, found, visit)
+    def raise_interrupt(self: Any, document: Any, visit: Any) -> None:
+        original(self, document, visit)
         if self.report.documents == max_documents:
             raise KeyboardInterrupt
 
@@ -613,8 +613,8 @@ def test_ctrl_c_is_not_forgotten_if_python_cannot_raise_it(
 
     original = pipeline._IngestRun._process_document
 
-    def raise_interrupt(self: Any, found: Any, visit: Any) -> None:
-        original(self, found, visit)
+    def raise_interrupt(self: Any, document: Any, visit: Any) -> None:
+        original(self, document, visit)
         RaisesOnDeletion()
 
     monkeypatch.setattr(pipeline._IngestRun, "_process_document", raise_interrupt)

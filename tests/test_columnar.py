@@ -144,12 +144,12 @@ def test_chunks_go_to_parquet_with_their_vectors(
     rows = filled_store.execute("SELECT * FROM chunks").fetchall()
     cursor = filled_store.execute(f"EXPORT TO '{tmp_path}/all.parquet'")
     assert (cursor.rowcount, cursor.message) == (3, f"3 rows of chunks written to {tmp_path}/all.parquet")
-    found = parquet.read_table(tmp_path / "all.parquet")
-    assert [tuple(row.values())[:-1] for row in found.to_pylist()] == rows
-    assert found.schema.field("vector").type == pa.list_(pa.float32(), filled_store.settings.dimension)
-    assert found.schema.metadata == {b"embedder": filled_store.settings.embedder.encode()}
-    vectors = np.stack(found.column("vector").to_numpy(zero_copy_only=False))
-    assert np.array_equal(vectors, filled_store.vectors(found.column("id").to_pylist()))
+    table = parquet.read_table(tmp_path / "all.parquet")
+    assert [tuple(row.values())[:-1] for row in table.to_pylist()] == rows
+    assert table.schema.field("vector").type == pa.list_(pa.float32(), filled_store.settings.dimension)
+    assert table.schema.metadata == {b"embedder": filled_store.settings.embedder.encode()}
+    vectors = np.stack(table.column("vector").to_numpy(zero_copy_only=False))
+    assert np.array_equal(vectors, filled_store.vectors(table.column("id").to_pylist()))
     with pytest.raises(errors.InputError, match="exists already"):
         filled_store.execute(f"EXPORT TO '{tmp_path}/all.parquet'")
 

@@ -177,7 +177,7 @@ OPERATIONS = st.one_of(
     st.builds(lambda name, text: {name: text}, st.sampled_from(["$substring", "$isubstring"]), TEXTS),
     st.builds(lambda text: {"$like": text}, st.sampled_from(["a%", "%B%", "_", "%", "k%l", "1%", "é"])),
 )
-OPERANDS = st.one_of(SCALARS, OPERATIONS, st.builds(lambda one, other: {**one, **other}, OPERATIONS, OPERATIONS))
+OPERANDS = st.one_of(SCALARS, OPERATIONS, st.builds(lambda first, second: {**first, **second}, OPERATIONS, OPERATIONS))
 FIELDS = st.one_of(
     st.dictionaries(NAMES, OPERANDS, max_size=2),
     st.builds(lambda outer, inner, operand: {outer: {inner: operand}}, NAMES, NAMES, OPERANDS),
