@@ -261,7 +261,8 @@ def test_an_answer_by_rules_begins_with_the_best_sentence(ask: Callable[..., kvs
         "El horario es de 10 a 21 horas."
     )
     answer = ask(notice, "¿Cuándo abre la piscina de los vecinos?")
-    assert answer.text.startswith("La piscina abre el 15 de junio.")
+    assert answer.text.startswith("La piscina abre el 15 de junio. [1]\n\n")
+    assert "El ascensor" in answer.text
     # A sentence that begins with a pronoun follows the sentence with its subject.
     answer = ask("The Heron left the dock. She carried lamps.", "What did the Heron carry, lamps or oil?")
     assert answer.text == "The Heron left the dock. She carried lamps. [1]"

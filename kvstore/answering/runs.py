@@ -105,8 +105,8 @@ def put_best_first(
 ) -> list[Run]:
     """Return the runs that :func:`select_runs` selected, so that they begin with the snippet with the best score.
 
-    What it needs is displayed with it, and what follows it in its run; what precedes it is omitted. In writing without
-    spaces between words, the runs are unchanged, because sentences there often omit their subject.
+    What it needs is displayed with it, and what follows it in its run. What precedes it becomes the last run. In
+    writing without spaces between words, the order is unchanged, because sentences there often omit their subject.
     """
     if not runs:
         return []
@@ -118,7 +118,10 @@ def put_best_first(
     first = _find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names it
         first = max(first - 1, best_run.first)
-    return [replace(best_run, first=first), *(run for run in runs if run is not best_run)]
+    ordered_runs = [replace(best_run, first=first), *(run for run in runs if run is not best_run)]
+    if any(snippet.hit is not None for snippet in snippets[best_run.first : first]):  # others cannot be cited
+        ordered_runs.append(replace(best_run, last=first - 1))
+    return ordered_runs
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
