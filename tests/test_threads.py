@@ -17,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from other_process import read_line, start_python
 
 import kvstore
 from kvstore import errors
@@ -409,6 +410,48 @@ def test_a_transaction_without_derivation_loads_nothing(
 
 
 # All of it at once
+
+
+FIRST_USE = """
+import sys, threading, kvstore
+store = kvstore.open(path)
+calls = [
+    lambda: store.put("tea", "Robert Fortune brought tea plants from China to Darjeeling."),
+    lambda: store.delete("coffee"),
+    lambda: store.execute("SELECT count(*) FROM documents").fetchall(),
+    lambda: store.search("tea"),
+    lambda: store.ask("Who brought tea plants?"),
+    lambda: store.execute("RETRIEVE 'tea' USING hipporag").fetchall(),
+    lambda: store.ingest(sys.argv[2]),
+    lambda: store.check(),
+]
+errors, barrier = [], threading.Barrier(16)
+def run(index):
+    barrier.wait()
+    try:
+        calls[index % len(calls)]()
+    except Exception as error:
+        errors.append(repr(error))
+threads = [threading.Thread(target=run, args=(index,)) for index in range(16)]
+sys.setswitchinterval(1e-5)  # so that threads alternate within an import
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(errors)
+store.close()
+"""
+
+
+def test_the_first_calls_of_a_process_can_come_from_many_threads(
+    make_store: Callable[..., kvstore.Store], tmp_path: Path
+) -> None:
+    # A module that another thread is still importing must not be used, and no finder of modules must be skipped.
+    make_store().close()
+    (tmp_path / "note.html").write_text("<p>Dan lives in Oslo.</p>")
+    for _ in range(2):
+        with start_python(FIRST_USE, tmp_path / "store", tmp_path / "note.html") as process:
+            assert read_line(process) == "[]"
 
 
 @pytest.mark.slow

@@ -13,9 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..extraction.extraction import (
@@ -47,6 +45,9 @@ from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
 from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, normalize_rows
 from . import facts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @frozen_dataclass

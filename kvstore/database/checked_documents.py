@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_clauses, format_value, to_plain_value
 from ..changes.pending import PendingDocument, make_pending
@@ -15,6 +13,9 @@ from ..errors import ArgumentError, InputError
 from ..extraction.validation import ValidDocument, validate
 from ..settings import FixedSettings
 from ..structures.state import State
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
 from ..arguments import check_integer
 from ..errors import InputError
 from ..registry import get_index_kind, get_strategy, list_overview_strategies
@@ -22,6 +20,8 @@ from ..structures.vectors.vectors import normalize_rows
 from ..text.normalize import compose
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ..retrieval.evidence import Evidence
     from ..retrieval.question_clauses import Clauses
     from ..structures.state import State

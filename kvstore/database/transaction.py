@@ -8,9 +8,7 @@ raises InputError. The error for an unknown name or document suggests the neares
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_text
 from ..changes import facts
@@ -25,6 +23,9 @@ from ..structures.names.aliases import ALIAS, MERGE, Alias
 from ..text.normalize import to_entity_key
 from ..text.stated_names import clean_name
 from .owned_transaction import OwnedTransaction, in_owner_thread
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Transaction(OwnedTransaction):

@@ -53,11 +53,12 @@ class _LeanImporter(MetaPathFinder, Loader):
 def hide_unneeded_modules() -> Iterator[None]:
     """Let the current thread import spaCy without torch and without spaCy's programs."""
     finder = _LeanImporter()
-    sys.meta_path.insert(0, finder)
+    # The list is replaced, because another thread may be going through it, and would miss a finder after a removal.
+    sys.meta_path = [finder, *sys.meta_path]
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        sys.meta_path = [other for other in sys.meta_path if other is not finder]
         for name in _CLI_MODULES:
             if getattr(sys.modules.get(name), "__loader__", None) is finder:
                 del sys.modules[name]

@@ -51,11 +51,11 @@ def pause_collection() -> Iterator[None]:
 
 def import_without_collection(name: str) -> ModuleType:
     """Import a module and return it. Garbage collection is paused meanwhile, because an import leaves no garbage."""
-    module = sys.modules.get(name)
-    if module is None:
-        with pause_collection():
-            module = import_module(name)
-            promote_objects()
+    if name in sys.modules:
+        return import_module(name)  # waits if another thread is still importing it
+    with pause_collection():
+        module = import_module(name)
+        promote_objects()
     return module
 
 

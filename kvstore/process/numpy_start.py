@@ -23,7 +23,10 @@ _VARIABLE, _LOG_CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 
 class _NumpyFinder:
-    """A finder that sets the variable while numpy is loaded, and removes itself when numpy is imported."""
+    """A finder that sets the variable while numpy is loaded.
+
+    It stays among the finders: to remove one makes imports of other threads fail that go through the list meanwhile.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -34,8 +37,6 @@ class _NumpyFinder:
         """
         if fullname != "numpy":
             return None
-        if self in sys.meta_path:  # numpy is imported once, so the finder has done its work
-            sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None or _VARIABLE in os.environ:
             return spec
