@@ -221,7 +221,7 @@ cdef void parse_document(
     """Parse one document: make the possible move with the highest score until the buffer and the stack are empty.
 
     ``length`` is its number of tokens, ``kinds`` has the kind of each move, ``sums`` and ``scores`` are working memory.
-    ``heads`` and ``labels`` have -1 for each token, and get its head and the move that assigned it.
+    ``heads`` and ``labels`` must have -1 for each token; they are set to its head and the move that assigned it.
     """
     cdef State state
     cdef int32_t[13] tokens
@@ -251,8 +251,8 @@ def parse(const float[:, ::1] rows not None, const float[::1] bias not None, con
     """Parse consecutive documents.
 
     ``rows``, shape (1 + tokens, 13 positions * units * pieces): first the row for "no token", then one row per token:
-    the outputs of the network's first layer for each position, one after the other. The rows of a state are added for
-    its positions, and ``bias``, shape (units * pieces). The output of a hidden unit is the largest of its pieces
+    the outputs of the network's first layer for each position, one after the other. For a state, the outputs for the
+    tokens in its positions and ``bias``, shape (units * pieces), are added up. The output of a hidden unit is the largest of its pieces
     (maxout), which are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
     32), and ``upper_bias``: the weights of the moves. ``kinds``: for each move the index of its kind in
     :data:`MOVE_LETTERS`; SHIFT and REDUCE must occur. ``lengths``: the number of tokens of each document. Writes to

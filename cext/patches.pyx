@@ -244,7 +244,10 @@ cdef object _NOTHING = object()
 
 
 cdef inline bint _needs_stored(chain) except -1:
-    """True if the value of a record depends on the value in its table: the chain does not begin with a whole value."""
+    """True if the value of a record depends on the one in its table: its chain does not begin with a whole value.
+
+    The chain of a removed record is None.
+    """
     return chain is not None and (len(<bytes> chain) == 0 or PyBytes_AS_STRING(chain)[0] != _VALUE)
 
 

@@ -37,7 +37,7 @@ cdef dict _EXCEPTIONS = {
 
 
 cdef inline bint _is_vowel(Py_UCS4 c) noexcept:
-    """True if a lower-case letter is a vowel; ``y`` counts as one, ``Y``, which marks a consonant y, does not."""
+    """True if a letter is a vowel; ``y`` counts as one, but not ``Y``, which marks a consonant y."""
     return c == u"a" or c == u"e" or c == u"i" or c == u"o" or c == u"u" or c == u"y"
 
 

@@ -14,7 +14,10 @@ class KvstoreError(Exception):
 
 
 class StoreNotFoundError(KvstoreError):
-    """No store exists at the path and none can be created (``create=False`` or read-only)."""
+    """No store exists at the path and none can be created, or the store was deleted while it was being opened.
+
+    None can be created with ``create=False`` or read-only.
+    """
 
 
 class NotAStoreError(KvstoreError):

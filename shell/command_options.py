@@ -265,6 +265,8 @@ def explain_missing_store(path: Path) -> Iterator[None]:
     try:
         yield
     except StoreNotFoundError as error:
+        if error.__cause__ is not None:  # the store was deleted while it was being opened
+            raise
         remedy = f"create one with kvstore ingest {path} FOLDER or kvstore shell {path}"
         raise StoreNotFoundError(f"{path}: there is no store here; {remedy}") from error
 

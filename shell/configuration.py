@@ -50,7 +50,7 @@ def set_mode(console: Console, value: str) -> None:
 
 
 def _set_timer(console: Console, value: str) -> None:
-    """Set if the time of each statement is printed (``on`` or ``off``). Raises ValueError for another value."""
+    """Turn the time after each statement ``on`` or ``off``. Raises ValueError for another value."""
     console.timer = parse_switch(value)
 
 

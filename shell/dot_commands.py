@@ -194,7 +194,7 @@ def _run_script(console: Console, arguments: list[str]) -> None:
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
-    """Set if the time of each statement is printed (``on`` or ``off``); without an argument, toggle it."""
+    """Turn the time after each statement ``on`` or ``off``; without an argument, toggle it."""
     console.timer = parse_switch(arguments[0]) if arguments else not console.timer
     console.notify(f"timer {'on' if console.timer else 'off'}")
 

@@ -58,7 +58,7 @@ def pytest_sessionstart() -> None:
     """Let the fast tests commit without waiting for the disk.
 
     A flush guards against a power failure, which no test can cause. The tests with many examples flush, and so does
-    every process that a test starts.
+    every new Python process that a test starts; a fork of this one does not.
     """
     if hypothesis_profile.IS_THOROUGH:
         return

@@ -23,7 +23,7 @@ def load_profile() -> None:
     hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True)
     hypothesis.settings.register_profile("random", deadline=None)
     hypothesis.settings.load_profile(_PROFILE)
-    if _PROFILE != "random" and hasattr(providers, "_get_local_constants"):
+    if _PROFILE != "random" and hasattr(providers, "_local_constants"):
         # Hypothesis also draws constants of the modules loaded so far, which depend on the order of the tests.
         providers._get_local_constants = lambda: providers._local_constants
 

@@ -92,7 +92,7 @@ def compute_hit_rate(store: kvstore.Store, questions: list[Record], top: int, st
 
 
 def ask_questions(store: kvstore.Store, questions: list[Record]) -> list[dict[str, Any]]:
-    """Return a row for each question: its answer, and if that was refused or contains an expected fact (``held``)."""
+    """Return a row for each question: its answer, and True or False for "refused" and "contains an expected fact"."""
     rows = []
     for question in questions:
         answer = store.ask(question["question"])

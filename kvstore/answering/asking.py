@@ -76,8 +76,8 @@ class _PreparedAnswer(NamedTuple):
 class Asker:
     """The answers to questions, from the states of a store, a snapshot or a transaction.
 
-    ``open_query`` yields the strategy and the query of a question on the newest state; close it before a model writes,
-    because it holds a snapshot. ``retrieve_evidence`` runs a query, and ``retrieve`` does both. ``embed`` returns the
+    ``open_query`` yields the strategy and the query of a question; close it before a model writes, because it holds a
+    snapshot. ``retrieve_evidence`` runs a query, and ``retrieve`` does both. ``embed`` returns the
     vectors of sentences. ``record_spending`` records the requests that were sent to a model.
     """
 
@@ -96,7 +96,7 @@ class Asker:
 
         ``get_language_model`` returns the model with a name (None: the configured one), or None without one. ``embed``
         returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields the strategy
-        and the query for a question. ``retrieve`` returns the evidence for another question, on the newest state.
+        and the query for a question. ``retrieve`` returns the evidence for another question.
         ``record_spending`` is called after each use of a language model.
         """
         self._get_session = get_session
@@ -273,7 +273,7 @@ class Asker:
 
         @contextmanager
         def open_query(other_question: str) -> Iterator[Query]:
-            """Yield a query for another question, with the same clauses, on the newest state."""
+            """Yield a query for another question, with the same clauses."""
             with self._open_query(other_question, base_clauses) as (_, query):
                 yield query
 

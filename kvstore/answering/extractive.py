@@ -268,9 +268,9 @@ def extract_answer(
 ) -> ExtractedAnswer | None:
     """Return an answer of the runs with the best scores, followed by the first line about relations, if any.
 
-    The snippet with the best score is first. Return None if there is neither a run nor such a line. ``max_words``
-    limits the words of the runs (None: ``MAX_WORDS``), except if the evidence has groups: then each group has at most
-    one run.
+    Without groups, the snippet with the best score is first, see :func:`put_best_first`. Return None if there is
+    neither a run nor such a line. ``max_words`` limits the words of the runs (None: ``MAX_WORDS``), except if the
+    evidence has groups: then each group has at most one run.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:

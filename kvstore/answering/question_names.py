@@ -120,7 +120,7 @@ class PassageWords:
     def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
         """True if the passage has the words of a name in the slice ``part``, in order and almost adjacent.
 
-        At most ``_MAX_WORDS_BETWEEN`` other words are between two of them.
+        At most ``_MAX_WORDS_BETWEEN`` other words are between each two consecutive ones.
         """
         (first_word, first_form), *following = zip(map(self.stem, name.words[part]), name.forms[part], strict=True)
         position = -1

@@ -105,8 +105,9 @@ def put_best_first(
 ) -> list[Run]:
     """Return the runs that :func:`select_runs` selected, so that they begin with the snippet with the best score.
 
-    What it needs is displayed with it, and what follows it in its run. What precedes it becomes the last run. In
-    writing without spaces between words, the order is unchanged, because sentences there often omit their subject.
+    What it needs precedes it, and the rest of its run follows. What came before that becomes the last run, or is
+    omitted if it is not within a hit. In writing without spaces between words, the order is unchanged, because
+    sentences there often omit their subject.
     """
     if not runs:
         return []

@@ -330,7 +330,7 @@ class NounPhrases:
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the index of the noun before ``end``, or None if another word precedes it.
+        """Return the index of the noun before ``end`` (of a flat name, its head), or None if there is no noun.
 
         Commas, semicolons, colons, dashes and ``(`` between them are skipped.
         """

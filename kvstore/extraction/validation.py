@@ -187,7 +187,7 @@ def validate(
 
 
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert metadata to the values that JSON represents, as an export does. Raises TypeError or ValueError."""
+    """Convert metadata to the JSON values that an export would contain. Raises TypeError or ValueError."""
     if all(type(name) is str and name.isascii() and _is_json_value(value) for name, value in meta.items()):
         return dict(meta)  # the common case
     values: dict[str, Any] = json.loads(

@@ -236,7 +236,7 @@ class StoreTools:
         return ToolResult(text, data)
 
     def expand(self, name: str, direction: str = "both", depth: int = 1, tree: str | None = None) -> str:
-        """Return the names above and below a name in the entity trees, one per line, or a sentence without any."""
+        """Return the names above and below a name in the entity trees, one per line, or a note that there are none."""
         statement, parameters = f"EXPAND ? {direction.upper()} DEPTH ?", [name, depth]
         if tree is not None:
             statement, parameters = f"{statement} IN TREE ?", [*parameters, tree]

@@ -70,7 +70,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _split_paragraphs(text: str) -> list[str]:
     """Return the nonblank lines of a text as paragraphs, but the rows of a table as one paragraph.
 
-    An empty cell is no paragraph.
+    Empty cells are omitted.
     """
     paragraphs: list[str] = []
     lines = filter(None, (" ".join(line.split()) for line in text.split("\n")))

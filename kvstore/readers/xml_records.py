@@ -76,7 +76,7 @@ def _build_record(record: Element, default_key: str) -> RawDocument:
     }
     other_key = default_key if identifier else None
     parts = _list_parts(record, level=2)
-    # At this level, every item is one line, in general "name: value".
+    # At this level, every item is a paragraph of one line, usually "name: value".
     lines = [part[0].text.partition(": ") for part in parts if isinstance(part, list)]
     if parts and len(lines) == len(parts) and all(value for _, _, value in lines):  # the record has only fields
         text, format = format_entry(((name, value) for name, _, value in lines), ()), "text"

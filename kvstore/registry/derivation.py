@@ -87,7 +87,7 @@ def get_derivation(name: str) -> Derivation:
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations stored in a store: those of all systems and of its indexes, also of dropped ones."""
+    """Return the derivations stored in a store: those of all systems and of its indexes, including dropped ones."""
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():

@@ -299,7 +299,7 @@ class WrittenListFact(WrittenFact):
     chars_per_item: int
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON schema of a list of at most four items and one for every ``chars_per_item`` characters."""
+        """Return the JSON schema of a list of at most four items, plus one for every ``chars_per_item`` characters."""
         from ..models.json_schema import build_array_schema
 
         return build_array_schema(self.item_schema, 4 + max_chars // self.chars_per_item)

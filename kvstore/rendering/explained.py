@@ -103,7 +103,7 @@ def _draw_hits(hits: Sequence[DrawnHit], top: float) -> tuple[list[str], float]:
     y = top + 8
     elements = [svg.render_text(_RIGHT_MARGIN, y, "Evidence", size=_NAME_SIZE, weight=600)]
     y += 26
-    max_score = max(abs(hit.score) for hit in hits) or 1.0  # not 0, because it divides
+    max_score = max(abs(hit.score) for hit in hits) or 1.0  # not 0, because it is a divisor
     for rank, hit in enumerate(hits[:_MAX_HITS], 1):
         elements += _draw_hit(rank, hit, y, max_score)
         y += _HIT_HEIGHT

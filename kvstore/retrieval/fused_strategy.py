@@ -67,7 +67,7 @@ class FusedStrategy:
             fusion = _fuse_results(query, results)
             step.detail = f"1 / ({_FUSION_CONSTANT} + rank), of {', '.join(label for label, _ in results)}"
             step.count = len(fusion.ranking)
-        # Hits of chunks are built again, with abstracts, segments and the reranker; other hits are taken over.
+        # Hits of chunks are built again, with abstracts, segments and the reranker; other hits are kept as they are.
         chunk_ranking = [(hit_id, score) for hit_id, score in fusion.ranking if hit_id not in fusion.other_hits]
         num_ranked = max(result.evidence.pool for result in results)
         evidence = evidence_of(query, self.name, chunk_ranking, fusion.explanations, pool=num_ranked)
@@ -98,7 +98,7 @@ class FusedStrategy:
 
 
 def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
-    """Return a copy of the query for one strategy: it asks for at least ``_NUM_FUSED`` hits, with its own options.
+    """Return a copy of the query for one strategy: at least ``_NUM_FUSED`` hits, with the options of that strategy.
 
     The limit of tokens, the reranker, segments and abstracts apply only to the fused hits.
     """

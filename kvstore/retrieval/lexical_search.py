@@ -93,7 +93,7 @@ class TermWeights(NamedTuple):
 def build_term_weights(
     counters: Counters, terms: Iterable[str], counts: Mapping[str, int], k1: float = K1, b: float = B
 ) -> TermWeights:
-    """Return the BM25 parameters for the terms that any chunk contains.
+    """Return the BM25 parameters for the terms that at least one chunk contains.
 
     ``counts`` is the number of chunks that contain each term.
     """
@@ -102,7 +102,7 @@ def build_term_weights(
 
 
 def read_term_weights(state: State, terms: Sequence[str]) -> TermWeights:
-    """Return the BM25 parameters for the terms that any chunk contains, read from the state."""
+    """Return the BM25 parameters for the terms that at least one chunk contains, read from the state."""
     return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms))
 
 

@@ -64,7 +64,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         """
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0
-        # A phrase has other stems in each language of the store; the language with the rarest stems counts.
+        # A phrase can have different stems in each language of the store; the language with the rarest stems counts.
         stemmers = open_document_stemmers(state.settings.stemmer, state.counters.languages)
         rarities = [
             self.share * max(self._sum_rarities(_list_terms(phrase, stem)) for stem in stemmers)
@@ -98,7 +98,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
         scores = score_by_weights(state, self.weights, chunks)
         max_bonuses = np.zeros(len(chunks))  # the most that the phrases can add to each score
         for ids, (_, rarity) in zip(matching_chunks, weighted_phrases, strict=True):
-            # The BM25 factor is less than k1 + 1, however often a phrase occurs.
+            # The BM25 factor is at most k1 + 1, however often a phrase occurs.
             max_bonuses[np.searchsorted(chunks, ids)] += rarity * (self.weights.k1 + 1)
         can_reach = scores + max_bonuses >= min_score
         return chunks[can_reach], scores[can_reach]

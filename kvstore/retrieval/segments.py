@@ -154,7 +154,7 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
     selected: list[Segment] = []
     tokens_left = plan.within
     for run in builder.list_runs():
-        # A rest of less than a part of a chunk is not filled.
+        # If only a small part of a chunk would still fit, the rest of the limit stays unused.
         is_full = tokens_left is not None and tokens_left < state.settings.chunk_tokens * _MIN_CHUNK_SHARE
         if is_full or len(selected) == plan.top:
             break

@@ -78,8 +78,11 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
             position, f"there is no column {shorten(quoted_match[1])}; text is written in single quotes: {literal}"
         )
     if kind == "no such column":
-        column = name.rpartition(".")[2].split(" ")[0].strip('"')
-        return make_error(position, f"there is no column {shorten(name)}{_suggest_columns(column, text)}")
+        qualifier, _, column = name.split(" ")[0].rpartition(".")
+        hint = _suggest_columns(
+            column.strip('"'), f"SELECT * FROM {qualifier}" if qualifier in get_sql_tables() else text
+        )
+        return make_error(position, f"there is no column {shorten(name)}{hint}")
     if kind in ("not authorized", "authorization denied") or message.startswith("not authorized"):
         return make_error(position, "SELECT can only read, and only the tables of the store")
     if message == "Recursion limit" or message.startswith("parser stack overflow"):
@@ -104,9 +107,10 @@ def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
 
 
 def _suggest_columns(column: str, text: str) -> str:
-    """Return a hint: the tables that have this column, or else the nearest column of the tables that ``text`` names.
+    """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
 
-    A condition, which names no table, is about the table ``documents``, whose metadata may have a field of this name.
+    Without such a column, the hint names the place of metadata if ``text`` reads the table ``documents``, or else the
+    statement that lists the columns of a table that it reads. The hint can be empty.
     """
     tables_by_name = get_sql_tables()
     tables_by_column: dict[str, list[str]] = {}
@@ -116,10 +120,12 @@ def _suggest_columns(column: str, text: str) -> str:
     if table_names := tables_by_column.get(column.lower()):
         return f"; tables that have it: {', '.join(table_names)}"
     words = set(re.findall(r"\w+", text.lower()))
-    documents = tables_by_name["documents"]
-    queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words] or [documents]
+    queried_tables = [table for name, table in tables_by_name.items() if name.lower() in words]
     if suggestion := suggest(column, [name for table in queried_tables for name in table.all_columns]):
         return f"; did you mean {suggestion}?"
-    if documents in queried_tables:
+    # A condition is checked in a query that reads documents, or candidates AS documents.
+    read_names = re.findall(r'\b(?:from|join|as)\s+"?(\w+)', text.lower())
+    if "documents" in read_names:
         return f"; meta ->> {format_literal(shorten(column))} reads a field of the metadata"
-    return f"; DESCRIBE {queried_tables[0].name} lists the columns"
+    read_table = next((name for name in read_names if name in tables_by_name), None)
+    return f"; DESCRIBE {read_table} lists the columns" if read_table else ""

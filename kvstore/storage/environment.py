@@ -79,13 +79,14 @@ def check_lock_timeout(lock_timeout: float) -> None:
 
 @contextlib.contextmanager
 def _report_deletion() -> Iterator[None]:
-    """Raise StoreNotFoundError within the block for a file of a store that another process deletes meanwhile."""
+    """Replace a FileNotFoundError of the block by StoreNotFoundError: another process deleted a file of the store."""
     try:
         yield
     except FileNotFoundError as error:
+        path = error.filename or "the data file"
         raise StoreNotFoundError(
-            f"{error.filename}: the store was deleted, moved or unmounted while it was being opened; check the path, "
-            "and open it again"
+            f"{path}: the store was deleted, moved or unmounted while it was being opened; check the path, and open it "
+            "again"
         ) from error
 
 

@@ -21,7 +21,7 @@ class Numpy(Peer):
     setup = "float32 matrix in memory, one product a question, masks as filters"
 
     def load(self, batches: Iterable[Batch]) -> None:
-        """Create the store in :attr:`folder` with all documents of the batches, and its indexes."""
+        """Write the documents of the batches to a file in :attr:`folder`, and their vectors to another."""
         import numpy as np
 
         vectors = write_documents(self.folder, batches)

@@ -302,7 +302,7 @@ def build_similar_example(row: Row, rng: random.Random) -> Example | None:
 
 
 def vary_form(examples: list[Example], title: str, rng: random.Random) -> list[Example]:
-    """Return the examples in a random form: a title before the window, no question mark, or no capitals, or neither.
+    """Return the examples in a random form: with or without a title before the window, question mark, and capitals.
 
     All examples of a question, and its near misses, are varied alike, so that the form does not give the label away.
     """

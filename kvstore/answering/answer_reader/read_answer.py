@@ -129,7 +129,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
 
 
 def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
-    """Return the ``max_sentences`` likeliest answers, each as a run of a single snippet, likeliest first."""
+    """Return at most ``max_sentences`` answers, each as a run of a single snippet, likeliest first."""
     likeliest = reading.readings[:max_sentences]
     return [_make_single_run(snippet_reading.position, snippet_reading.score) for snippet_reading in likeliest]
 

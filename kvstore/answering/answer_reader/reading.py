@@ -165,7 +165,7 @@ class _CandidateEstimator:
     def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
         snippet = self._passages[position[0]].snippets[position[1]]
-        assert snippet.hit is not None  # as list_candidates and _list_releases ensure
+        assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
         own_terms = self._list_question_terms(render_snippet(snippet))
         above_terms = self._list_question_terms(snippet.heading)
         if snippet.heading.endswith("?"):  # the question that the snippet answers

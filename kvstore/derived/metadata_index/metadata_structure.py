@@ -196,7 +196,7 @@ class MetadataMaintainer:
         self._previous_index = None
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
-        """Collect the changes of the document sets of all values of an added document (or one that ``is_removed``)."""
+        """Collect the changes of the document sets of all values of an added or (``is_removed``) a removed document."""
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
@@ -275,7 +275,7 @@ class MetadataStructure:
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
     """Split an index key for the dump: its field or column, its kind in hexadecimal, and its value (None without one).
 
-    The first character of the field or column says which of both it is.
+    The first character tells its space: a column, a field, or an element of a field.
     """
     field, _, value = key.partition(b"\x00")
     kind = value[:1]

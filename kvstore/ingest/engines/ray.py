@@ -131,7 +131,7 @@ class RayEngine:
         """
         workers_by_fetch = {cast(RayWorker, worker).start_fetch(): worker for worker in workers}
         try:
-            # All that are ready now, or else the first that gets ready.
+            # All that are ready now, or else the first that becomes ready.
             ready, _ = (
                 self._ray.wait(list(workers_by_fetch), num_returns=len(workers_by_fetch), timeout=0)
                 if workers_by_fetch

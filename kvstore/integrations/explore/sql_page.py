@@ -131,7 +131,7 @@ def _allow_stopping(request: PageRequest) -> Iterator[None]:
 
 
 def _interrupt_statement(request: PageRequest) -> str:
-    """Interrupt the running statement of the request named ``run``; return as JSON if there was such a statement."""
+    """Interrupt the running statement of the request named ``run``; the JSON result is true if there was one."""
     session = _RUNNING.get(request.get_text("run"))
     if session is not None:
         session.interrupt()

@@ -42,7 +42,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     """Return the nearest other row of each row (-1 if missing), and their cosine times 10,000.
 
     Ties are decided by row order. ``rows`` has shape (n, dimension), and its rows may have any length. With more than
-    ``_MAX_EXACT_ROWS`` rows, the search is approximate: only rows of the same cell are compared.
+    ``_MAX_EXACT_ROWS`` distinct rows, the search is approximate: only rows of the same cell are compared.
     """
     nearest, cosines = np.full(len(rows), -1, np.int64), np.full(len(rows), _NO_COSINE, np.int64)
     hashes = _hash_rows(rows)

@@ -259,7 +259,7 @@ class Entities(tables.ViewReader):
             yield encoded_name.decode(), int(records.U32.unpack(value)[0])
 
     def iter_with_prefix(self, prefix: str) -> Iterator[EntityRecord]:
-        """Yield the records of the entities whose normal form begins with ``prefix``, in byte order of it.
+        """Yield the records of the entities whose normal form begins with ``prefix``, in byte order.
 
         Raises CorruptionError if a name leads to another name's entity.
         """

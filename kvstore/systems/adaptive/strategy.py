@@ -295,7 +295,7 @@ def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) 
     """
     chunks = merge_distinct(hybrid.chunks, walk_result.chunks)
     scores = np.zeros(len(chunks))
-    max_score = hybrid.scores.max(initial=0.0) or 1.0  # not 0, because it divides
+    max_score = hybrid.scores.max(initial=0.0) or 1.0  # not 0, because it is a divisor
     top_scores = (hybrid.scores / max_score) ** _TOP_EXPONENT
     scores[np.searchsorted(chunks, hybrid.chunks)] = hybrid.scores + weight * _TOP_BONUS * top_scores
     walk_scores = (walk_result.scores / walk_result.scores.max()) ** _WALK_SCORE_EXPONENT

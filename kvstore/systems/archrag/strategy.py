@@ -189,7 +189,7 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
-            best_cosine = nearest[0][1] or 1.0  # not 0, because it divides
+            best_cosine = nearest[0][1] or 1.0  # not 0, because it is a divisor
             relative_cosine = max(0.0, cosine) / best_cosine
             for chunk in chunks:
                 previous = chunk_sources.get(chunk)

@@ -91,7 +91,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     vector: Vector
 
     def fetch(self, state: State) -> dict[int, tuple[str, float]]:
-        """Return, for each chunk that states a relation, the first such relation and its cosine with the question."""
+        """Return, by chunk that states a relation, the first such relation and the chunk's cosine with the question."""
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
         for relation in self.relations:

@@ -53,7 +53,7 @@ class UnitGraph:
         self._stem: Callable[[str], str] = query.stem
         self.weights = weights
         self._rarities = weights.rarities
-        self._total_rarity = math.fsum(self._rarities.values()) or 1.0  # not 0, because it divides
+        self._total_rarity = math.fsum(self._rarities.values()) or 1.0  # not 0, because it is a divisor
         #: Caches: rarity fraction by word mask; row by unit id; rows by entity; chunks whose units were read; entities
         #: by row; key by entity.
         self._rarity_fractions: dict[int, float] = {}

@@ -391,7 +391,7 @@ class Communities(StoredCommunities):
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
         nearest: list[tuple[int, float]] = []
-        # Usually, the first 4 * count communities include enough suitable ones, so only these are sorted.
+        # Usually, the first 4 * count communities include enough suitable ones; otherwise, all are sorted.
         for community in iter_largest(scores, 4 * count):
             if len(nearest) == count:
                 break
@@ -402,7 +402,7 @@ class Communities(StoredCommunities):
     # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Yield the members in a row that exist in the state, with their weights, in order; a row alternates both."""
+        """Yield the members in a row that exist in the state, with their weights, in order; the row alternates both."""
         values = iter(row or ())
         for entity, weight in zip(values, values, strict=True):
             if self._is_current or entity in self._state.entities:

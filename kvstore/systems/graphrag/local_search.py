@@ -191,7 +191,7 @@ def find_near_entities(
     names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
     # The name of an entity is (False, key, 0).
     keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
-    best_score = max(scores.values()) or 1.0  # not 0, because it divides
+    best_score = max(scores.values()) or 1.0  # not 0, because it is a divisor
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
     return [
         StartEntity(entity, keys[entity], weight=_UNNAMED_WEIGHT * scores[entity] / best_score, is_named=False)
@@ -211,7 +211,7 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
         rows = in_chunks.rows
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
-        max_score = max(score for _, score in ranking) or 1.0  # not 0, because it divides
+        max_score = max(score for _, score in ranking) or 1.0  # not 0, because it is a divisor
         # The mentions are grouped by chunk, and ``bounds`` are the borders of the groups.
         for chunk_index, (_, score) in enumerate(ranking):
             for mention in range(rows.bounds[chunk_index], rows.bounds[chunk_index + 1]):

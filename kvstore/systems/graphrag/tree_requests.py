@@ -155,7 +155,7 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     ``terms`` are those of the text, see :func:`~.report_terms.join_terms`. The score is BM25 without length
     normalization, divided by its upper bound.
     """
-    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # not 0, because it divides
+    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # not 0, because it is a divisor
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
     return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / max_score
 

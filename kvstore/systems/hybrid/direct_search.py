@@ -370,7 +370,7 @@ class _BonusScorer:
         """Prepare the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
         self._stem = query.stem
         self._rarities = rarities
-        self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it divides
+        self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it is a divisor
         self._pairs = _WordPairs(query.question, self._stem, rarities)
         # Words that any question can contain identify nothing.
         generic_terms = set(list_terms(query.question, self._stem))

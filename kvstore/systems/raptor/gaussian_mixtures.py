@@ -129,7 +129,7 @@ def _label_nodes(nodes: Points, groups: Sequence[IntArray]) -> tuple[Partition, 
     labels: Partition = np.zeros(len(nodes), np.int64)
     for label, group in enumerate(groups):
         total = nodes[group].sum(axis=0)
-        norm = max(float(np.sqrt(total @ total)), 1e-12)  # not 0, because it divides
+        norm = max(float(np.sqrt(total @ total)), 1e-12)  # not 0, because it is a divisor
         cosines = np.rint(nodes[group] @ total / norm * _COSINE_STEPS)
         is_better = cosines > best_cosines[group]
         labels[group[is_better]], best_cosines[group[is_better]] = label, cosines[is_better]

@@ -141,7 +141,7 @@ class _DocumentOverview:
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
         """Yield the fields of a hit for each part of a document that has selected sentences.
 
-        Documents are split into parts as far as there are then at most ``limit`` parts.
+        Documents are split further as long as this leaves at most ``limit`` parts.
         """
         sentences_by_document: dict[int, list[CoverSentence]] = {}
         for sentence in selected:
@@ -182,7 +182,7 @@ class _TopicOverview:
     def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
         """Yield the fields of a hit for each topic that has selected sentences.
 
-        Topics are replaced by their children as far as there are then at most ``limit`` topics.
+        Topics are replaced by their children as long as this leaves at most ``limit`` topics.
         """
         roots = sorted({group for sentence in selected if (group := self.get_group(sentence)) is not None})
         titles, positions = self._reading.fetch(

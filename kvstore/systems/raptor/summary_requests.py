@@ -168,7 +168,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         """Return the first chunk, the last chunk and the section of each part of each document.
 
         While there are fewer than ``limit`` parts, the abstract with the most chunks is split into its children. If
-        there are too many children, they are joined to as many parts as still fit.
+        there are too many children, they are joined into as many parts as still fit.
         """
         parts: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
         # Abstracts still to be split: (negative number of chunks, index of the document, abstract), the largest first.
@@ -208,7 +208,7 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
     def fetch(self, state: State) -> dict[int, str | None]:
         """Return the titles by topic, after replacing the largest topics by their children as far as the limit allows.
 
-        A topic is replaced if there are then at most ``limit`` topics. A topic without a title has None. The result is
+        A topic is replaced if this leaves at most ``limit`` topics. A topic without a title has None. The result is
         empty if the state has no topics.
         """
         topics = bind_index(state, TOPICS)
