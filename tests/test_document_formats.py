@@ -1093,6 +1093,7 @@ def test_org_becomes_markdown(markup: str, text: str) -> None:
         (".EX\nif a\n    b\n.EE\n.TS\nl l.\nA\tB\n_\nT{\none\ntwo\nT}\t2\n.TE\n", "```\nif a\n    b\n```\n\n| A | B |\n| --- | --- |\n| one two | 2 |\n"),
         (".de FN\n\\fI\\\\$1\\fP\n..\n.ds x y\n.ie t no\n.el \\{\\\nsee\n.\\}\n.FN file\n\\*x \\*(lqz\\*(rq \\[u00E9]\\['e].\n.\\\" gone\n.ig\ngone\n..\n",
          "see file y “z” éé.\n"),
+        (".de FN\n\\fI\\\\$1\\fP\n..\n.als GN FN\n.rn FN HN\nsee\n.GN a\n.HN b\n", "see a b\n"),
         (".Dd May 1, 2024\n.Dt CAT 1\n.Os X\n.Sh NAME\n.Nm cat\n.Nd join files\n.Sh OPTIONS\n.Bl -tag -width x\n.It Fl n Ns Ar N Op Ar file ...\nLines of\n.Xr lpr 1 .\n.El\n",
          "# cat(1)\n\n## NAME\n\ncat — join files\n\n## OPTIONS\n\n- -nN [file ...]: Lines of lpr(1).\n"),
         (".Sh X\n.Fo f\n.Fa \"int a\"\n.Fa b\n.Fc\nsays\n.Dq a b ,\n.Bd -literal\ncode\n.Ed\n.Bl -column a b\n.It A Ta B\n.It 1 Ta 2\n.El\n",

@@ -139,7 +139,7 @@ class RoffInterpreter:
             elif name == "nr":
                 self._set_register(_strip_comment(args))
             elif name in ("als", "rn"):
-                self._rename_macro(split_arguments(_strip_comment(args)))
+                self._name_macro(name, split_arguments(_strip_comment(args)))
             elif name in self._macros and name not in self._native_macros:
                 self._expand_macro(name, _strip_comment(args))
             else:
@@ -276,12 +276,13 @@ class RoffInterpreter:
             previous = self._registers.get(register, 0) if amount[0] in "+-" else 0
             self._registers[register] = previous + int(amount.rstrip(_SCALING_UNITS))
 
-    def _rename_macro(self, names: list[str]) -> None:
-        """Handle ``.als`` and ``.rn``: define the first name as the macro that the second one names."""
-        if len(names) == 2:
-            new_name, old_name = names
-            if old_name in self._macros:
-                self._macros[new_name] = self._macros[old_name]
+    def _name_macro(self, request: str, names: list[str]) -> None:
+        """Give a macro another name (``.als new old``), or rename it (``.rn old new``)."""
+        if len(names) != 2:
+            return
+        new_name, old_name = names if request == "als" else reversed(names)
+        if old_name in self._macros:
+            self._macros[new_name] = self._macros[old_name] if request == "als" else self._macros.pop(old_name)
 
     def _expand_macro(self, name: str, args: str) -> None:
         """Put the body of a macro, with its arguments, before the lines that are not read yet."""
