@@ -187,7 +187,7 @@ cdef void shift_token(State &state) noexcept nogil:
 
 
 cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
-    """Apply a possible move of this kind to a state, and record the arc that it adds.
+    """Apply a valid move of this kind to a state, and record the arc that it adds or replaces.
 
     ``move`` is the index of the move among all moves. It becomes the label of the arc's child in ``labels``.
     """
@@ -200,7 +200,7 @@ cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32
             state.returned.push_back(top)  # to get a head later
             state.returned_once[top] = True
     elif kind == LEFT:
-        if heads[top] >= 0:  # it is the latest child of its head, because others come only after it has left
+        if heads[top] >= 0:  # it is the last right child of its head, which gets another one only after this one left the stack
             state.last_right[heads[top]] = state.previous_sibling[top]
         heads[top], labels[top] = first, move
         state.previous_sibling[top], state.last_left[first] = state.last_left[first], top

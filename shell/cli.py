@@ -28,7 +28,7 @@ from .command_options import (
     INTERRUPTED,
     STORE,
     add_mode_options,
-    blame_options,
+    convert_to_option_errors,
     explain_missing_store,
     open_store_at,
     report_message,
@@ -165,10 +165,10 @@ def mcp(store: Path, write: bool, tokens: int, strategy: str | None, where: str 
     from kvstore.language import get_strategy
 
     if strategy is not None:
-        with blame_options():
+        with convert_to_option_errors():
             get_strategy(strategy)
     with open_store_at(store, create=write, readonly=not write) as opened_store:
-        with blame_options(StatementError):
+        with convert_to_option_errors(StatementError):
             tools = StoreTools(opened_store, write=write, tokens=tokens, strategy=strategy, where=where)
         serve(tools)
         return 0

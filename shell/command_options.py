@@ -37,8 +37,8 @@ class OptionError(click.ClickException):
 
 
 @contextmanager
-def blame_options(*error_types: type[KvstoreError]) -> Iterator[None]:
-    """Replace InputError and errors of these types, raised in the context by the value of an option, by OptionError."""
+def convert_to_option_errors(*error_types: type[KvstoreError]) -> Iterator[None]:
+    """Convert each InputError and error of these types that is raised in the context to an OptionError."""
     caught_types: tuple[type[KvstoreError], ...] = (InputError, *error_types)
     try:
         yield
@@ -245,7 +245,7 @@ def open_store_at(
     option_errors = (EmbedderError, LanguageError, SettingsMismatchError)
     with (
         nullcontext() if create else explain_missing_store(path),
-        blame_options(*option_errors) if has_options else nullcontext(),
+        convert_to_option_errors(*option_errors) if has_options else nullcontext(),
     ):
         return kvstore.open(
             path,

@@ -18,7 +18,7 @@ from .command_options import (
     FAILED,
     MODE,
     STORE,
-    blame_options,
+    convert_to_option_errors,
     merge_modes,
     open_store_at,
     report_message,
@@ -130,7 +130,7 @@ def evaluate(
     merge_modes(as_json, mode)
     progress = ProgressLine(sys.stderr)
     with open_store_at(store, readonly=True) as opened_store:
-        with blame_options():
+        with convert_to_option_errors():
             for strategy in strategies:
                 opened_store.describe_strategy(strategy)
         report = evaluation.evaluate_store(

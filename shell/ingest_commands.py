@@ -26,7 +26,7 @@ from .command_options import (
     READER_OPTIONS,
     STORE,
     add_settings_options,
-    blame_options,
+    convert_to_option_errors,
     open_store_at,
     parse_settings,
     report_message,
@@ -109,7 +109,7 @@ def ingest(
     new_settings = parse_settings(settings, language, stemmer)
     if not all(paths):
         raise click.BadParameter("a path is empty; write . for the current folder", param_hint="PATH")
-    with blame_options():
+    with convert_to_option_errors():
         check_engine(engine)
         list_ingest_patterns(include)
     is_new = not (store / "data.mdb").exists()
@@ -160,7 +160,7 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
     from kvstore.language import ReadOptions
 
     reader_options = dict(split_assignment(option, "-o") for option in options)
-    with blame_options():
+    with convert_to_option_errors():
         ReadOptions.parse(reader_options)
     return reader_options
 

@@ -28,7 +28,7 @@ from .command_options import (
     StorePath,
     add_mode_options,
     add_settings_options,
-    blame_options,
+    convert_to_option_errors,
     merge_modes,
     open_store_at,
     parse_parameters,
@@ -270,7 +270,7 @@ def ask(
     }
     with open_store_at(store, readonly=True) as opened_store:
         # Check the strategies and the condition alone, so that an error shows the text that the user typed.
-        with blame_options(StatementError):
+        with convert_to_option_errors(StatementError):
             if using is not None:
                 for strategy in using.split(","):
                     opened_store.describe_strategy(strategy.strip())

@@ -156,7 +156,10 @@ def measure_ask(path: Path, question: str) -> float:
 
 
 def measure_size(path: Path) -> dict[str, float]:
-    """Return the ratio of the size of a new store to that of its content, before and after its names are embedded."""
+    """Embed the names of a new store, and return two ratios to the size of its content.
+
+    ``file_ratio`` is that of the data file before, and ``file_ratio_names`` that of all files after embedding.
+    """
     with kvstore.open(path, readonly=True) as store:
         figures, vector_bytes = store.statistics(), 4 * store.settings.dimension
     content_bytes = int(figures["text_bytes"]) + int(figures["chunks"]) * vector_bytes

@@ -156,12 +156,12 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
     kinds = (TRIPLE_KIND,)
 
     def parse_fields(self, *fields: Any) -> DocumentTriples:
-        """Return the triples of a document, from the names and the triples of its line."""
+        """Return the triples of a document, from the names and the triples of its line in an export."""
         names, triples = fields
         return parse_triples(triples, names)
 
     def to_fields(self, value: DocumentTriples) -> Sequence[Any]:
-        """Return the names and the triples, as fields of a line."""
+        """Return the names and the triples, as fields of the document's line in an export."""
         return value.names, value.triples
 
     def format_count(self, number: int) -> str:

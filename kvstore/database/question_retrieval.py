@@ -63,7 +63,7 @@ def prepare_query(
     """Validate the clauses of one or several questions, and return the strategy and the query.
 
     With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. The query
-    finds only documents that satisfy ``where``, and words that no document has are respelled.
+    finds only documents that satisfy ``where``, and words that no document has are respelled. Raises InputError.
     """
     session_settings = session.settings
     strategy = get_strategy(using or session_settings.strategy)

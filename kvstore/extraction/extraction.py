@@ -497,7 +497,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
             (unit, kind, is_english) for unit, kind, is_english in text_units if (unit, is_english) not in mail_headers
         ]
     yield from _find_english_names([(unit, kind) for unit, kind, is_english in text_units if is_english])
-    yield from _find_foreign_names(
+    yield from _find_non_english_names(
         [unit for unit, _, is_english in text_units if not is_english],
         get_sentence_language(chunked.language, settings),
     )
@@ -517,11 +517,11 @@ def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
         yield from find_marked_names(part, kind)
 
 
-def _find_foreign_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
+def _find_non_english_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
     """Yield the names in the texts of a document's units in a ``language`` other than English.
 
     Terms in backticks and code identifiers are always names. Names are recognized by their capitals only if kvstore has
-    the words of the language.
+    a word list for the language.
     """
     for unit in units:
         yield from find_code_terms(unit)

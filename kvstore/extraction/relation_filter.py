@@ -377,9 +377,9 @@ class Factuality:
         self._words = sentence.words
 
     def compute_weight(self, head: int) -> float:
-        """Return the weight of a clause, given its head: 1 for a fact, ``POSSIBLE_WEIGHT`` for what is possible, or 0.
+        """Return the weight of the clause with this head: 1 for a fact and ``POSSIBLE_WEIGHT`` for a possibility.
 
-        The clauses that govern it count too: what is denied, doubted or supposed is not stated.
+        It is 0 for a denied, doubted or conditional statement, also if a governing clause denies or doubts it.
         """
         if self._is_negated(head):
             return 0.0

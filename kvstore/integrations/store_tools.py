@@ -125,8 +125,8 @@ class StoreTools:
         return truncate(text, self._tokens)
 
     def describe_error(self, error: KvstoreError) -> str:
-        """Return the message of an error, with the keys and names in it quoted as in a result."""
-        # The message of a StatementError shows the position of the error in a line of its own.
+        """Return the message of an error, sanitized and truncated like a result."""
+        # The message of a StatementError shows the position of the error on a separate line.
         text = sanitize_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))
         return self.truncate_result(text)
 

@@ -39,7 +39,7 @@ def _make_language(
     """Return a language with a tree-sitter grammar.
 
     ``definitions``, ``wrappers`` and ``bodies`` are node types, separated by spaces: those of definitions, those that
-    only enclose a definition (a decorator), and those in which nested definitions are searched. ``package`` is the last
+    only enclose a definition (a decorator), and those that are searched for nested definitions. ``package`` is the last
     part of the name of the grammar's package (default: ``name``), and ``function`` the function in it that returns the
     grammar.
     """

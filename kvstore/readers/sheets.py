@@ -94,8 +94,8 @@ def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[s
 def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of rows above the header of a table: rows of one cell, if a row of several cells follows.
 
-    Returns 0 if they are probably data: if there are more than a title and its notes have, or if more than three
-    quarters of the rows below the row of several cells have one cell too, as in a list with a remark beside one item.
+    Returns 0 if they are probably data: if there are more than ``_MAX_TITLE_ROWS``, if no row follows the row of
+    several cells, or if more than three quarters of the rows below it have one cell too, as in a list with one remark.
     """
     is_wide = [sum(map(bool, cells)) > 1 for cells in rows]
     num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0

@@ -85,7 +85,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
 
 def recognize_entities(query: Query) -> list[Seed]:
-    """Return the entities that the question names; if it writes any of them with a capital or a digit, only those.
+    """Return the entities that the question names; if any name has a capital or a digit in it, only such entities.
 
     See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity (its temperature).
     """

@@ -246,7 +246,10 @@ class LazyIndexFile(Generic[Content]):
             self.problem = problem
 
     def _load(self, stamp: _Stamp | None) -> None:
-        """Read the file, and remember its content or the problem with its stamp (see :func:`_compute_stamp`)."""
+        """Read the file, and store its content, or why it cannot be read, together with ``stamp``.
+
+        See :func:`_compute_stamp`.
+        """
         if stamp == self._loaded[0]:
             return  # another thread has read it meanwhile
         content = None

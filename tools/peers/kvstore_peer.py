@@ -87,7 +87,7 @@ class Kvstore(Peer):
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
     def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
-        """Return the search function of each other strategy, by its name."""
+        """Return the search functions of strategies that only kvstore has, by name."""
 
         def make_search(name: str) -> Callable[[str, bytes, int], Results]:
             """Return the search function of one strategy."""

@@ -74,7 +74,7 @@ class Bias(Protocol):
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
-        """Return the factor that multiplies the mass walking to each chunk, whose cosine must have been added."""
+        """Return the factor of the weight of a step to each chunk; :meth:`add_cosines` must have added its cosine."""
         ...
 
 

@@ -52,12 +52,12 @@ class GraphMaintainer:
             rows |= self._build_rows(added.record, added.outline, added.chunks, pairs)
         for document in sorted(delta.changed_chunks):
             chunks = load_added_chunks(self._state, document, sorted(delta.changed_chunks[document]))
-            rows |= self._build_stored_rows(document, chunks, list_stated_pairs(self._state, document))
+            rows |= self._build_rows_of_stored_document(document, chunks, list_stated_pairs(self._state, document))
         counts: dict[int, EdgeRow] = {}
         for document in sorted(delta.changed_mentions):
             pairs = list_stated_pairs(self._state, document)
             if pairs:  # the features of a pair depend on the mentions in all chunks of the document
-                rows |= self._build_stored_rows(document, delta.changed_mentions[document], pairs)
+                rows |= self._build_rows_of_stored_document(document, delta.changed_mentions[document], pairs)
             else:
                 counts |= {chunk.id: encode_mention_counts(chunk) for chunk in delta.changed_mentions[document]}
             if len(counts) >= CHUNKS_PER_BATCH:
@@ -67,10 +67,13 @@ class GraphMaintainer:
         self._graph.put_mentions(counts)
         self._graph.flush()
 
-    def _build_stored_rows(
+    def _build_rows_of_stored_document(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of some chunks of a stored document, by chunk id."""
+        """Return the edge row of each of the ``chunks`` of a stored document, by chunk id.
+
+        ``pairs`` are the entity pairs that the document states.
+        """
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
 
@@ -81,7 +84,7 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of some chunks of a document, by chunk id."""
+        """Return the edge row of each of the ``chunks`` of a document, by chunk id."""
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))
             if pairs

@@ -37,7 +37,7 @@ class WorkerHandle(Protocol):
         ...
 
     def stop(self) -> str:
-        """Kill the worker, and return how it ended, for messages."""
+        """Kill the worker, and return a description of how it ended, for error messages."""
         ...
 
 

@@ -7,9 +7,9 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the names that contain ``q`` and have the kind ``kind``, the most mentioned first.
+    """Return the names that match the parameters ``q`` (text) and ``kind`` of the request, the most mentioned first.
 
-    Each has its numbers of mentions, documents and trees.
+    Each has its number of mentions, of documents and of trees.
     """
     names = RowList(request, "entities")
     text = names.filter_by_text("name")

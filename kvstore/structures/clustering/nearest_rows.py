@@ -87,10 +87,10 @@ def _iter_slices(num_rows: int) -> Iterator[slice]:
 
 
 def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Replace, for a ``batch`` of the rows ``members``, neighbors by nearer rows of ``members``.
+    """Replace neighbors of the rows in a ``batch`` by nearer rows of ``members``, which are in the same cell.
 
-    Changes ``neighbors`` and ``cosines`` in place. ``members`` has row numbers, ascending, and ``units`` the unit
-    vector of each. ``batch`` is a slice of both.
+    Changes ``neighbors`` and ``cosines`` of all rows in place (-1 and -inf: no neighbor yet). ``members`` has row
+    numbers, ascending, and ``units`` the unit vector of each. ``batch`` is a slice of both.
     """
     if len(members) < 2:
         return

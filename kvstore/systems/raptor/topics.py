@@ -182,7 +182,7 @@ class Topics:
         """
         topics_by_chunk = []
         for chunk, stored_leaves in zip(chunks, self.tree.find_leaves(chunks, related=True), strict=True):
-            # A chunk newer than the topics belongs to those of the entities it mentions.
+            # A chunk newer than the topics belongs to the topics of the entities that it mentions.
             leaves = stored_leaves or self._related_by_chunk.get(chunk, ())
             topics_by_chunk.append([*leaves, *self._list_ancestors(leaves)])
         return topics_by_chunk
