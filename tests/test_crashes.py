@@ -245,7 +245,7 @@ def kill_after(course: Course, seconds: float) -> None:
     try:
         try:
             run_until_killed(
-                lambda: run_history(course, lambda _: None, lambda: os.write(write_end, b".")), after=seconds
+                lambda: run_history(course, lambda _: None, lambda: os.write(write_end, b".")), seconds=seconds
             )
             os.close(write_end)
             with os.fdopen(read_end, "rb") as pipe:

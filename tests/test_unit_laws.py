@@ -105,7 +105,7 @@ def apply_history(store: kvstore.Store, model: Model, history: list, upkeeps: li
         after = deepcopy(model)
         transaction = store.transaction()
         for step in steps:
-            after.take(transaction, *step)
+            after.apply_step(transaction, *step)
         if outcome == "rollback":
             transaction.rollback()
         else:
