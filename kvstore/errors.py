@@ -158,6 +158,11 @@ class StatementError(KvstoreError):
         self.column = column
 
 
+def shorten(text: str, length: int = 40) -> str:
+    """Return a text for an error message, truncated to ``length`` characters with an ellipsis."""
+    return text if len(text) <= length else text[:length] + "…"
+
+
 def suggest(word: str, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """Return the word of ``known`` nearest to ``word``, ignoring case, for the remedy of an error message.
 

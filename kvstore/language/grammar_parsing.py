@@ -17,9 +17,9 @@ from lark import Token as Terminal
 from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
-from ..errors import StatementError, suggest
+from ..errors import StatementError, shorten, suggest
 from ..sql import condition as conditions
-from ..sql.diagnosis import MAX_COPIED, make_statement_error, shorten
+from ..sql.diagnosis import MAX_COPIED, make_statement_error
 from ..sql.literals import format_literal
 from ..sql.tokens import Token, split_statements, unquote
 from . import statements as s

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..arguments import MAX_DIGITS, format_count, is_representable, is_text, to_plain_value
-from ..errors import StatementError
+from ..errors import StatementError, shorten
 from ..registry.sql_table import Parameters, SqlValue
-from ..sql.diagnosis import make_statement_error, shorten
+from ..sql.diagnosis import make_statement_error
 from ..sql.tokens import Token
 from . import statements as s
 

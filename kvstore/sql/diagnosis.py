@@ -16,11 +16,6 @@ _WINDOW_CHARACTERS = 38
 MAX_COPIED = 200
 
 
-def shorten(text: str, length: int = 40) -> str:
-    """Return a text for an error message, truncated to ``length`` characters with an ellipsis."""
-    return text if len(text) <= length else text[:length] + "…"
-
-
 def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     """Return the error for the character ``offset`` of ``text``. An offset past the end means the end."""
     offset = min(offset, len(text))

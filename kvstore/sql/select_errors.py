@@ -12,8 +12,8 @@ from collections.abc import Callable
 import apsw
 
 from ..arguments import format_count
-from ..errors import InputError, StatementError, suggest
-from .diagnosis import MAX_COPIED, shorten
+from ..errors import InputError, StatementError, shorten, suggest
+from .diagnosis import MAX_COPIED
 from .literals import format_literal
 from .table_catalog import get_sql_tables
 from .tokens import unquote

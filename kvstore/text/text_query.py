@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from typing import TypeVar
 
-from ..errors import InputError
+from ..errors import InputError, shorten
 from ..process.frozen_dataclass import frozen_dataclass
 from .patterns import compile_lazily
 from .words import get_stemmer, segment_words
@@ -249,7 +249,7 @@ class _Parser:
         content = token[1:-1].replace('""', '"') if is_exact else token
         words = segment_words(content)
         if not words:
-            raise self._make_error(f"{_shorten(token)!r} has no letter or digit; a query consists of words")
+            raise self._make_error(f"{shorten(token, _MAX_QUOTED)!r} has no letter or digit; a query consists of words")
         self._num_words += len(words)
         if self._num_words > _MAX_WORDS:
             raise InputError(f"a full-text query has more than {_MAX_WORDS:,} words; use fewer")
@@ -278,17 +278,14 @@ class _Parser:
     def _make_expectation_error(self, expected: str) -> InputError:
         """Return the error that the query needs ``expected``, at the next token or at its end."""
         if self._index >= len(self._tokens):
-            return InputError(f"full-text query: expected {expected} at the end of {_shorten(self._text)!r}")
-        return self._make_error(f"expected {expected}, found {_shorten(self._tokens[self._index][1])!r}")
+            return InputError(
+                f"full-text query: expected {expected} at the end of {shorten(self._text, _MAX_QUOTED)!r}"
+            )
+        return self._make_error(f"expected {expected}, found {shorten(self._tokens[self._index][1], _MAX_QUOTED)!r}")
 
     def _make_error(self, problem: str) -> InputError:
         """Return the error for a problem at the next token; its message begins with the token's position."""
         return InputError(f"full-text query, character {self._tokens[self._index][2] + 1}: {problem}")
-
-
-def _shorten(text: str) -> str:
-    """Return a text for an error message, truncated to ``_MAX_QUOTED`` characters with an ellipsis."""
-    return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 
 #: The number of cached queries: one statement can have hundreds of queries that each check every row.

@@ -275,7 +275,7 @@ class MetadataStructure:
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
     """Split an index key for the dump: its field or column, its kind in hexadecimal, and its value (None without one).
 
-    The first character tells its space: a column, a field, or an element of a field.
+    The first character identifies its space: a column, a field, or an element of a field.
     """
     field, _, value = key.partition(b"\x00")
     kind = value[:1]
