@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from kvstore.rendering.row_formats import ROW_FORMATS, RowCounter
 
 from . import layout
+from .statement_layout import render_answer, render_groups, render_hits, render_locations, render_relatives
 
 MODES = ("table", "box", *ROW_FORMATS, "line")
 PrintedRow = Sequence[Any]
@@ -59,13 +60,13 @@ def _render_lines(
     """
     if mode == "table":
         if kind == "EXPAND":
-            return layout.render_groups(rows, width) if "count" in columns else layout.render_relatives(rows, width)
+            return render_groups(rows, width) if "count" in columns else render_relatives(rows, width)
         if kind == "ASK":
-            return (line for row in rows for line in layout.render_answer(row, width, is_shown=is_answer_shown))
+            return (line for row in rows for line in render_answer(row, width, is_shown=is_answer_shown))
         if kind == "LOOKUP" and width is not None:
-            return layout.render_locations(rows, width)
+            return render_locations(rows, width)
         if kind in ("SEARCH", "RETRIEVE") and width is not None:
-            return layout.render_hits(columns, rows, width)
+            return render_hits(columns, rows, width)
     if kind == "EXPLAIN" and tuple(columns) == ("svg",) and mode in ("table", "box", "tsv", "line"):
         return (picture for (picture,) in rows)  # the output is a file that browsers show
     if mode not in MODES:

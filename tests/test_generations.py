@@ -33,9 +33,9 @@ from kvstore.structures.indexes.index_reading import bind_index
 from kvstore.structures.indexes.written_texts import WrittenTexts
 from kvstore.structures.logical import LogicalNames
 from kvstore.structures.state import State
-from kvstore_shell import layout
 from kvstore_shell.completion import complete
 from kvstore_shell.repl import LiveCatalog
+from kvstore_shell.statement_layout import render_groups
 
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
 
@@ -475,7 +475,7 @@ def test_expand_draws_it(toy_store: kvstore.Store) -> None:
         (1, "toast", 1, ""),
     ]
     rows = toy_store.execute("EXPAND toy_groups DEPTH 2").fetchall()
-    assert list(layout.render_groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
+    assert list(render_groups(rows, 40)) == ["m (1)", "└─ milk (1)", "t (2)", "├─ tea (1)", "└─ toast (1)"]
     catalog = LiveCatalog(SimpleNamespace(store=toy_store))  # type: ignore[arg-type]
     assert "toy_groups" in [completion.text for completion in complete("EXPAND to", catalog)]
     with pytest.raises(errors.StatementError, match=r"expected .*TOY_GROUPS, found Tea; write EXPAND 'Tea'"):

@@ -1,0 +1,265 @@
+"""The layouts of statements that print more than a table: LOOKUP, EXPAND, SEARCH, RETRIEVE and ASK.
+
+In: the rows of a statement and a width in cells (None: no limit). Out: lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from .layout import (
+    MIN_COLUMN_WIDTH,
+    PrintedRow,
+    format_value,
+    measure_width,
+    to_printable,
+    truncate,
+    wrap,
+    wrap_after,
+    wrap_cell,
+)
+from .masking import BOLD, PLAIN
+
+#: The width of the note below an answer if nothing limits it.
+_UNLIMITED_ANSWER_WIDTH = 200
+
+
+def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
+    """Format LOOKUP's rows (entity, temperature, tree, level, parent, document, abstract, text) as prose by location.
+
+    The rows of each entity follow its name. Asterisks mark the name in the text, since a terminal gets plain text only.
+    """
+    entity, current_location = None, None
+    for index, (row_entity, _, tree, _, parent, document, _, text) in enumerate(rows):
+        if row_entity != entity:
+            entity, current_location = row_entity, None
+            yield from [""] if index else []
+            yield _limit_width(format_value(entity), width)
+        location = f"in tree {format_value(tree)}" if tree is not None else format_value(document)
+        if tree is None and parent is not None and parent != document:
+            location += f" › {format_value(parent)}"
+        if location != current_location:
+            current_location = location
+            yield _limit_width(f"  {location}", width)
+        lines = wrap_cell(
+            _insert_hidden_marks(format_value(text), format_value(entity)), max(width - 4, MIN_COLUMN_WIDTH)
+        )
+        yield from (f"    {line}" for line in _replace_hidden_marks(lines))
+
+
+#: Zero-width characters that mark a name until a text has been broken into lines.
+_OPEN, _CLOSE = "\u2060", "\u2061"
+
+
+def _insert_hidden_marks(text: str, name: str) -> str:
+    """Put zero-width marks around every occurrence of a name in a text, in upper or lower case.
+
+    Wrapping ignores them, so lines are broken as they are without marks.
+    """
+    text = text.replace(_OPEN, "").replace(_CLOSE, "")
+    pattern = r"\s+".join(map(re.escape, name.split()))
+    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", rf"{_OPEN}\g<0>{_CLOSE}", text, flags=re.IGNORECASE)
+
+
+def _replace_hidden_marks(lines: Iterable[str]) -> Iterator[str]:
+    """Replace zero-width marks in lines by asterisks.
+
+    A mark that is open at the end of a line is closed there, and opened again on the next line.
+    """
+    is_open = False
+    for line in lines:
+        text = (_OPEN if is_open else "") + line
+        is_open = text.rfind(_OPEN) > text.rfind(_CLOSE)
+        text += _CLOSE if is_open else ""
+        yield text.replace(_OPEN, "*").replace(_CLOSE, "*")
+
+
+class _ExpandRow(NamedTuple):
+    """A row of EXPAND: a name above (``level`` < 0) or below an entity in a tree, reached through ``via``.
+
+    A row of level 0 with the name ``…`` says in ``text`` what was omitted.
+    """
+
+    entity: str
+    tree: str
+    level: int
+    relative: str
+    via: str | None
+    text: str | None
+
+
+def render_relatives(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield the lines of EXPAND's rows: for each entity and tree, the names above and below the entity as branches."""
+    groups: dict[tuple[str, str], list[_ExpandRow]] = {}
+    for row in map(_ExpandRow._make, rows):
+        groups.setdefault((row.entity, row.tree), []).append(row)
+    for group_index, ((entity, tree), members) in enumerate(groups.items()):
+        if group_index:
+            yield ""
+        yield _limit_width(f"{format_value(entity)}  in {format_value(tree)}", width)
+        above = [row for row in members if row.level < 0]
+        below = [row for row in members if row.level > 0]
+        # A row called "…" at level 0 says that rows were omitted.
+        notes = [row for row in members if row.level == 0 and not row.via and row.relative == "…"]
+        branches = [(label, branch_rows) for label, branch_rows in (("above", above), ("below", below)) if branch_rows]
+        for index, (label, branch_rows) in enumerate(branches):
+            is_last = index == len(branches) - 1 and not notes
+            yield f"{'└─' if is_last else '├─'} {label}"
+            yield from _render_branch(branch_rows, 1, None, "   " if is_last else "│  ", width, set())
+        for note in notes:
+            yield _limit_width(f"… {format_value(note.text)}", width)
+
+
+def render_groups(rows: Iterable[PrintedRow], width: int | None) -> Iterator[str]:
+    """Yield the lines of EXPAND's rows of an index (level, title, count, detail) as indented trees.
+
+    A row is below the last row before it that has a smaller level; roots have level 0.
+    """
+    row_list = list(rows)
+    # For each row, from the last to the first: True if another child of its parent follows.
+    has_following: list[bool] = []
+    open_levels: set[int] = set()
+    for level, *_ in reversed(row_list):
+        has_following.append(level in open_levels)
+        open_levels = {other for other in open_levels if other < level} | {level}
+    has_line: dict[int, bool] = {}  # for each open level, True if its vertical line continues
+    for (level, title, count, detail), has_more in zip(row_list, reversed(has_following), strict=True):
+        has_line = {above: is_drawn for above, is_drawn in has_line.items() if above < level} | {level: has_more}
+        indent = "".join("│  " if has_line.get(above) else "   " for above in range(1, level))
+        branch = "" if level == 0 else "├─ " if has_more else "└─ "
+        note = f"  {format_value(detail)}" if detail else ""
+        yield _limit_width(f"{indent}{branch}{format_value(title)} ({count:,}){note}", width)
+
+
+def _render_branch(
+    rows: Sequence[_ExpandRow], distance: int, via: str | None, indent: str, width: int | None, drawn_names: set[str]
+) -> Iterator[str]:
+    """Yield the lines of the names ``distance`` edges from the entity that were reached through ``via`` (None: any).
+
+    ``indent`` is the text before each line. Below each name follow the lines of the names reached through it, unless it
+    is in ``drawn_names``, because several paths lead to it.
+    """
+    branch_rows = [row for row in rows if abs(row.level) == distance and (via is None or row.via == via)]
+    for index, row in enumerate(branch_rows):
+        is_last = index == len(branch_rows) - 1
+        # "a is under b" only repeats the tree.
+        text = format_value(row.text) if row.text and " is under " not in row.text else ""
+        yield _limit_width(
+            f"{indent}{'└─' if is_last else '├─'} {format_value(row.relative)}" + (f"  {text}" if text else ""), width
+        )
+        if row.relative not in drawn_names:
+            drawn_names.add(row.relative)
+            yield from _render_branch(
+                rows, distance + 1, row.relative, indent + ("   " if is_last else "│  "), width, drawn_names
+            )
+
+
+def _limit_width(text: str, width: int | None) -> str:
+    """Truncate a text to a width, if there is one."""
+    return text if width is None else truncate(text, width)
+
+
+def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
+    """Format the rows of SEARCH or RETRIEVE as prose: for each hit its rank, document, score, path, and text."""
+    for index, row in enumerate(rows):
+        hit = dict(zip(columns, row, strict=True))
+        details = [format_value(hit["document"]), f"chunk {format_value(hit['ordinal'])}", format_value(hit["score"])]
+        if (kind := hit.get("kind", "chunk")) != "chunk":
+            details[1] = str(kind)
+        details += [format_value(hit["path"])] if hit.get("path") else []
+        label = f"{hit['rank']}. "
+        yield from [""] if index else []
+        yield from wrap_after(label, ", ".join(details), width)
+        indent = " " * measure_width(label)
+        text_width = max(width - len(indent), MIN_COLUMN_WIDTH)
+        yield from (f"{indent}{line}" for line in wrap(to_printable(str(hit["text"] or "")), text_width))
+
+
+def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
+    """Yield the lines of ASK's answer with its citations.
+
+    If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated.
+    """
+    text, citations, extractive, model, _, _, abstained, _, answer_span, verdict, parts = row
+    if verdict is not None:
+        yield f"{verdict.capitalize()}."
+    if extractive or not is_shown:
+        lines: list[str] = []
+        for paragraph in text.split("\n"):
+            line = to_printable(paragraph)
+            lines += [line] if width is None else wrap(line, width)
+        spans = [span for span in (answer_span, *(part["span"] for part in parts)) if span is not None]
+        yield from lines if width is None else _embolden(lines, text, spans)
+    if citations:
+        yield ""
+    for citation in citations:
+        yield from _render_citation(citation, width)
+    if extractive and citations and not abstained:
+        yield ""
+        yield from wrap(
+            "  Extractive: sentences of the documents, word for word; no language model wrote them.",
+            width or _UNLIMITED_ANSWER_WIDTH,
+        )
+    elif model is not None:
+        yield ""
+        yield _limit_width(f"  Written by {to_printable(model)}.", width)
+
+
+def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the wrapped lines of a text with spans of it in bold.
+
+    The ``start`` and ``end`` of a span are offsets in ``text``. Wrapping changes only white space, so an offset becomes
+    the number of characters before it that are not white space.
+    """
+    bold_offsets: set[int] = set()
+    for span in spans:
+        first, last = (
+            len("".join(to_printable(text[: span[name]].replace("\n", " ")).split())) for name in ("start", "end")
+        )
+        bold_offsets.update(range(first, last))
+    offset = 0
+    for line in lines:
+        bold_line = ""
+        is_bold = False
+        for character in line:
+            if not character.isspace():
+                if (offset in bold_offsets) != is_bold:
+                    bold_line += PLAIN if is_bold else BOLD
+                    is_bold = not is_bold
+                offset += 1
+            bold_line += character
+        yield bold_line + PLAIN * is_bold
+
+
+def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
+    """Yield the lines of a citation, indented below its number.
+
+    If the document's key does not contain its file's name, such as the id of a message, the file is shown too.
+    """
+    document, source, spans = citation["document"], citation.get("source"), citation["spans"]
+    file = f" ({to_printable(_shorten_path(source))})" if source and PurePath(source).stem not in document else ""
+    location = (
+        f"{to_printable(document)}{file}, {_format_chunks(spans)}, bytes {citation['start']} to {citation['end']}"
+    )
+    yield from wrap_after(f"  [{citation['number']}] ", location + _format_other_documents(spans), width)
+
+
+def _shorten_path(path: str) -> str:
+    """Return a path below the current folder relative to that folder, and any other path unchanged."""
+    return str(PurePath(path).relative_to(Path.cwd())) if PurePath(path).is_relative_to(Path.cwd()) else path
+
+
+def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
+    """Return ``chunk N`` or ``chunks N to M``: the ordinals of the spans in the document of the first span."""
+    ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
+    first, last = ordinals[0], max(ordinals)
+    return f"chunk {first}" if first == last else f"chunks {first} to {last}"
+
+
+def _format_other_documents(spans: Sequence[dict[str, Any]]) -> str:
+    """Return a phrase with the number of other documents that a citation has spans in, or an empty string."""
+    num_others = len({span["document"] for span in spans}) - 1
+    return f", and {num_others} more document{'' if num_others == 1 else 's'}" if num_others else ""
