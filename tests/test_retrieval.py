@@ -10,7 +10,7 @@ import pytest
 import kvstore
 from kvstore import errors
 from kvstore.registry import STRATEGIES
-from kvstore.structures.indexes.vector_index import find_nearest_chunks
+from kvstore.structures.indexes.vector_search import find_nearest_chunks
 
 DOCUMENTS = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote notes on the Analytical Engine. She was born in London in 1815."),

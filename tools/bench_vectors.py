@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 import kvstore
 from kvstore.models.embedder import open_embedder
-from kvstore.structures.indexes.vector_index import find_nearest_chunks
+from kvstore.structures.indexes.vector_search import find_nearest_chunks
 
 #: The length of the noise relative to the vector's: two copies of a vector have a cosine of about 0.8.
 NOISE = 0.5

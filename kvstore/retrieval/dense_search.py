@@ -17,7 +17,7 @@ from .query import Query
 
 class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
     """A request for the ``top`` chunks nearest to a unit vector, best first, and a description of the search; see
-    :func:`~kvstore.structures.indexes.vector_index.find_nearest_chunks`."""
+    :func:`~kvstore.structures.indexes.vector_search.find_nearest_chunks`."""
 
     vector: Vector
     top: int
@@ -26,7 +26,7 @@ class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
 
     def fetch(self, state: State) -> tuple[Ranking, str]:
         """Return the nearest allowed chunks, best first, and a description of the search for the trace."""
-        from ..structures.indexes.vector_index import find_nearest_chunks
+        from ..structures.indexes.vector_search import find_nearest_chunks
 
         return find_nearest_chunks(state, self.vector, self.top, self.allowed, exact=self.exact)
 

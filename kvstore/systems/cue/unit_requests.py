@@ -18,7 +18,7 @@ from ...derived.synonyms.synonym_index import SYNONYMS
 from ...structures.documents.allowed import ChunkList
 from ...structures.documents.documents import build_heading_path
 from ...structures.indexes.index_reading import bind_index
-from ...structures.indexes.vector_index import find_nearest_chunks
+from ...structures.indexes.vector_search import find_nearest_chunks
 from ...structures.read_requests import ReadRequest
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, Vector

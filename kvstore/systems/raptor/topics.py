@@ -21,7 +21,7 @@ from ...storage.records import U32
 from ...structures import tables
 from ...structures.display_entities import load_display_entities
 from ...structures.indexes.generations import GenerationRows
-from ...structures.indexes.vector_index import find_nearest_chunks
+from ...structures.indexes.vector_search import find_nearest_chunks
 from ...structures.indexes.written_texts import WrittenText, WrittenTexts
 from ...structures.state import State
 from ...structures.vectors.vectors import Matrix, Vector

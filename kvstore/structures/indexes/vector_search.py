@@ -1,0 +1,212 @@
+"""Dense search over the chunks of one state, by the index ``vectors`` or by comparing all.
+
+In: a state of the store (a snapshot or a write transaction) and a unit vector. In memory, shared by the threads of a
+process: vectors read before, and the index file while it has its name. Out: chunks of the state, best first, in the
+order of :mod:`..ranking`. The graph only proposes candidates, which are compared again. Vectors cached in one state are
+corrected for every other: new chunks are read, and chunks that the state does not have are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import IndexUnavailableError
+from ..documents.allowed import ChunkSet
+from ..ranking import Ranking, best
+from ..state import State
+from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
+from ..vectors.vector_cache import VectorCache, VectorCacheContent, VectorPart, find_covered_stop
+from ..vectors.vectors import Ids, Matrix, find_nearest
+from .index import Indexes, IndexRecord
+from .index_reading import bind_index, reject_file
+from .vector_index import VECTOR_INDEX, ChunkSegments
+
+#: The number of chunks requested in addition, because some of the nearest may be deleted or tie with the last.
+_NUM_SPARE = 16
+
+#: The description of a search that compared every chunk.
+EXACT_METHOD = "exact cosine over all chunks"
+
+
+def find_nearest_chunks(
+    state: State, query: Matrix, top: int, allowed: ChunkSet | None = None, *, exact: bool = False
+) -> tuple[Ranking, str]:
+    """Return the ``top`` chunks of largest cosine with a unit vector, best first, and a description of the search.
+
+    ``allowed`` restricts the chunks; ``exact`` compares all of them, even if there is an index. Vectors that are read
+    are cached in the state's open indexes.
+    """
+    state = state.unrestricted  # vectors that are read are cached for every state
+    if state.open_indexes is None:
+        return rank_parts(state, list(state.vectors.scan()), query, top, allowed), EXACT_METHOD
+    record = Indexes(state.lmdb).get(VECTOR_INDEX)
+    if not exact and record is not None and VECTOR_INDEX.explain_no_file(record, state) is None:
+        index = bind_index(state, VECTOR_INDEX)
+        ranking = None if index is None else _search_index(state, index, query, top, allowed, record)
+        if index is not None and ranking is not None:
+            return ranking, f"HNSW graphs of change {index.change}, newer chunks exactly"
+    return rank_parts(state, _get_all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACT_METHOD
+
+
+def _search_index(
+    state: State, index: ChunkSegments, query: Matrix, top: int, allowed: ChunkSet | None, record: IndexRecord
+) -> Ranking | None:
+    """Return the nearest chunks by the index, or None if the index is damaged or does not cover this state.
+
+    The search is repeated with more candidates until no unvisited row can be nearer than the last result. ``record``
+    is that of the index.
+    """
+    with index.newer_vectors.lock:
+        newer_parts = _update_parts(state, index.newer_vectors)
+    if newer_parts is None:
+        return None
+    ef = max(record.get_int_option("ef_search"), 2 * top)  # HNSW's name for the number of candidates
+    while True:
+        try:
+            candidates = [segment.find_nearest(query, ef, allowed) for segment in index.segments]
+        except IndexUnavailableError as error:
+            reject_file(state, VECTOR_INDEX, error)
+            return None
+        part = _gather_contenders(state, candidates, top)
+        ranking = rank_parts(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
+        # A row that the search has not visited in a segment is no nearer than the last row it returned.
+        max_unseen_cosines = [
+            segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
+            for segment_candidates in candidates
+            if not segment_candidates.is_exhaustive
+        ]
+        if not max_unseen_cosines or (len(ranking) == top and ranking[-1][1] >= max(max_unseen_cosines)):
+            return ranking
+        ef *= 4
+
+
+def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
+    """Return the candidates that exist in the state and may be among the ``top`` nearest, with their stored vectors.
+
+    The cosines of candidates are approximate, because they are computed from codes. A candidate is omitted only if its
+    cosine is below that of the last of the ``top`` by more than the sum of both possible errors.
+    """
+    # One NearCodes per segment. Its first three fields are labels (chunk ids), cosines and scales.
+    labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
+    order = np.argsort(-cosines, kind="stable")
+    max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
+    locations: dict[int, tuple[int, int]] = {}
+    min_cosine = -np.inf
+    for portion in _iter_portions(order, top):
+        if cosines[portion[0]] < min_cosine:
+            break
+        chunks = labels[portion].tolist()
+        for chunk, cosine, record in zip(
+            chunks, cosines[portion].tolist(), state.chunks.find_many(chunks), strict=True
+        ):
+            if record is not None and cosine >= min_cosine:
+                locations[chunk] = record.block, record.row
+                if len(locations) == top:
+                    min_cosine = cosine - max_error
+    return np.array([*locations], np.uint64), state.vectors.gather([*locations.values()])
+
+
+def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
+    """Return all vectors of a state, and cache them for the next search.
+
+    The parts may include vectors of other states.
+    """
+    chunks, change = state.counters.chunks, state.counters.change
+    with cache.lock:
+        # Beyond this number, too many cached vectors belong to chunks that this state does not have.
+        parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
+        if parts is None:
+            can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
+            is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1][0] > change
+            if not can_cache or is_cache_newer:
+                return list(state.vectors.scan())
+            parts = [state.vectors.read_all()] if chunks else []
+            if parts:
+                cache.vectors = VectorCacheContent(((change, state.counters.next_chunk),), tuple(parts))
+    return parts
+
+
+def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
+    """Return the cached vectors and those of chunks that were added since, and add the latter to the cache.
+
+    Added vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached,
+    or if there would be more than ``max_vectors``.
+    """
+    cached, change, stop = cache.vectors, state.counters.change, state.counters.next_chunk
+    start = None if cached is None else find_covered_stop(cached.coverage, change)
+    if cached is None or start is None:
+        return None
+    own_parts: list[VectorPart] = []
+    if start < stop:
+        stored_chunks = list(state.chunks.scan(start, stop))
+        ids: Ids = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
+        part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
+        # Additions of a write transaction may be rolled back, and an older state than the newest does not know later
+        # chunks.
+        if state.lmdb.writable or change < cached.coverage[-1][0]:
+            own_parts = [part]
+        else:
+            cached = cached.extend(part, change, stop)
+    if sum(len(ids) for ids, _ in cached.parts) > max_vectors:
+        return None
+    cache.vectors = cached
+    return [*cached.parts, *own_parts]
+
+
+def rank_parts(
+    state: State,
+    parts: Sequence[VectorPart],
+    query: Matrix,
+    top: int,
+    allowed: ChunkSet | None,
+    known_chunks: Collection[int] = (),
+) -> Ranking:
+    """Return the ``top`` chunks of ``parts`` with the largest cosine, without chunks that the state does not have.
+
+    Every vector is compared. The caller knows that the state has the ``known_chunks``, so these are not looked up.
+    """
+    num_requested = top + _NUM_SPARE
+    while True:
+        chunks, scores = find_nearest(parts, query, num_requested, allowed)
+        is_exhaustive = len(chunks) < num_requested
+        stored_positions = _find_top_stored(state, chunks, scores, top, known_chunks)
+        if len(stored_positions) >= top or is_exhaustive:
+            return best(state, chunks[stored_positions], scores[stored_positions], top)
+        num_requested *= 4
+
+
+def _find_top_stored(state: State, chunks: Ids, scores: Matrix, top: int, known_chunks: Collection[int]) -> list[int]:
+    """Return the positions of the first ``top`` chunks that the state has, and of all ties with the last of these.
+
+    ``chunks`` are sorted best first. The state is known to have ``known_chunks``. A chunk that occurs twice is returned
+    once.
+    """
+    positions: dict[int, int] = {}
+    min_score = -np.inf
+    for portion in _iter_portions(np.arange(len(chunks)), top):
+        if scores[portion[0]] < min_score:
+            break
+        ids = chunks[portion].tolist()
+        unknown_chunks = [chunk for chunk in ids if chunk not in known_chunks]
+        stored_chunks = (
+            set(itertools.compress(unknown_chunks, state.chunks.has_many(unknown_chunks))) if unknown_chunks else ()
+        )
+        for position, chunk, score in zip(portion.tolist(), ids, scores[portion].tolist(), strict=True):
+            if (chunk in known_chunks or chunk in stored_chunks) and chunk not in positions and score >= min_score:
+                positions[chunk] = position
+                if len(positions) == top:
+                    min_score = score
+    return list(positions.values())
+
+
+def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.NDArray[np.intp]]:
+    """Split ``positions`` into portions that are looked up together, of more than ``top`` positions each.
+
+    Usually the first portion is enough.
+    """
+    size = top + _NUM_SPARE
+    return (positions[start : start + size] for start in range(0, len(positions), size))
