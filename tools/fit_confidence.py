@@ -38,7 +38,7 @@ from evaluation.manual import make_manual_sets
 from evaluation.question_sets import QuestionSet, fill_store, load, read_json_lines
 
 import kvstore
-from kvstore.answering.confidence import SIMILARITY_WEIGHTS, WORD_WEIGHTS
+from kvstore.answering.confidence_weights import SIMILARITY_WEIGHTS, WORD_WEIGHTS
 from kvstore.evaluation.asked_questions import compute_area_under_curve
 from kvstore.sql.literals import format_literal
 

@@ -25,8 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..models.embedder import is_english_only
-from ..models.protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
@@ -34,7 +32,7 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.overview import is_overview_result
 from ..retrieval.query import Query
 from ..structures.state import State
-from ..text.languages import detect_question_language, is_latin
+from ..text.languages import detect_question_language
 from ..text.patterns import compile_lazily
 from ..text.question_words import remove_interrogatives
 from ..text.segmenters import Segmenter
@@ -42,13 +40,13 @@ from ..text.words import (
     detect_word_language,
     get_function_words,
     is_bigram,
-    is_unspaced,
     list_content_terms,
     list_content_words,
     list_informative_words,
     list_stem_variants,
     list_term_words,
 )
+from .confidence_weights import WORD_WEIGHTS, SignalWeights, select_weights
 from .passages import list_chunk_ids
 from .question_kinds import KNOWN_BY_FORM, QuestionKind, classify_question
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
@@ -174,67 +172,6 @@ def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
     return sum(map(state.postings.count_chunks, [*variants, *plurals]))
 
 
-#: The weights of a logistic model: one for each part of a :class:`Confidence`, and the constant.
-SignalWeights = Mapping[str, float]
-
-#: Weights with and without the cosines of a known embedder. Among the data for fitting, only manuals have technical
-#: tokens. The first weight of ``lacking`` comes from a separate fit that includes a manual and more parts.
-#: All constants are 1.1 less than fitted for equally many questions with and without an answer, so that the default of
-#: ``least_confidence``, 0.25, divides the two as 0.5 would.
-SIMILARITY_WEIGHTS: SignalWeights = {
-    "similarity": 10.0,
-    "nearby": 6.82,
-    "coverage": 5.11,
-    "amount": 0.65,
-    "phrases": 1.93,
-    "unnamed": -4.75,
-    "lacking": -3.94,
-    "constant": -10.41,
-}
-#: For a question in a language other than English, with the embedder of English texts: any two texts in that language
-#: have a high cosine, so ``similarity`` counts less, and the terms of the question that no chunk has count too. Fitted
-#: on the German and Spanish questions of XQuAD about the articles for fitting and on every second question of four
-#: folders; near misses are questions whose paragraph is not in the store. With the constant, as many of these questions
-#: are refused that have an answer as with the weights above, and 58 instead of 35 of 122 near misses. On the other
-#: articles: 9 instead of 3 of 200, and 59 instead of 46 of 86. ``lacking`` is not fitted.
-_OTHER_LANGUAGE_WEIGHTS: SignalWeights = {
-    "similarity": 3.21,
-    "coverage": 4.97,
-    "amount": 2.45,
-    "unnamed": -1.58,
-    "lacking": -3.94,
-    "missing": -2.46,
-    "constant": -4.73,
-}
-#: Fitted with multilingual-e5-small on six languages; its cosines are between 0.7 and 0.95. Apart from that, the
-#: constant is 0.8 higher than fitted, which halves the fraction of answerable questions that are refused. The weight of
-#: ``unnamed`` is not fitted, because the questions for fitting hardly name anything that their texts lack.
-MULTILINGUAL_WEIGHTS: SignalWeights = {
-    "similarity": 59.32,
-    "nearby": -15.71,
-    "coverage": 7.66,
-    "amount": 4.75,
-    "phrases": 0.81,
-    "unnamed": -3.0,
-    "lacking": -4.21,
-    "constant": -43.1,
-}
-#: Cosines of texts in writing without spaces are about 0.04 higher, related or not. With this constant, as many
-#: questions without an answer are refused as in other writing.
-_UNSPACED_WEIGHTS: SignalWeights = {**MULTILINGUAL_WEIGHTS, "constant": -44.6}
-WORD_WEIGHTS: SignalWeights = {
-    "coverage": 6.47,
-    "amount": 6.2,
-    "phrases": 4.68,
-    "unnamed": -5.59,
-    "lacking": -0.38,
-    "missing": -3.27,
-    "constant": -7.26,
-}
-#: The weights with the cosines of each embedder that they were fitted with.
-_WEIGHTS_BY_EMBEDDER = {DEFAULT_EMBEDDER: SIMILARITY_WEIGHTS, MULTILINGUAL_EMBEDDER: MULTILINGUAL_WEIGHTS}
-
-
 def estimate_confidence(
     query: Query,
     hits: Sequence[Hit],
@@ -261,7 +198,7 @@ def estimate_confidence(
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
-    weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
+    weights = select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     best_cosines: list[float] = []
     if hits and weights is not None and query.given_vector is None:
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
@@ -386,23 +323,6 @@ def _find_missing_kind(
     if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
         return ""
     return "amount of money" if kind.name == "money" else kind.name
-
-
-def _select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
-    """Return the weights for the cosines of an embedder, or None if its cosines are meaningless for the question.
-
-    ``is_english`` is True if the question is in English or in an unknown language.
-
-    Cosines of an unknown embedder are meaningless, because their scale is unknown. An embedder of English texts gives
-    any two texts in another script a high cosine.
-    """
-    if is_english_only(embedder) and not is_latin(question):
-        return None
-    if embedder == MULTILINGUAL_EMBEDDER and is_unspaced(question):
-        return _UNSPACED_WEIGHTS
-    if embedder == DEFAULT_EMBEDDER and not is_english:
-        return _OTHER_LANGUAGE_WEIGHTS
-    return _WEIGHTS_BY_EMBEDDER.get(embedder)
 
 
 def _to_probability(logit: float) -> float:
