@@ -9,8 +9,7 @@ documents is requested once. A request has several passages, fewer if the model 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +35,13 @@ from ..sql.document_filter import filter_documents
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
 from .open_store import Session
+from .request_queue import Request, RequestQueue
 from .transaction import Transaction
 
 #: The maximum error, in tokens, if the tokens of a passage are estimated part by part.
 _ROUNDING_TOKENS = 4
 #: The number of documents whose passages are cached.
 _MAX_CACHED_DOCUMENTS = 16
-#: The least number of consecutive complete answers after which requests can have twice as many passages.
-_ANSWERS_TO_GROW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,58 +84,6 @@ class ExtractionReport(ModelReport):
     copied: int
 
 
-#: The passages of a request: their digests, each with the document that it is requested as part of.
-_Request = Mapping[bytes, str]
-
-
-class _RequestQueue:
-    """The requests to send, with the maximum number of passages in one request, which depends on the answers.
-
-    The maximum is halved if a request has several passages and fewer than half of them get a text. It is doubled after
-    several complete answers: twice as many after each failure. A weak model soon gets one passage per request.
-    """
-
-    def __init__(self, requests: Iterable[_Request]) -> None:
-        """Queue ``requests``; the largest sets the initial maximum number of passages."""
-        self._requests = deque(requests)
-        self._max_passages = max(map(len, self._requests), default=1)
-        #: The number of consecutive complete answers, and the number after which the maximum is doubled.
-        self._num_complete_answers = 0
-        self._answers_to_grow = _ANSWERS_TO_GROW
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def take(self) -> _Request:
-        """Remove and return the next request; of a request with too many passages, only its first passages."""
-        passages = list(self._requests.popleft().items())
-        num_parts = math.ceil(len(passages) / self._max_passages)
-        size = math.ceil(len(passages) / num_parts)  # of about equal parts
-        if size < len(passages):
-            self._requests.appendleft(dict(passages[size:]))
-        return dict(passages[:size])
-
-    def record_answer(self, request: _Request, answered: Container[bytes]) -> None:
-        """Adapt the maximum size of a request to an answer, which has a text for the passages ``answered`` (digests).
-
-        The other passages are queued again, unless the request had only one passage.
-        """
-        unanswered = {digest: key for digest, key in request.items() if digest not in answered}
-        if 2 * len(unanswered) > len(request) > 1:
-            self._max_passages = len(request) // 2
-            self._answers_to_grow *= 2
-        if unanswered:
-            self._num_complete_answers = 0
-            if len(request) > 1:
-                self._requests.appendleft(unanswered)
-        elif len(request) == self._max_passages:
-            self._num_complete_answers += 1
-            if self._num_complete_answers == self._answers_to_grow:
-                self._num_complete_answers = 0
-                self._max_passages *= 2
-                self._answers_to_grow = max(_ANSWERS_TO_GROW, self._answers_to_grow // 2)
-
-
 @dataclass(slots=True)
 class _DistinctPassage:
     """A passage, and the keys of the documents that contain it; it is requested as part of the first one."""
@@ -153,7 +99,7 @@ class _DistinctPassage:
 class _Plan:
     """The requests of an extraction, in order, and the documents that contain each passage, by digest."""
 
-    requests: list[_Request]
+    requests: list[Request]
     forecast: ExtractionForecast
     document_keys: Mapping[bytes, Sequence[str]]
     #: For each document, the texts that exist for the same passages in other documents.
@@ -220,7 +166,7 @@ class ModelExtraction:
         structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
         num_passages = num_copied
         failures: list[str] = []
-        pending = _RequestQueue(plan.requests)
+        pending = RequestQueue(plan.requests)
         num_done = 0
         while pending:
             if progress is not None:
@@ -305,7 +251,7 @@ class ModelExtraction:
                 except DocumentNotFoundError:
                     continue
 
-    def _read_sources(self, request: _Request) -> list[SourcePassage]:
+    def _read_sources(self, request: Request) -> list[SourcePassage]:
         """Return the passages of a request that still exist, from the current state."""
         with self._session.open_state() as state:
             passages = (self._read_passages(state, key).get(digest) for digest, key in request.items())

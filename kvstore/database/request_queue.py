@@ -1,0 +1,63 @@
+"""The queue of the requests of an EXTRACT, which adapts their size to the answers of the model.
+
+In: requests for texts about passages, and which passages of a request got a text. Out: the next request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Container, Iterable, Mapping
+
+#: The least number of consecutive complete answers after which requests can have twice as many passages.
+_ANSWERS_TO_GROW = 4
+#: The passages of a request: their digests, each with the document that it is requested as part of.
+Request = Mapping[bytes, str]
+
+
+class RequestQueue:
+    """The requests to send, with the maximum number of passages in one request, which depends on the answers.
+
+    The maximum is halved if a request has several passages and fewer than half of them get a text. It is doubled after
+    several complete answers: twice as many after each failure. A weak model soon gets one passage per request.
+    """
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        """Queue ``requests``; the largest sets the initial maximum number of passages."""
+        self._requests = deque(requests)
+        self._max_passages = max(map(len, self._requests), default=1)
+        #: The number of consecutive complete answers, and the number after which the maximum is doubled.
+        self._num_complete_answers = 0
+        self._answers_to_grow = _ANSWERS_TO_GROW
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def take(self) -> Request:
+        """Remove and return the next request; of a request with too many passages, only its first passages."""
+        passages = list(self._requests.popleft().items())
+        num_parts = math.ceil(len(passages) / self._max_passages)
+        size = math.ceil(len(passages) / num_parts)  # of about equal parts
+        if size < len(passages):
+            self._requests.appendleft(dict(passages[size:]))
+        return dict(passages[:size])
+
+    def record_answer(self, request: Request, answered: Container[bytes]) -> None:
+        """Adapt the maximum size of a request to an answer, which has a text for the passages ``answered`` (digests).
+
+        The other passages are queued again, unless the request had only one passage.
+        """
+        unanswered = {digest: key for digest, key in request.items() if digest not in answered}
+        if 2 * len(unanswered) > len(request) > 1:
+            self._max_passages = len(request) // 2
+            self._answers_to_grow *= 2
+        if unanswered:
+            self._num_complete_answers = 0
+            if len(request) > 1:
+                self._requests.appendleft(unanswered)
+        elif len(request) == self._max_passages:
+            self._num_complete_answers += 1
+            if self._num_complete_answers == self._answers_to_grow:
+                self._num_complete_answers = 0
+                self._max_passages *= 2
+                self._answers_to_grow = max(_ANSWERS_TO_GROW, self._answers_to_grow // 2)
