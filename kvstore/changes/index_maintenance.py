@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from ..errors import CorruptionError
-from ..extraction.extraction import collect_vectors
+from ..models.embedder import collect_vectors
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.contract import MaintainedIndex, iter_unbuilt_documents
 from ..registry.derivation import StoredDerivation, list_stored_derivations

@@ -16,16 +16,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..extraction.extraction import (
-    ANY_SPACE,
-    ChunkedDocument,
-    ExtractedDocument,
-    add_vectors_to_digest,
-    chunk_document,
-    collect_vectors,
-    derive_chunked,
-)
-from ..extraction.validation import ValidDocument, unpack_chunks, validate
+from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, derive_chunked
+from ..extraction.validation import ValidDocument, add_vectors_to_digest, unpack_chunks, validate
+from ..models.embedder import ANY_SPACE, collect_vectors
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import (

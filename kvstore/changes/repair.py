@@ -21,7 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import CorruptionError, InputError, KvstoreError
-from ..extraction.extraction import ExtractedDocument, add_vectors_to_digest, collect_vectors, derive
+from ..extraction.extraction import ExtractedDocument, derive
+from ..extraction.validation import add_vectors_to_digest
+from ..models.embedder import collect_vectors
 from ..registry import INDEXES, list_store_tables
 from ..registry.derivation import derive_parts, list_context_facts, list_maintained_derivations, list_missing_texts
 from ..registry.fact import DocumentFact, StatedFact

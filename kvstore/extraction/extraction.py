@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,14 @@ from ..text.blocks import (
 )
 from ..text.capital_names import CapitalNames, load_name_words
 from ..text.languages import detect_english, find_document_language, get_language_name
+from ..text.mail_names import extract_mail_names, is_address_field
 from ..text.names import (
     Name,
     SentenceNames,
-    extract_mail_names,
     extract_title_names,
     find_code_terms,
     find_identifiers,
     find_marked_names,
-    is_address_field,
     is_name_key,
 )
 from ..text.normalize import compose, to_entity_key
@@ -52,14 +51,7 @@ from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sent
 from .document_names import Introduction, collect_introductions, find_occurring_keys
 from .prose import Prose, read_prose
 from .stated_relations import Relation, extract_outline_relations, get_own_tree_name, parse_pairs
-from .validation import PAIRS_FORMAT, ValidDocument, compute_digest, validate
-
-#: Vectors by space and text. Vectors from the embedder serve every space, under :data:`ANY_SPACE`. Vectors stored in a
-#: space can be less exact, and serve only that space.
-EmbeddedTexts = Mapping[tuple[str, str], npt.NDArray[np.float32]]
-ANY_SPACE = ""
-
-Document = TypeVar("Document", bound=ValidDocument)
+from .validation import PAIRS_FORMAT, ValidDocument, add_vectors_to_digest, validate
 
 #: The number of documents whose derived objects outnumber the other objects of a program.
 _MIN_LARGE_BATCH = 256
@@ -158,14 +150,10 @@ def derive(document: ValidDocument, settings: FixedSettings) -> ExtractedDocumen
     return extracted
 
 
-def ignore_texts(texts: list[str]) -> None:
-    """Ignore the embedding texts: the default callback of :func:`derive_all`."""
-
-
 def derive_all(
     documents: Iterable[ValidDocument],
     settings: FixedSettings,
-    on_texts: TextsCallback = ignore_texts,
+    on_texts: TextsCallback | None = None,
 ) -> list[ExtractedDocument | InputError]:
     """Derive everything from each document, in order; an invalid document yields its InputError.
 
@@ -179,7 +167,8 @@ def derive_all(
         except InputError as error:
             items.append(error)
     chunked = [item for item in items if isinstance(item, ChunkedDocument)]
-    on_texts([text for item in chunked for text in item.build_embedding_texts(settings)])
+    if on_texts is not None:
+        on_texts([text for item in chunked for text in item.build_embedding_texts(settings)])
     extracted = iter(derive_chunked(chunked, settings))
     return [next(extracted) if isinstance(item, ChunkedDocument) else item for item in items]
 
@@ -223,8 +212,7 @@ class ChunkedDocument:
 
         See :func:`add_vectors_to_digest`.
         """
-        document = add_vectors_to_digest(self.document, vectors)
-        return replace(self, document=document)
+        return replace(self, document=add_vectors_to_digest(self.document, vectors))
 
     def list_parsable_chunks(self, language: str) -> list[Chunk]:
         """Return the chunks for the pipeline to parse; for ``en``, only chunks in English."""
@@ -369,60 +357,6 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
 def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
     """Yield both names of each relation, as names of this kind."""
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
-
-
-def collect_vectors(
-    documents: Sequence[Mapping[str, Sequence[str]]],
-    embed: Callable[[Sequence[str]], npt.NDArray[np.float32]],
-    cached: EmbeddedTexts,
-) -> list[dict[str, npt.NDArray[np.float32]]]:
-    """Return the vectors of each document's texts, by space, with shape (texts, dimension).
-
-    A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
-    document by space. ``cached`` has known vectors. ``embed`` is called once with all missing texts, each once, and
-    only if some are missing.
-    """
-    all_texts = (
-        (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts
-    )
-    uncached_texts = (
-        (space, text) for space, text in all_texts if (space, text) not in cached and (ANY_SPACE, text) not in cached
-    )
-    missing = list(dict.fromkeys(text for _, text in uncached_texts))
-    new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
-
-    def get_vector(space: str, text: str) -> npt.NDArray[np.float32]:
-        """Return the cached vector of a text for a space or for every space, else the new one."""
-        cached_vector = cached.get((space, text))
-        if cached_vector is None:
-            cached_vector = cached.get((ANY_SPACE, text))
-        return new_vectors[text] if cached_vector is None else cached_vector
-
-    return [
-        {
-            space: np.stack([get_vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
-            for space, texts in texts_by_space.items()
-        }
-        for texts_by_space in documents
-    ]
-
-
-def add_vectors_to_digest(document: Document, vectors: npt.NDArray[np.float32]) -> Document:
-    """Return the document with a digest that includes the user's own vectors.
-
-    The vectors have shape (chunks, dimension).
-    """
-    digest = compute_digest(
-        document.title,
-        document.source,
-        document.meta,
-        document.format,
-        document.text,
-        vectors=vectors.astype("<f4").tobytes(),
-        left_out=document.left_out,
-        own_chunks=document.own_chunks,
-    )
-    return replace(document, digest=digest)
 
 
 #: The minimum of the first byte of a character as a signed integer; continuation bytes are smaller.

@@ -16,13 +16,16 @@ import json
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..arguments import check_integer, format_value, to_plain_value
 from ..errors import InputError
 from ..storage.records import pack
+
+if TYPE_CHECKING:
+    from ..models.protocol import Embeddings
 
 #: The chunking of a document: automatic (None), one chunk, or these spans in characters, end excluded.
 OwnChunks = Literal["whole"] | tuple[tuple[int, int], ...] | None
@@ -257,6 +260,27 @@ def compute_digest(
     for part in (head, vectors, text):
         digest.update(part)
     return digest.digest()
+
+
+Document = TypeVar("Document", bound=ValidDocument)
+
+
+def add_vectors_to_digest(document: Document, vectors: Embeddings) -> Document:
+    """Return the document with a digest that includes the user's own vectors.
+
+    The vectors have shape (chunks, dimension).
+    """
+    digest = compute_digest(
+        document.title,
+        document.source,
+        document.meta,
+        document.format,
+        document.text,
+        vectors=vectors.astype("<f4").tobytes(),
+        left_out=document.left_out,
+        own_chunks=document.own_chunks,
+    )
+    return replace(document, digest=digest)
 
 
 def _encode_text(key: str, text: str, format: str) -> bytes:

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import InputError, KvstoreError, ReaderError
-from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all, ignore_texts
+from ..extraction.extraction import ExtractedDocument, TextsCallback, derive_all
 from ..extraction.validation import ValidDocument, validate
 from ..readers import NavigationPart, RawDocument, RawFact, SkippedPart, read_opened
 from ..settings import FixedSettings
@@ -139,7 +139,7 @@ def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
 
 
 def extract_portion(
-    portion: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
+    portion: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback | None = None
 ) -> Iterator[NumberedItem]:
     """Extract the new documents of a portion together and yield its items and failures. Raises LanguageError.
 
@@ -169,7 +169,7 @@ def extract_portion(
 
 
 def _extract_documents(
-    documents: Sequence[ValidDocument], settings: FixedSettings, on_texts_known: TextsCallback = ignore_texts
+    documents: Sequence[ValidDocument], settings: FixedSettings, on_texts_known: TextsCallback | None = None
 ) -> list[ExtractedDocument | InputError | str]:
     """Return the result for each document: the extracted document, or why it could not be extracted.
 

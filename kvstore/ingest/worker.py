@@ -32,8 +32,7 @@ from typing import Any, BinaryIO, Protocol
 
 from .. import process
 from ..errors import KvstoreError, OutOfMemoryError
-from ..extraction.extraction import ANY_SPACE, collect_vectors
-from ..models.embedder import open_recorded_embedder
+from ..models.embedder import ANY_SPACE, collect_vectors, open_recorded_embedder
 from ..models.language import open_language
 from ..registry.derivation import StoredDerivation, derive_parts, list_maintained_derivations, list_missing_texts
 from ..settings import TIME_LIMIT, FixedSettings

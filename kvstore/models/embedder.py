@@ -8,7 +8,7 @@ option raises :class:`~kvstore.errors.EmbedderError` that lists the valid ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -40,6 +40,11 @@ _ORIGINAL_NAMES = (f"{DEFAULT_EMBEDDER}-float32", f"{DEFAULT_EMBEDDER}-int8")
 _MAX_DIMENSION = 65_536
 #: The maximum size of all cached vectors: 2,730 of the default embedder, the sentences of about a hundred answers.
 _MAX_CACHE_BYTES = 4 << 20
+
+#: Vectors by space and text. Vectors from the embedder serve every space, under :data:`ANY_SPACE`. Vectors stored in a
+#: space can be less exact, and serve only that space.
+EmbeddedTexts = Mapping[tuple[str, str], Embeddings]
+ANY_SPACE = ""
 
 #: Embedders of installed packages, by the part of their names before the colon.
 EMBEDDERS = PluginGroup(
@@ -229,3 +234,39 @@ class EmbeddingCache:
             self._num_bytes += vector.nbytes - (0 if replaced is None else replaced.nbytes)
         while self._num_bytes > self._max_bytes:
             self._num_bytes -= self._vectors.pop(next(iter(self._vectors))).nbytes
+
+
+def collect_vectors(
+    documents: Sequence[Mapping[str, Sequence[str]]],
+    embed: Callable[[Sequence[str]], Embeddings],
+    cached: EmbeddedTexts,
+) -> list[dict[str, Embeddings]]:
+    """Return the vectors of each document's texts, by space, with shape (texts, dimension).
+
+    A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
+    document by space. ``cached`` has known vectors. ``embed`` is called once with all missing texts, each once, and
+    only if some are missing.
+    """
+    all_texts = (
+        (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts
+    )
+    uncached_texts = (
+        (space, text) for space, text in all_texts if (space, text) not in cached and (ANY_SPACE, text) not in cached
+    )
+    missing = list(dict.fromkeys(text for _, text in uncached_texts))
+    new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
+
+    def get_vector(space: str, text: str) -> Embeddings:
+        """Return the cached vector of a text for a space or for every space, else the new one."""
+        cached_vector = cached.get((space, text))
+        if cached_vector is None:
+            cached_vector = cached.get((ANY_SPACE, text))
+        return new_vectors[text] if cached_vector is None else cached_vector
+
+    return [
+        {
+            space: np.stack([get_vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
+            for space, texts in texts_by_space.items()
+        }
+        for texts_by_space in documents
+    ]

@@ -27,7 +27,6 @@ from .vector_index import VECTOR_INDEX, ChunkSegments
 
 #: The number of chunks requested in addition, because some of the nearest may be deleted or tie with the last.
 _NUM_SPARE = 16
-
 #: The description of a search that compared every chunk.
 EXACT_METHOD = "exact cosine over all chunks"
 
