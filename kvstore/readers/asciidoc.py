@@ -115,9 +115,10 @@ class _AsciiDocFile:
         self._open_markers: list[str] = []  # the normalized markers of the open lists, outermost first
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of lines that ``depth`` blocks or lists contain; at depth 0, append the file's footnotes.
+        """Return the blocks of ``lines``; at depth 0, the file's footnotes follow.
 
-        Lines deeper than ``_MAX_DEPTH`` become one paragraph, whose markup is not parsed.
+        ``depth`` is the number of blocks and lists that contain the lines. Beyond ``_MAX_DEPTH``, all lines become one
+        paragraph, whose markup is not parsed.
         """
         if depth > _MAX_DEPTH:
             text = " ".join(" ".join(lines).split())
@@ -171,7 +172,8 @@ class _AsciiDocFile:
     ) -> int:
         """Append the block that begins at a line to ``blocks``, and return the index of the line after it.
 
-        ``attributes`` are those of the attribute lines above the block, such as ``[source]``.
+        ``attributes`` are the parts of the attribute line above the block; those of ``[source,python]`` are ``source``
+        (the style) and ``python``. Sections begin only at depth 0.
         """
         line = lines[start]
         if depth == 0 and (match := _HEADING_PATTERN.match(line)):
@@ -215,7 +217,10 @@ class _AsciiDocFile:
     def _parse_paragraph(
         self, lines: Sequence[str], start: int, attributes: list[str], blocks: list[MarkdownBlock]
     ) -> int:
-        """Append the lines up to a blank one as a paragraph, listing or quotation; return the index after them."""
+        """Append a paragraph, listing or quotation, and return the index of the line after it.
+
+        It ends at a blank line, or at a line that begins another block.
+        """
         end = start
         while end < len(lines) and lines[end] and (end == start or not self._can_interrupt_paragraph(lines[end])):
             end += 1
@@ -257,7 +262,7 @@ class _AsciiDocFile:
     ) -> int:
         """Append the block between two equal delimiter lines, such as ``----``, and return the index after it.
 
-        ``opening`` is the match of the first delimiter line.
+        ``opening`` is the match of the first delimiter line. Comments and passthrough blocks are dropped.
         """
         fence = opening[1]
         end = find_line(lines, start + 1, fence.__eq__)
@@ -381,9 +386,10 @@ class _AsciiDocFile:
     def _parse_table(
         self, lines: Sequence[str], separator: str, attributes: list[str], depth: int
     ) -> list[MarkdownBlock]:
-        """Return the table block of the lines between the delimiters, or an empty list if it has no cells.
+        """Return a list with the table whose cells are in ``lines``, or an empty list if there are no cells.
 
-        The number of columns comes from the attributes or the first line.
+        ``separator`` is the first character of the table's delimiter (``|===``); with ``,`` or ``:``, each line is a
+        row of CSV. In other tables, the attributes or the cells of the first line determine the number of columns.
         """
         attribute_text = ",".join(attributes)
         if separator in ",:" or "format=csv" in attribute_text or "format=dsv" in attribute_text:
@@ -417,7 +423,10 @@ class _AsciiDocFile:
         return [make_table(rows[0], rows[1:])]
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
-        """Convert inline markup to Markdown, or to text without markup if ``plain``."""
+        """Convert inline markup to Markdown, or to text without markup if ``plain``.
+
+        Texts of footnotes are appended to ``_footnotes``, and become references such as ``[1]``.
+        """
         protected_texts = ProtectedTexts()
 
         def protect_code(code: str) -> str:

@@ -61,7 +61,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_document(
     entry: Component, calendar: str, default_key: str, origin: Origin, options: ReadOptions
 ) -> RawDocument | None:
-    """Return the document of an entry of the calendar named ``calendar``, or None if the entry has no text."""
+    """Return the document of an entry, or None if the entry has no title, no paragraphs and no location.
+
+    ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
+    has it as ``other_key``.
+    """
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
     end = _find_end(entry, start)

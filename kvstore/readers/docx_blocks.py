@@ -80,10 +80,10 @@ class DocxBody:
         )
 
     def _find_bold_headings(self) -> dict[Any, int]:
-        """Return the levels of bold paragraphs that serve as headings, if no paragraph of the body has a heading style.
+        """Return the heading level of each bold paragraph that serves as a heading, by element.
 
-        Such a paragraph is a short line without a mark at its end, and text that is not bold follows. The level is 1 at
-        the beginning of the body, and 2 elsewhere.
+        Such a paragraph is a short line without punctuation at its end, and text that is not bold follows. The level is
+        1 at the beginning of the body, and 2 elsewhere. The result is empty if any paragraph has a heading style.
         """
         paragraphs = [
             element for element in self._body if element.tag == _PARAGRAPH_TAG and _get_verbatim(element).strip()
@@ -129,7 +129,8 @@ class DocxBody:
     def _add_paragraph(self, element: Any, plain: bool, builder: BlockBuilder) -> None:
         """Add a paragraph to ``builder`` as the block that its style names: a heading, an item, code, a quotation.
 
-        Headings and ``plain`` paragraphs have no emphasis.
+        Headings and ``plain`` paragraphs have no emphasis. The lines of a table of contents are skipped. The first
+        heading of level 1 (or 0, the style "Title") becomes ``self.title``.
         """
         style = self._get_style_name(element)
         if _CONTENTS_STYLE_PATTERN.match(style):

@@ -172,7 +172,8 @@ class _EpubBook:
 def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, str] | None) -> list[MarkdownBlock]:
     """Return the blocks of a page, with its highest heading moved to the level of the page's navigation entry.
 
-    A page without headings begins with the entry's label as heading.
+    ``navigation_entry`` is the level and label of the page in the table of contents (None: the blocks are unchanged). A
+    page without headings gets the label as its heading.
     """
     if navigation_entry is None:
         return blocks

@@ -141,7 +141,8 @@ class _PageWalker:
     def _read_leaf(self, node: LexborNode, tag: str) -> bool:
         """Read or skip an element as a whole and return True; return False if its children must be read one by one.
 
-        Skipped are anchor symbols, and the label of a table of contents inside that table.
+        It skips links that consist of an anchor symbol (``¶``), the label inside a table of contents, and pictures
+        whose text repeats a title or caption.
         """
         inline = self.flow.inline
         if tag in _CODE_TAGS:

@@ -156,7 +156,10 @@ def is_link_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
 
 
 def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
-    """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term."""
+    """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term.
+
+    For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone.
+    """
     if shape.num_elements > MAX_INSPECTED_ELEMENTS or shape.text_length > _MIN_SENTENCE_CHARACTERS * shape.num_links:
         return False
     parent = node.parent

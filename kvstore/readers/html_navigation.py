@@ -167,7 +167,7 @@ class NavigationFilter:
         reads_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
         if not reads_attributes and not shape.num_links and tag not in HEADING_TAGS:
             return None
-        reason = self._classify_element(
+        reason = self._find_omission_reason(
             node, tag, shape, node.attributes if reads_attributes else {}, in_content, in_section
         )
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
@@ -176,7 +176,7 @@ class NavigationFilter:
             self.tables_of_contents.add(node.mem_id)
         return None
 
-    def _classify_element(
+    def _find_omission_reason(
         self,
         node: LexborNode,
         tag: str,
@@ -187,7 +187,8 @@ class NavigationFilter:
     ) -> str | None:
         """Return the reason to leave an element out at ``KeepLevel.CONTENT``, or None if it is content.
 
-        ``attributes`` is empty if the element's attributes are ignored.
+        ``attributes`` is empty if the element's attributes are ignored. ``in_content`` and ``in_section``: the element
+        is inside the content of the page, or inside a section or article.
         """
         role = class_and_id = ""
         class_match: re.Match[str] | None = None
@@ -279,8 +280,8 @@ class NavigationFilter:
     ) -> str | None:
         """Return the reason to leave out an element because of its links, or None.
 
-        ``class_and_id`` are its class and id in lowercase, and ``in_content`` says that it is inside the content.
-        ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id, or None.
+        ``class_and_id`` is its class and id in lowercase. ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN``
+        in them, or None. ``in_content``: the element is inside the content of the page.
         """
         # In the content, "edit" or "source" can also be text, unless brackets or a heading before it mark the action.
         has_only_actions = (

@@ -150,7 +150,8 @@ class PageSurvey:
     def _count_elements(self, root: LexborNode) -> None:
         """Fill ``shapes`` with the counts of all elements, and collect the mains, articles and titles.
 
-        Totals run over the page, and the counts of an element are their difference between its end and its start.
+        The totals below count everything from the beginning of the page. The counts of an element are the totals at its
+        end minus those at its start.
         """
         shapes = self.shapes
         placement_ids = self._main_elements | self._aside_elements
@@ -268,7 +269,10 @@ class PageSurvey:
         )
 
     def _count_link(self, link: LexborNode, length: int) -> LinkCounts:
-        """Return the counts of a link whose text has ``length`` characters."""
+        """Return the counts of a link whose text has ``length`` characters.
+
+        A link that is longer than a label is counted by its target only.
+        """
         attributes = link.attributes
         target = (attributes.get("href") or "").strip()
         num_fragment_links = num_site_links = 0
@@ -365,8 +369,8 @@ class PageSurvey:
     ) -> LexborNode | None:
         """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
 
-        If the page has no such ``<h1>``, and does not declare its content with an ``<h1>`` in it, return the element
-        with the text of ``<title>``; None if it has none, or the title is inside the content.
+        Otherwise, return the element with the text of ``<title>``. Return None if this is missing or inside the
+        content, or if the content is declared (``is_declared``) and has the ``<h1>``.
         """
         is_inside = False
         for heading in self._titles:

@@ -77,7 +77,10 @@ def read_objects(rows: Iterable[tuple[int, _Row]], origin: Origin, options: Read
 
 
 def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the documents of one JSON value: one for each object of its main list, and one for the rest."""
+    """Yield the documents of one JSON value: one for each object of its main list, and one for the rest.
+
+    A lock file, or a rest of more than ``_MAX_VALUE_CHARACTERS``, becomes a SkippedPart.
+    """
     text = decode_text(stream.read(), origin.name, options.encoding)
     path = PurePosixPath(origin.name)
     if _LOCK_FILE_PATTERN.fullmatch(path.name):
@@ -170,7 +173,7 @@ def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: It
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
     """Yield the lines with their numbers, from 1.
 
-    In UTF-8, an invalid byte affects only its line, which is replaced by an error.
+    In UTF-8, an invalid byte affects only its line, which becomes a BadLineError.
     """
     start = stream.read(_START_BYTES)
     encoding = options.encoding or detect_bom_encoding(start) or "utf-8"
@@ -267,7 +270,8 @@ def _iter_strings(value: JSON) -> Iterator[str]:
 def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOptions) -> RawDocument:
     """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
 
-    Key, title and text are removed from ``fields``, and the other fields become the metadata.
+    Key, title and text are removed from ``fields``. The other fields, and those of an object ``meta``, become the
+    metadata.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)

@@ -29,7 +29,7 @@ def split_slide_title(body: str) -> tuple[str, str] | None:
 def find_closing_bracket(
     text: str, start: int, opening: str, closing: str, max_length: int = _MAX_ARGUMENT_CHARACTERS
 ) -> int:
-    """Return the offset of the bracket that closes the one at ``start``.
+    """Return the offset of the ``closing`` bracket that ends the group opened at ``start``.
 
     If it is not closed within ``max_length`` characters or within the group around it, return the end of this range.
     """
@@ -62,7 +62,8 @@ def find_closing_bracket(
 def split_environment(text: str, start: int, name: str, unclosed_names: set[str]) -> tuple[str, int]:
     """Return the body of an environment, which begins at ``start``, and the offset after its ``\\end``.
 
-    The body of an unclosed environment is empty; ``unclosed_names`` caches the names of these environments.
+    The body of an unclosed environment is empty, except that unclosed verbatim text and comments extend to the end of
+    ``text``. ``unclosed_names`` caches the names of environments that are not closed.
     """
     if name in unclosed_names:
         return "", start

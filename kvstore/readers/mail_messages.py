@@ -199,7 +199,7 @@ def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
             is_blank = not line.strip()
             num_bytes += len(line)
             if num_bytes <= _MAX_MESSAGE_BYTES:
-                lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)
+                lines.append(line[1:] if _ESCAPED_FROM_PATTERN.match(line) else line)  # ">From" is "From"
         line = next_line
     yield num_bytes, b"".join(lines)
 
@@ -207,10 +207,10 @@ def _split_mbox(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _read_message(
     message_bytes: bytes, origin: Origin, default_key: str, options: ReadOptions
 ) -> Iterator[Item | EnclosedFile]:
-    """Yield the document of a message, then its attachments, those of unknown formats as SkippedPart.
+    """Yield the document of a message, then an EnclosedFile or, for an unknown format, a SkippedPart per attachment.
 
-    ``default_key`` is the key of a message without an id. Otherwise it is the ``other_key`` of the document, in case
-    another message of the ingest has the same id. Raises _InvalidMailError.
+    ``default_key`` is the key of a message without an id. A message with an id has it as ``other_key``, in case another
+    message of the ingest has the same id. Raises _InvalidMailError.
     """
     message_bytes = message_bytes.removeprefix(BOM_UTF8)
     if not message_bytes.strip():
@@ -308,9 +308,10 @@ def _is_text_type(content_type: str) -> bool:
 
 
 def _choose_alternative(part: Message) -> Message | None:
-    """Return the form of a ``multipart/alternative`` part to read, or None if it has no text (RFC 2046, 5.1.4).
+    """Return the form of a ``multipart/alternative`` part to read (RFC 2046, 5.1.4).
 
-    This is the plain text, unless another form has much more text; then it is the last other form with text.
+    This is the plain text, unless it is missing or another form has much more text; then it is the last other form with
+    text. If no form has text, return the plain text, which can be empty, or None if it is missing.
     """
     alternatives = (
         [alternative for alternative in part.get_payload() if isinstance(alternative, Message)]
@@ -429,7 +430,8 @@ def _is_signature(block: MarkdownBlock) -> bool:
 def _iter_plain_blocks(lines: list[str], depth: int = 0) -> Iterator[MarkdownBlock]:
     """Yield the blocks of plain text: paragraphs, block quotations and signatures.
 
-    ``depth`` is the number of quotations around the text.
+    The lines after a forward line (``---- Forwarded message ----``) become a quotation. ``depth`` is the number of
+    quotations around the text.
     """
     start = 0
     while start < len(lines):

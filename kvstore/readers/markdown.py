@@ -76,7 +76,7 @@ def prepend_paragraphs(text: str, paragraphs: Iterable[JSON]) -> str:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
-    """Return the fields of a front matter block and the text after it, or ``({}, text)`` if there is no block."""
+    """Return the fields of a front matter block and the text after it, or ``({}, text)`` if there is no valid block."""
     block = _FRONT_MATTER_PATTERN.match(text)
     if block is None:
         return {}, text

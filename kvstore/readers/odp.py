@@ -47,9 +47,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_slide(
     text: OpenDocumentText, page: Element, number: int, left_out: list[NavigationPart] | None
 ) -> tuple[str, list[MarkdownBlock]]:
-    """Return the title of a slide, which can be empty, and its blocks, the first of which is a heading.
+    """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    Its date, header, footer and number are added to ``left_out`` instead (None: they remain text).
+    Its date, header, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number``
+    counts the slides from 1.
     """
     title = ""
     title_shape: Element | None = None

@@ -89,7 +89,11 @@ class _OrgFile:
         return builder.finish_blocks()
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, builder: BlockBuilder) -> int:
-        """Add the block that begins at a line, and return the index of the line after it."""
+        """Add the block that begins at a line, and return the index of the line after it.
+
+        Blank lines, comments and drawers are skipped. ``depth`` is the number of blocks that contain the lines;
+        headings begin only at depth 0.
+        """
         line = lines[start]
         if not line.strip():
             return start + 1
@@ -146,7 +150,7 @@ class _OrgFile:
     ) -> int:
         """Add the block between ``#+begin_`` and ``#+end_`` of one kind, and return the index of the line after it.
 
-        A block that is nested too deeply is added as code.
+        ``begin`` is the match of its first line. A block that is nested too deeply is added as code.
         """
         block_type = begin[1].lower()
         end = _find_end_line(lines, start, f"#+end_{block_type}")
@@ -166,7 +170,10 @@ class _OrgFile:
         return end + 1
 
     def _parse_item(self, lines: Sequence[str], start: int, item: re.Match[str], builder: BlockBuilder) -> int:
-        """Add a list item with its indented continuation lines, and return the index of the line after it."""
+        """Add a list item with its indented continuation lines, and return the index of the line after it.
+
+        ``item`` is the match of its first line: the indentation and the list marker.
+        """
         indent = len(item[1])
         end = start + 1
         while (

@@ -31,7 +31,7 @@ class Package:
     def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
         """Open the package; raises ReaderError if it is locked, too large, or not a package.
 
-        ``name`` is the name of the file in messages, and ``kind`` that of its format.
+        ``name`` is the name of the file in messages, and ``kind`` the name of its format, such as ``DOCX``.
         """
         stream.seek(0)
         if stream.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:  # the container of old and of encrypted documents

@@ -178,8 +178,9 @@ class _Spellings:
     def join_hyphenated(self, text: str, line: str) -> str:
         """Join a text that ends in a hyphen with the next line.
 
-        A soft hyphen is removed. If the text contains the word elsewhere, with or without a hyphen, that spelling is
-        used. Otherwise the hyphen is removed before a lowercase letter and kept before other characters.
+        A soft hyphen is removed. If the document also contains the word within a line, with a hyphen or without one but
+        not both, that spelling is used. Otherwise the hyphen is removed before a lowercase letter and kept before other
+        characters.
         """
         last_word, first_word = _LAST_WORD_PATTERN.search(text), _COMPOUND_PATTERN.match(line)
         keep_hyphen = not line[0].islower()

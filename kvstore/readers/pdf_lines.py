@@ -111,7 +111,10 @@ class _LineCollector:
     def track_operator(
         self, operator: bytes, operands: Sequence[Any], transformation: Sequence[float], text_matrix: Sequence[float]
     ) -> None:
-        """Record where an operator shows text, and adjust its word gaps in place, before pypdf executes it."""
+        """Update the pen, and record the position of the text if the operator shows one, before pypdf executes it.
+
+        The operands of ``TJ`` are changed in place, so that pypdf recognizes the gaps between words.
+        """
         self._pen.track_operator(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:  # does not show text
             return
@@ -322,7 +325,7 @@ def read_page_lines(page: Any, pen: PenTracker) -> list[PageLine]:
 
 @contextmanager
 def _show_as_arrays(page: Any) -> Iterator[None]:
-    """Replace all text operators of a page by TJ, the only operator with gaps (PDF 32000-1, 9.4.3).
+    """Within the context, replace all text operators of a page by TJ, the only one with gaps (PDF 32000-1, 9.4.3).
 
     The content of forms is unchanged, and so is invalid content.
     """
@@ -355,7 +358,7 @@ def _show_as_arrays(page: Any) -> Iterator[None]:
 
 
 def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
-    """Merge each list marker into the line of text at its height; return the lines without those of merged markers.
+    """Merge each list marker into the line of text to its right, in place; return the lines except the merged markers.
 
     Some producers draw all markers of a page after its text.
     """

@@ -75,7 +75,7 @@ def clean_property_title(title: str | None) -> str:
 
 
 def choose_other_key(key: str, default_key: str, used_keys: set[str]) -> str | None:
-    """Return the ``other_key`` of a row: its default key, or None if that is its key or an earlier row has its key.
+    """Return the ``other_key`` of a row: ``default_key``, or None if this equals ``key`` or an earlier row has ``key``.
 
     A key that occurs twice in the same file is an error of the file, and is reported. ``used_keys`` has the keys of
     earlier rows; this row's key is added.

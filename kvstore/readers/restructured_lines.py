@@ -113,7 +113,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
     """Parse the grid table that begins at a line; return None if it is invalid.
 
-    A cell that spans rows or columns is split at the borders that it covers.
+    The text of a cell that spans columns is in the first of them. Rows that a cell spans are merged into one row.
     """
     end = find_line(lines, table_start, lambda line: line[:1] not in ("+", "|"))
     table = lines[table_start:end]

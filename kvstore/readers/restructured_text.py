@@ -159,7 +159,10 @@ class _RestructuredText:
         return blocks
 
     def _parse_block(self, lines: Sequence[str], start: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the block that begins at a line to ``blocks``, and return the index of the line after it."""
+        """Append the block that begins at a line to ``blocks``, and return the index of the line after it.
+
+        ``depth`` is the number of blocks that contain the lines; sections begin only at depth 0.
+        """
         line = lines[start]
         if line[0] == " ":
             body, end = read_indented(lines, start)
@@ -196,7 +199,10 @@ class _RestructuredText:
         return self._parse_paragraph(lines, start, depth, blocks)
 
     def _parse_section(self, lines: Sequence[str], start: int, blocks: list[MarkdownBlock]) -> int:
-        """Parse a heading or a transition, and return the index of the line after it; 0 if the line begins neither."""
+        """Append a heading or skip a transition (a rule), and return the index of the line after it.
+
+        Return 0 if the line begins neither.
+        """
         line = lines[start]
         overline = _ADORNMENT_PATTERN.match(line)
         next_line = lines[start + 1] if start + 1 < len(lines) else ""
@@ -310,7 +316,11 @@ class _RestructuredText:
         return end
 
     def _parse_directive(self, name: str, argument: str, body: list[str], depth: int) -> list[MarkdownBlock]:
-        """Return the blocks of a directive with this name (without its domain), argument, and lines below it."""
+        """Return the blocks of a directive, such as ``.. figure:: pump.png``.
+
+        ``name`` has no domain (``function``, not ``py:function``), ``argument`` is the text after ``::``, and ``body``
+        has the indented lines below, which begin with the options.
+        """
         body, fields = split_fields(body)
         if name in _CODE_DIRECTIVES:
             code = "\n".join(body).strip("\n")
@@ -339,7 +349,10 @@ class _RestructuredText:
     def _parse_table_directive(
         self, name: str, argument: str, body: list[str], fields: Mapping[str, str], depth: int
     ) -> list[MarkdownBlock]:
-        """Return the blocks of a table directive: its title, which is the ``argument``, and the table."""
+        """Return the blocks of a table directive (``csv-table``, ``table`` or ``list-table``): its title and the table.
+
+        ``argument`` is the title, and ``fields`` has the options.
+        """
         blocks = [make_paragraph(self._render_inline(argument))] if argument else []
         if name == "csv-table":
             lines = csv.reader(filter(None, body), skipinitialspace=True)

@@ -4,7 +4,7 @@ In: an ``.xlsx`` (:mod:`.xlsx`) or ``.ods`` file (:mod:`.ods`), as its content d
 ``markdown`` for each sheet, with a table whose header is the first row of several cells. Rows of one cell above it,
 such as a title, become paragraphs. A title below an empty row begins another table. The title is the sheet's name, or
 the first paragraph if the name is a default. The key is the file's key; if there are several sheets, ``/`` and the
-sheet's name are appended. As rows: documents as of a CSV file (:func:`.tabular.build_row_documents`), from the first
+sheet's name are appended. As rows: documents as of a CSV file (:func:`.tabular.iter_row_documents`), from the first
 sheet or the one in the option ``sheet``. Formulas yield their saved values; dates are in ISO 8601. A file that is not a
 workbook, is locked with a password or has no text is a ReaderError.
 """
@@ -20,7 +20,7 @@ from ..errors import ReaderError
 from .markdown_blocks import MarkdownBlock, join_blocks, make_paragraph, make_table
 from .opendocument import is_opendocument
 from .raw_document import Item, Origin, RawDocument, ReadOptions
-from .tabular import build_row_documents
+from .tabular import iter_row_documents
 
 #: The sheets of a workbook by name; the rows of cells are produced on demand.
 Sheets = Mapping[str, Iterator[list[str]]]
@@ -71,7 +71,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     rows = rows[_count_title_rows([cells for _, cells in rows]) :]
     width = max((len(cells) for _, cells in rows), default=0)
     padded_rows = ((number, cells + [""] * (width - len(cells))) for number, cells in rows)
-    yield from build_row_documents(padded_rows, origin, options)
+    yield from iter_row_documents(padded_rows, origin, options)
 
 
 def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[str]]]:

@@ -76,9 +76,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
-    """Return the title of a slide, which can be empty, and its blocks, the first of which is a heading.
+    """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    Its date, footer and number are added to ``left_out`` instead (None: they remain text).
+    Its date, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number``
+    counts the slides from 1.
     """
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title

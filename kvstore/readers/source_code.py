@@ -70,10 +70,10 @@ def _load_parser(language: Language, purpose: str) -> Any:
 
 
 def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
-    """Yield (byte offset, names of the definitions around the text after it) where a definition begins or ends.
+    """Yield (byte offset, names) where a definition in ``node`` begins or ends.
 
-    The definitions are those in the node ``node``, and ``names`` are those of the definitions around it. Long
-    definitions are split further.
+    The names are those of the definitions that contain the text after the offset, the outermost first. ``names`` are
+    the names of the definitions that contain ``node``. The definitions in a long definition are yielded too.
     """
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
@@ -137,7 +137,10 @@ def _find_assigned_function(node: Any) -> Any | None:
 
 
 def _get_definition_name(node: Any, data: bytes) -> str:
-    """Return the name of a definition, for a method of Go with that of its receiver; else the type of its node."""
+    """Return the name of a definition, such as ``Store.Open`` for the Go method ``func (s *Store) Open()``.
+
+    Return the words before the body or, if there are none, the type of the node if the definition has no name.
+    """
     receiver = node.child_by_field_name("receiver")
     name_node = next(
         (field_node for field in _NAME_FIELDS if (field_node := node.child_by_field_name(field)) is not None), None

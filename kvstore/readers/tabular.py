@@ -78,13 +78,17 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
     and the line number. The text is the ``text``, ``content`` or ``body`` column, else a line ``column: value`` for
     every other nonempty column. Columns other than key, title and text become metadata, with plain numbers as numbers.
     """
-    yield from build_row_documents(_iter_rows(stream, origin, options), origin, options)
+    yield from iter_row_documents(_iter_rows(stream, origin, options), origin, options)
 
 
-def build_row_documents(
+def iter_row_documents(
     rows: Iterator[tuple[int, list[str] | str]], origin: Origin, options: ReadOptions
 ) -> Iterator[Item]:
-    """Yield the documents of numbered rows, each with its cells or a failure reason; the first row is the header."""
+    """Yield a document for each valid row, and a ReadFailure for each other one.
+
+    ``rows`` has the line number of each row with its cells or the reason why it is invalid; the first row is the
+    header.
+    """
     header = _read_header(rows, origin)
     key_column = _find_column(header, origin, options.key, "key", _KEY_COLUMNS)
     title_column = _find_column(header, origin, options.title, "title", _TITLE_COLUMNS)
@@ -151,8 +155,8 @@ def _find_column(
 ) -> int | None:
     """Return the index of the column ``column_name``, or if that is None, of the first default name in the header.
 
-    Return None if no default name is in the header. Case is ignored. Raises ReaderError if ``column_name``, which the
-    option ``option`` gives, is missing.
+    Return None if no default name is in the header. Case is ignored. Raises ReaderError, which names the option
+    ``option``, if the header has no column ``column_name``.
     """
     lowercase_header = [name.lower() for name in header]
     if column_name is not None:

@@ -104,7 +104,10 @@ def _is_title_like(line: str) -> bool:
 
 
 def _format_title(lines: list[str]) -> str | None:
-    """Return the lines as a title on one line, without those that cannot belong to it; None if they are no title."""
+    """Join lines to a title, or return None if they are not a title, for example a sentence.
+
+    Lines with an address, a copyright notice or only digits are dropped.
+    """
     title_lines = [" ".join(line.split()) for line in lines if not _NO_TITLE_PATTERN.search(line.strip())]
     if (
         not title_lines

@@ -84,7 +84,7 @@ def _find_declared_encoding(data: bytes) -> str | None:
 def _read_entries(
     root: Element, entries: Sequence[Element], origin: Origin, options: ReadOptions
 ) -> Iterator[RawDocument]:
-    """Yield a document for each entry of a feed."""
+    """Yield a document for each entry of a feed that has text or a title."""
     channel = next((element for element in root.iter() if get_local_name(element) in ("channel", "feed")), root)
     feed = next((get_text(child) for child in channel if get_local_name(child) == "title"), "")
     for number, entry in enumerate(entries, 1):
