@@ -267,25 +267,23 @@ class NounPhrases:
         return index
 
     def _find_list_continuation(self, index: int, apposition: int, determiners: set[str]) -> list[int]:
-        """Return the indexes of the conjuncts of an ``apposition`` that is really the middle of a list.
+        """Return the indexes of the nouns after an ``apposition`` that is really the second item of a list.
 
-        An example is ``the nose, the throat and the lungs``. ``index`` is that of the noun before the apposition, and
-        ``determiners`` are those of this noun; the nouns of a list have the same ones.
+        In ``the nose, the throat and the lungs``, the parse can have ``throat`` as an apposition of ``nose``; the
+        result is then ``lungs``. ``index`` is the noun before the apposition, and ``determiners`` are its determiners.
+        The result is empty if the first noun is a plural, if only one of the two is a proper noun, or if they have
+        different determiners, as in ``the nose, a part of the face``.
         """
         if self._words[apposition].label != "appos" or self._words[index].tag == "NNS":
             return []
         is_alike = self._words[index].is_proper == self._words[apposition].is_proper and (
             determiners == self._sentence.get_dependent_lemmas(apposition, "det")
         )
-        return (
-            [
-                conjunct
-                for conjunct in self._sentence.find_dependents(apposition, "conj")
-                if self.is_phrase_head(conjunct)
-            ]
-            if is_alike
-            else []
-        )
+        if not is_alike:
+            return []
+        return [
+            conjunct for conjunct in self._sentence.find_dependents(apposition, "conj") if self.is_phrase_head(conjunct)
+        ]
 
     def is_phrase_head(self, index: int) -> bool:
         """True if the word is the head of a noun phrase and not of a clause."""

@@ -96,9 +96,10 @@ class RelationFilter:
         )
 
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
-        """True if a relation is informative outside the sentence that states it with this confidence.
+        """True if a relation is informative outside the sentence that states it.
 
-        ``child`` and ``parent`` are the indexes of its two nouns.
+        ``child`` and ``parent`` are the indexes of its two nouns, and ``confidence`` is that of its form: "X is a Y" is
+        more certain than "Y's X".
         """
         if not self._is_complete:
             return False

@@ -296,7 +296,11 @@ class _SentenceRelations:
         return tuple(word.text.lower() for word in self._words[index : index + 2]) in EXAMPLE_PHRASES
 
     def _find_preposition_examples(self, index: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``Ys such as X``, ``such Ys as X`` and ``Ys including X``."""
+        """Yield the relations of ``Ys such as X``, ``such Ys as X`` and ``Ys including X``: each X is a Y.
+
+        ``index`` is the word ``such``, ``as`` or ``including``. After a singular noun, ``including`` lists parts, as in
+        ``the kit, including a lamp``.
+        """
         words = self._words
         if words[index].text.lower() == "such":
             if index + 1 == len(words) or words[index + 1].text != "as":

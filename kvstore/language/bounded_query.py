@@ -75,7 +75,7 @@ class BoundedQueries:
         with self._lock:
             self._running.add(query)
         try:
-            return cast(_Result, query.wait_for_result(deadline, timeout))
+            return cast(_Result, query.run_in_thread(deadline, timeout))
         finally:
             with self._lock:
                 self._running.discard(query)
@@ -114,10 +114,11 @@ class _RunningQuery:
             self._reason = self._reason or reason
             self._condition.notify_all()
 
-    def wait_for_result(self, deadline: float | None, timeout: float | None) -> Any:
-        """Start the query and return its result. Raises the query's error, or QueryInterruptedError.
+    def run_in_thread(self, deadline: float | None, timeout: float | None) -> Any:
+        """Run the query in its own thread, and return its result. Raises the query's error, or QueryInterruptedError.
 
-        ``timeout`` is the number of seconds from which ``deadline`` was computed, for the error message.
+        ``deadline`` is a time of ``time.monotonic`` (None: no limit). ``timeout`` is the number of seconds from which
+        it was computed, for the error message. The start waits while ``MAX_ABANDONED`` interrupted queries still run.
         """
 
         def get_seconds_left() -> float | None:

@@ -107,7 +107,7 @@ def _make_total_step(count: int | None, milliseconds: float, measured_view: Meas
 def _collect_steps(context: StatementContext, statement: s.Statement, analyze: bool) -> _ExplainedSteps:
     """Return the steps of a statement other than SELECT. Raises StatementError if it cannot be explained.
 
-    A statement that writes is run only with ``analyze``.
+    With ``analyze``, ASK sends the question to the language model, and INGEST, EXTRACT and REFRESH cannot be explained.
     """
     match statement:
         case s.Lookup():

@@ -237,7 +237,8 @@ def _feed_token(
 ) -> tuple[int, conditions.OffsetMap]:
     """Feed the token at ``position`` to the parser; a query or a condition is one terminal of several tokens.
 
-    ``parameters`` has the parameters by offset. Returns the position of the next token and the offsets of a condition.
+    ``parameters`` has the parameters by offset. Returns the position of the next token, and the map from the offsets of
+    a condition, whose parameters are replaced by their values, to the offsets in ``text`` (empty for other tokens).
     """
     token = tokens[position]
     conditions.check_token(text, token)

@@ -25,7 +25,7 @@ _QUESTION_END_PATTERN = compile_lazily(
 
 
 def find_plain_question(text: str) -> str | None:
-    """Return the text as one line if it is a question instead of a statement, else None.
+    """Return the text as one line if it begins like a question instead of a statement, else None.
 
     >>> find_plain_question(" who signs it? "), find_plain_question("SELECT 1"), find_plain_question("what")
     ('who signs it?', None, None)

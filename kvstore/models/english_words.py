@@ -66,7 +66,10 @@ def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
 
 
 def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
-    """Return the index of the first word that can be the verb of a part of a sentence, or None; see `has_predicate`.
+    """Return the index of the first word that can be the predicate of a part of a sentence, or None.
+
+    ``begins_sentence``: the part is the first of its sentence. ``is_in_capitals``: the whole sentence is in capitals,
+    so capitalized words can be verbs. :func:`has_predicate` lists the words that are not predicates.
 
     >>> find_verb("the choir of Rome has forty singers".split(), False)
     4

@@ -72,7 +72,7 @@ class HashingEmbedder:
 
 @lru_cache(maxsize=8192)  # bounded, because many words occur only once
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Return the vector components that the features of a word are added to, by index, and their signed weights.
+    """Return the indexes of the vector components for the features of a word, and the signed weights to add to them.
 
     The first feature is the word itself, the others are its letter trigrams.
     """

@@ -209,7 +209,8 @@ class LanguageModel:
         """Send the request as :meth:`_open_stream`; if the server says that it is too long, repeat it once.
 
         Some servers count the longest possible answer as part of the request, so the second request limits the answer
-        to a part of the context that the server named. Raises PromptTooLongError if it named none, or if it was known.
+        to a part of the context that the server named. Raises PromptTooLongError if the server named no context size,
+        or if the size was already known, so that a repetition cannot help.
         """
         try:
             return self._open_stream(messages, optional_fields)
@@ -283,7 +284,7 @@ class LanguageModel:
 def _parse_prompt_limit(message: str) -> PromptTooLongError:
     """Return the error for a server's message that a prompt is too long, with the limit and size that it names.
 
-    ``message`` is that of an :class:`.Endpoint`: the status, then the server's message.
+    ``message`` is the message of an error of :class:`.Endpoint`: the status, then the server's text.
     """
     reason = message.partition("status ")[2][3:]  # without the three digits of the status
     limit_match = _LIMIT_PATTERN.search(reason)

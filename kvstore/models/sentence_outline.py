@@ -177,10 +177,11 @@ def _split_parts(text: str) -> tuple[list[str], list[str]]:
 
 
 def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutline]) -> bool:
-    """True unless a statement changes the meaning of the sentences that it is from, as far as words show it.
+    """True unless a statement changes the meaning of ``sentences``, its sources, as far as words show it.
 
-    It has the qualifiers of each part from which it has content words, and those of the whole sentence, and no other
-    ones. It does not make a question a statement, and it is not the beginning of a sentence that ends within a clause.
+    It must have the qualifiers of each part of a sentence that governs the sentence or has a content word of the
+    statement that no other part has, and no qualifiers that the sentences lack. It must be a question if the last
+    sentence is one, and otherwise not. It must not be the beginning of a sentence that ends within a clause.
     """
     parts = [part for sentence in sentences for part in sentence.parts]
     qualifiers = _union(part.qualifiers for part in statement.parts)

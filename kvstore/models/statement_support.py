@@ -240,9 +240,9 @@ class SourcePassages:
     def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_parts: bool = False) -> list[int]:
         """Return the indices of the passages that support a statement, at least one.
 
-        All words of a title (``is_title``) must be in the order of a passage. A statement that ``must_keep_parts`` also
-        has, of each part of a sentence or of one of its clauses, all words or none. Raises ValueError if no passage
-        supports the statement, or if it repeats its words.
+        All words of a title (``is_title``) must be in the order of a passage. With ``must_keep_parts``, the statement
+        must also have all words or no word of each part of a sentence, or of one of its clauses. Raises ValueError if
+        no passage supports the statement, or if the statement repeats its words.
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")

@@ -98,10 +98,10 @@ class _OrderedSentence:
         return []
 
     def _match(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
-        """Return the span from ``start``, the position of the first of ``stems``, to the last of them, in this order.
+        """Return the span of ``stems`` in this order, or None; the first of them is at position ``start``.
 
-        A Roman numeral after them, such as "IV", is part of the span. None if more than ``max_other_words`` words are
-        between them.
+        A Roman numeral after them, such as "IV", is part of the span. The result is None if one of them is missing
+        after the one before it, or if more than ``max_other_words`` other words are between the first and the last.
         """
         end = start
         for wanted in stems[1:]:
@@ -155,7 +155,7 @@ class _OrderedSentence:
         )
 
     def is_subject(self, span: _Span, start: int) -> bool:
-        """True if a name or pronoun can be the subject of the verb at position ``start``, after it.
+        """True if the name or pronoun at ``span`` can be the subject of the verb at the later position ``start``.
 
         Between them are at most auxiliaries, adverbs, a relative pronoun, a predicate noun ("Kent is a county located
         in"), or words between punctuation marks; after the first name of a sentence also a preposition with its nouns
@@ -274,9 +274,9 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
                 )
             else:
                 # A capitalized name in the sentence is not the object if the triple has the object in lower case.
-                has_order = (not object_.islower() or sentence.has_lower_case(object_span)) and _has_light_order(
-                    sentence, subject_span, frozenset(relation_words), object_span
-                )
+                has_order = (
+                    not object_.islower() or sentence.has_lower_case(object_span)
+                ) and _is_joined_by_function_words(sentence, subject_span, frozenset(relation_words), object_span)
             if has_order:
                 return
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
@@ -291,10 +291,11 @@ def _find_subjects(
     is_known: bool,
     is_titled: bool,
 ) -> list[_Span]:
-    """Return the spans of a subject in a sentence.
+    """Return the spans of a subject in a sentence, also those of words that can stand for it.
 
-    If the sentence lacks a word of it, a pronoun can stand for it (``is_known``: the title or the sentence before names
-    it). So can, for a subject in the title (``is_titled``), "the" and one of ``kinds``, or nothing.
+    If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
+    for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The
+    subject can then also be "the" and one of ``kinds``, or be implied, if the title names it (``is_titled``).
     """
     spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
     lacks_subject = set(subject_stems) <= set(object_stems) or not set(subject_stems) <= set(sentence.stems)
@@ -448,7 +449,7 @@ def _list_kinds(sentence: _OrderedSentence) -> set[str]:
     return kinds - FUNCTION_WORDS
 
 
-def _has_light_order(
+def _is_joined_by_function_words(
     sentence: _OrderedSentence, subject: _Span, relation_words: frozenset[str], object_: _Span
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
@@ -484,7 +485,7 @@ def _has_light_order(
 def _has_order(
     sentence: _OrderedSentence, subject: _Span, relation: _Span, object_: _Span, relation_words: Sequence[str]
 ) -> bool:
-    """True if the positions of the parts of a triple relate them.
+    """True if the subject, the relation and the object are in an order that expresses the triple.
 
     The orders are those of "Ann built the mill", "the mill was built by Ann", "built by Ann, the mill", "the builder of
     the mill was Ann" and "in 1802, Ann built". An object after its relation has no preposition that the relation lacks,

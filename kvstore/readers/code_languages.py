@@ -38,10 +38,9 @@ def _make_language(
 ) -> Language:
     """Return a language with a tree-sitter grammar.
 
-    ``definitions``, ``wrappers`` and ``bodies`` are node types, separated by spaces: those of definitions, those that
-    only enclose a definition (a decorator), and those that are searched for nested definitions. ``package`` is the last
-    part of the name of the grammar's package (default: ``name``), and ``function`` the function in it that returns the
-    grammar.
+    ``definitions``, ``wrappers`` and ``bodies`` are node types, separated by spaces: definitions, nodes that only
+    enclose a definition (a decorator), and nodes that are searched for nested definitions. The grammar is in the
+    package ``tree_sitter_`` and ``package`` (default: ``name``), and its function ``function`` returns it.
     """
     return Language(
         name,

@@ -144,7 +144,7 @@ def list_missing_texts(
 ) -> dict[str, Sequence[str]]:
     """Return the texts of a document to embed, by vector space: that of the chunks, or the label of a derivation.
 
-    The texts of ``embedded_spaces`` have vectors already, and are left out.
+    The texts of ``embedded_spaces`` have vectors already, and are left out. ``facts`` has the document's facts by kind.
     """
     chunk_space = CHUNK_VECTORS.name
     unembedded_derivations = [derivation for derivation in derivations if derivation.label not in embedded_spaces]

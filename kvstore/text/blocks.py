@@ -192,6 +192,7 @@ class _MarkdownSplitter:
         """Add a line to the open part, or open a part with it.
 
         ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
+        ``next_line`` is the line below it, empty for the last line.
         """
         fence = _FENCE_PATTERN.match(line.rstrip())
         can_close = fence is not None and not fence["language"].strip()
@@ -217,9 +218,10 @@ class _MarkdownSplitter:
     def _add_text_line(
         self, line: str, next_line: str, position: int, start: int, end: int, fence: re.Match[str] | None
     ) -> None:
-        """Add a line that is not inside code. ``fence`` is its match as a code fence, or None.
+        """Add a line that is not inside code to the open part, or open a part with it.
 
-        ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
+        ``fence`` is the match of a code fence that the line begins, or None. The other parameters are those of
+        :meth:`_add_line`.
         """
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         is_indented = line.startswith(_CODE_INDENTS)

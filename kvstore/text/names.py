@@ -341,10 +341,10 @@ def find_marked_titles(text: str) -> list[str]:
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
-    """Yield the names in a block of English text that punctuation marks as names.
+    """Yield the names in a block of English text that can be recognized by punctuation.
 
     These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and a term of two or three
-    words before the colon of a list item. ``kind`` is that of the block: ``item`` for a list item.
+    words before the colon of a list item. ``kind`` is the kind of the block, such as ``item``.
     """
     for title in find_marked_titles(text):
         yield Name(title, "name")
