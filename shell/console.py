@@ -211,8 +211,8 @@ class Console:
     def _execute(self, text: str) -> kvstore.Cursor:
         """Run a statement and return its cursor.
 
-        Meanwhile, show its progress, or the answer as a model writes it. On Ctrl-C, report what is kept and raise
-        KeyboardInterrupt.
+        Meanwhile, show its progress, or the answer as a model writes it. On Ctrl-C, report the work that is saved and
+        raise KeyboardInterrupt.
         """
         from .interrupts import DeferredInterrupts
         from .progress import ProgressLine

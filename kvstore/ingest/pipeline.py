@@ -209,7 +209,7 @@ class _IngestRun:
             # Release the workers' resources while the last batch is written.
             next(items, None)
             # Commit the last batch together with the pruned documents, so that a renamed file is never missing.
-            self._write_batch(self._list_vanished_keys() if prune else ())
+            self._write_batch(self._collect_vanished_keys() if prune else ())
         self._store_facts()
         self._destination.update_origins(self._unchanged_origins)
         self._report_duplicates()
@@ -308,7 +308,8 @@ class _IngestRun:
     ) -> FileDocument | None:
         """Return a document under its other key, because ``earlier`` used its key in this ingest.
 
-        Returns None if the document is skipped because it is the same, or has failed because it has no unused key.
+        Returns None, and adds to the report, if the document is skipped because it is the same as the earlier one, or
+        fails because it has no unused key.
         """
         # The outcome for this document depends on another file, which may change or vanish.
         visit.is_independent = visit.is_independent and earlier.location == visit.location
@@ -421,10 +422,10 @@ class _IngestRun:
             self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
             self._stored_chunks = None  # read again before the next batch
 
-    def _list_vanished_keys(self) -> list[str]:
+    def _collect_vanished_keys(self) -> list[str]:
         """Return the keys of the stored documents whose files no longer exist, and count them as removed.
 
-        A folder of which a file could not be read is a failure instead: none of its documents is returned.
+        A folder with an unreadable file is added to the report's failures instead, and none of its keys is returned.
         """
         vanished: list[str] = []
         coverages_by_root: dict[str, list[Coverage]] = {}

@@ -343,7 +343,8 @@ class _FileSearch:
 def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
 
-    Patterns in ``include`` decide. Without them, the suffixes of ``format`` do, by default those of all formats.
+    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``, or of
+    any format if ``format`` is None.
     """
     if include:
         patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]

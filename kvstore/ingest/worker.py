@@ -326,9 +326,9 @@ class Worker:
         items: Sequence[NumberedItem],
         embeddings: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
-        """Send the items of a portion, its documents with their vectors.
+        """Send the items of a portion, documents with their vectors; an item None ends its file.
 
-        ``embeddings`` has the vectors of the embedding texts; those of all other texts are computed here.
+        ``embeddings`` has the vectors of the chunks' embedding texts; the vectors of all other texts are computed here.
         """
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds

@@ -221,7 +221,8 @@ class WorkerPool:
     def _remove_worker(self, worker: _WatchedWorker, reason: str, culprit: int | None) -> None:
         """Remove a worker that ended; the file that ended it fails, and its other files are assigned again.
 
-        ``culprit`` is that file, or None if it is unknown: then its files are retried, each in its own task.
+        ``culprit`` is that file, or None if it is unknown: then its files are retried, each in its own task. Raises an
+        error if too many workers ended before they were ready.
         """
         self._workers.remove(worker)
         task, next_task = self._skip_received(worker.task), self._skip_received(worker.next_task)

@@ -18,10 +18,11 @@ _MAX_TOP = 50
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the answer to ``q``, with strategy ``using``, condition ``where`` and ``top`` pieces of evidence.
+    """Return the answer to the argument ``q`` of a request.
 
-    If a model writes the answer and the page can be streamed, ``pieces`` are the pieces of its text, and ``answered``
-    returns the answer after the last piece.
+    The arguments ``using`` (a strategy), ``where`` (a condition) and ``top`` (the number of hits) are optional. If a
+    model writes the answer and the page can be streamed, ``pieces`` in the content yields the pieces of its text, and
+    ``answered`` returns the answer after the last piece.
     """
     store, question = request.store, request.get_text("q")
     content: PageContent = {

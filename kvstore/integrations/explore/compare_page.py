@@ -27,10 +27,11 @@ _MAX_SHOWN_CHARS = 420
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the evidence of each strategy, or those named by ``using``, for ``q`` with the condition ``where``.
+    """Return a column of evidence for the argument ``q`` of a request from each strategy.
 
-    If the page can be streamed, its columns are sent as the strategies finish. Raises InputError for an unknown
-    strategy.
+    The arguments ``using`` (only these strategies), ``where`` (a condition) and ``top`` (the number of hits) are
+    optional. If the page can be streamed, its columns are sent as the strategies finish. Raises InputError for an
+    unknown strategy.
     """
     store, question = request.store, request.get_text("q")
     default_strategy = get_default_strategy(store)

@@ -21,8 +21,8 @@ MAX_NAMES, _MAX_DEPTH = 150, 3
 def build_content(request: PageRequest) -> PageContent:
     """Return the properties of a name, its nearest neighbors with their edges, and its most relevant documents.
 
-    ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the names of the picture. Raises
-    EntityNotFoundError for an unknown name.
+    The request's argument ``limit`` is the number of neighbors, and ``depth`` the maximum distance of the names of the
+    picture. Raises EntityNotFoundError for an unknown name.
     """
     store = request.store
     if not request.name:

@@ -29,10 +29,10 @@ _MAX_SHOWN_CHARS = 600
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the labels, the groups of a coloring, and the positions of a question and its evidence.
+    """Return the labels, the groups of the requested coloring, and the positions of a question and its evidence.
 
-    ``colorings`` are the available colorings, and ``colour`` is the requested one. ``question_point`` is the position
-    of the question, and ``error`` the error if the question cannot be embedded. JSON also has the points of all chunks.
+    The question is the request's argument ``q``; the content has its position as ``question_point``, or ``error`` if it
+    cannot be embedded. JSON also has the points of all chunks.
     """
     chunk_map = get_chunk_map(request.store)
     colorings = _list_colorings(request.store)

@@ -73,9 +73,9 @@ def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) 
 
 
 def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
-    """Return the children of names in a tree: for each parent, their names and numbers of children.
+    """Return the children of each of ``parents`` in a tree: their names and how many children they have themselves.
 
-    A parent has at most ``_MAX_CHILDREN`` of them, those with the most children first.
+    The children with the most children come first, and at most ``_MAX_CHILDREN`` of a parent are returned.
     """
     rows = store.query(
         "SELECT parent, entity, children FROM (SELECT parent, entity, children, "

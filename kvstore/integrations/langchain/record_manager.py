@@ -66,9 +66,9 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
     ) -> None:
         """Record that documents are confirmed now, in one commit.
 
-        Keys without a document are skipped, and documents of this namespace confirmed at ``time_at_least`` or later.
-        The time of a record is at least ``time_at_least``, even if the clock was set back. Raises ValueError if the
-        numbers of groups and keys differ, and for a group that is not the document's.
+        Keys without a document are skipped, and so are documents of this namespace that were confirmed at
+        ``time_at_least`` or later. The time of a record is at least ``time_at_least``, even if the clock was set back.
+        Raises ValueError if the numbers of groups and keys differ, and for a group that is not the document's.
         """
         if group_ids and len(group_ids) != len(keys):
             raise ValueError(

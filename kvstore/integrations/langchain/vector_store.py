@@ -77,8 +77,8 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     ) -> list[str]:
         """Put texts, replacing those with the same ids; return the ids of the stored ones.
 
-        One commit, or one per ``batch_size`` texts. A ``title`` or ``source`` in the metadata also becomes that of the
-        document. Raises ValueError if the numbers of metadata or ids and of texts differ.
+        One commit, or one per ``batch_size`` texts. A ``title`` or ``source`` in the metadata also becomes the title or
+        source of the document. Raises ValueError if the numbers of metadata or ids and of texts differ.
         """
         _reject_arguments("add_texts", kwargs)
         text_list = list(texts)
