@@ -36,15 +36,11 @@ from .lmdb_errors import READ_ERRORS, translate_error
 from .location import (
     COMPACTED_FILE,
     DATA_FILE,
-    MIN_DATA_BYTES,
     REPAIR_DIRECTORY,
-    flush,
-    require_free_path,
-    require_utf8_path,
 )
 from .mapped_pages import PageTransaction, VerifiedTransaction, release_pages
 from .meta_pages import find_first_leaf, verify_meta_pages
-from .partial_files import hold_lock, prepare_partial_path, remove_directory
+from .partial_files import remove_directory
 from .readers_table import MAX_READERS, reserve_reader_table
 
 if TYPE_CHECKING:
@@ -363,34 +359,6 @@ class DataFile:
         except VerifyError as error:
             return [f"{self.path.name}: {error}"]
 
-    def copy_to(self, target: Path, write: Callable[[Path], None]) -> None:
-        """Create the directory ``target`` with a data file that ``write`` writes: it appears complete or not at all.
-
-        Raises InputError if ``target`` exists, its parent does not, it is inside the store, or it is not UTF-8;
-        StoreFullError if it cannot be written.
-        """
-        require_utf8_path(target)
-        require_free_path(target)
-        if target.resolve().is_relative_to(self.directory.resolve()):
-            raise InputError(f"{target}: is inside the store, and would be deleted with it; name a path outside it")
-        partial_path = prepare_partial_path(target)
-        try:
-            partial_path.mkdir()
-            with hold_lock(partial_path):
-                write(partial_path / DATA_FILE)
-                flush(partial_path / DATA_FILE)
-                flush(partial_path)
-                partial_path.rename(target)
-            flush(target.resolve().parent)
-        except READ_ERRORS as error:
-            raise translate_error(error, str(target)) from error
-        except OSError as error:
-            raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                (partial_path / DATA_FILE).unlink(missing_ok=True)
-                partial_path.rmdir()
-
     def copy_pages(self, target: Path) -> None:
         """Copy the last commit to a new file page by page, including free pages; no writer may be active."""
         self.environment.copy(str(target.parent))  # LMDB itself names the file in the directory
@@ -474,22 +442,6 @@ class DataFile:
             readers=max(0, len(self.environment.readers().splitlines()) - 1) if self.registers_readers else 0,
             max_readers=information["max_readers"],
         )
-
-
-def remove_unfinished(directory: Path) -> None:
-    """Remove a data file whose creation failed before LMDB wrote its first pages; it never had content."""
-    path = directory / DATA_FILE
-    with contextlib.suppress(OSError):
-        if path.stat().st_size < MIN_DATA_BYTES:
-            path.unlink()
-
-
-def get_data_file_size(directory: Path) -> int:
-    """Return the size of the data file in ``directory`` in bytes, 0 if it is missing."""
-    try:
-        return (directory / DATA_FILE).stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _ignore_inherited_environments() -> None:

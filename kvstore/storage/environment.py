@@ -28,12 +28,23 @@ from ..errors import (
     StoreFullError,
     StoreNotFoundError,
 )
-from .data_file import SMALLEST_MAP, CompactReport, FileStatistics, get_data_file_size, remove_unfinished
+from .data_file import SMALLEST_MAP, CompactReport, FileStatistics
 from .index_file import remove_leftovers
 from .lmdb_errors import MapFull, translate_error
-from .location import DATA_FILE, READERS_FILE, REPAIR_DIRECTORY, WRITER_FILE, flush, is_creation_needed, make_directory
+from .location import (
+    DATA_FILE,
+    READERS_FILE,
+    REPAIR_DIRECTORY,
+    WRITER_FILE,
+    flush,
+    get_data_file_size,
+    is_creation_needed,
+    make_directory,
+    remove_unfinished,
+)
 from .locks import WriterLock, get_file_identity, release_lock
 from .mapped_pages import PageTransaction
+from .new_file import create_store_copy
 from .open_file import OpenFile
 from .partial_files import remove_directory
 from .records import PAGE_SIZE
@@ -379,7 +390,7 @@ class Environment(OpenFile):
         ):
             data = self.data
             write = partial(snapshot.copy_to, max_bytes=data.used_bytes) if compact else data.copy_pages
-            data.copy_to(Path(path), write)
+            create_store_copy(self.path, Path(path), write)
 
     def compact(self, timeout: float | None = None) -> CompactReport:
         """Return the space of deleted data to the file system by replacing the file with a compacted copy.

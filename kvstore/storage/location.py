@@ -8,6 +8,7 @@ only a later version knows, and they may outlive a deleted store; files with suc
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import struct
@@ -145,3 +146,19 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Remove a data file whose creation failed before LMDB wrote its first pages; it never had content."""
+    path = directory / DATA_FILE
+    with contextlib.suppress(OSError):
+        if path.stat().st_size < MIN_DATA_BYTES:
+            path.unlink()
+
+
+def get_data_file_size(directory: Path) -> int:
+    """Return the size of the data file in ``directory`` in bytes, 0 if it is missing."""
+    try:
+        return (directory / DATA_FILE).stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,17 +1,18 @@
-"""A new file that appears complete or not at all.
+"""A new file, or the directory of a new store, that appears complete or not at all.
 
-In: a free path. Out: a path next to it to write to. The file is flushed and renamed into place once all is written, and
+In: a free path. Out: a path next to it to write to. It is flushed and renamed into place once all is written, and
 removed otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import StoreFullError
-from .location import flush, require_free_path
+from ..errors import InputError, StoreFullError
+from .lmdb_errors import READ_ERRORS, translate_error
+from .location import DATA_FILE, flush, require_free_path, require_utf8_path
 from .partial_files import hold_lock, prepare_partial_path
 
 
@@ -35,3 +36,32 @@ def create_file_atomically(target: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             partial_path.unlink(missing_ok=True)
+
+
+def create_store_copy(store: Path, target: Path, write: Callable[[Path], None]) -> None:
+    """Create the directory ``target`` with a data file that ``write`` writes, a copy of that of ``store``.
+
+    Raises InputError if ``target`` exists, its parent does not, it is inside the store, or it is not UTF-8;
+    StoreFullError if it cannot be written.
+    """
+    require_utf8_path(target)
+    require_free_path(target)
+    if target.resolve().is_relative_to(store.resolve()):
+        raise InputError(f"{target}: is inside the store, and would be deleted with it; name a path outside it")
+    partial_path = prepare_partial_path(target)
+    try:
+        partial_path.mkdir()
+        with hold_lock(partial_path):
+            write(partial_path / DATA_FILE)
+            flush(partial_path / DATA_FILE)
+            flush(partial_path)
+            partial_path.rename(target)
+        flush(target.resolve().parent)
+    except READ_ERRORS as error:
+        raise translate_error(error, str(target)) from error
+    except OSError as error:
+        raise StoreFullError(f"{target}: cannot be written ({error.strerror}); choose another path") from error
+    finally:
+        with suppress(FileNotFoundError):
+            (partial_path / DATA_FILE).unlink(missing_ok=True)
+            partial_path.rmdir()
