@@ -17,7 +17,7 @@ from kvstore.errors import InputError, StoreFormatError
 from kvstore.registry import register
 from kvstore.registry.contract import System
 from kvstore.structures.derived_parts import split_vector_id
-from kvstore.structures.vectors.vectors import find_nearest
+from kvstore.structures.indexes.vector_search import find_nearest
 
 MakeStore = Callable[..., kvstore.Store]
 

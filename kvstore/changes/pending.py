@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..extraction.extraction import ChunkedDocument, ExtractedDocument, chunk_document, derive_chunked
 from ..extraction.validation import ValidDocument, add_vectors_to_digest, unpack_chunks, validate
-from ..models.embedder import ANY_SPACE, collect_vectors
+from ..models.embedder import ANY_SPACE, collect_vectors, normalize_rows
 from ..process.frozen_dataclass import frozen_dataclass
 from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import (
@@ -36,7 +36,7 @@ from ..structures.derived_parts import to_vector_id
 from ..structures.documents.documents import DocumentRecord
 from ..structures.documents.ingested_files import IngestedFile
 from ..structures.state import State
-from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, normalize_rows
+from ..structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors
 from . import facts
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_integer
 from ..errors import InputError
+from ..models.embedder import normalize_rows
 from ..registry import get_index_kind, get_strategy, list_overview_strategies
 from ..retrieval.query import Query, Strategy, check_options, split_options
 from ..settings import RANGES
-from ..structures.vectors.vectors import normalize_rows
 from ..text.normalize import compose
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Embedders by name.
+"""Embedders by name, and the vectors of texts from an embedder, from a cache or from the user.
 
 In: a name and options. Out: an :class:`~kvstore.models.protocol.Embedder`. A store records the embedder's name, and the
 digest of its weights if they are part of kvstore, because every later process must compute the same vectors
@@ -13,8 +13,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import EmbedderError, suggest
+from ..errors import EmbedderError, InputError, suggest
 from ..extensions.entry_points import PluginGroup
 from .plugin_embedder import build_factory
 from .protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER, Embedder, Embeddings
@@ -270,3 +271,27 @@ def collect_vectors(
         }
         for texts_by_space in documents
     ]
+
+
+def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> Embeddings:
+    """Normalize a user's vectors to unit rows, shape (rows, dimension); a single vector is repeated for all rows.
+
+    Raises InputError if the shape is wrong, or if a vector is zero or not finite.
+    """
+    try:
+        matrix = np.atleast_2d(np.asarray(vectors, np.float32))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"vectors must be rows of {dimension} numbers: {error}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != dimension:
+        raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
+    if matrix.shape[0] not in (1, rows):
+        raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
+    # Compute norms row by row, so that a vector's norm does not depend on the other rows.
+    norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+    # Unit rows stay as they are, bit for bit, so that importing an export changes nothing.
+    is_unit = abs(norms - 1) < 1e-6
+    if not is_unit.all():
+        if not np.isfinite(norms).all() or (norms == 0).any():
+            raise InputError("the numbers of a vector must be finite, and at least one must not be zero")
+        matrix = np.where(is_unit, matrix, matrix / norms).astype(np.float32)
+    return matrix.copy() if len(matrix) == rows else matrix.repeat(rows, axis=0)

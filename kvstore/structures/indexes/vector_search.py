@@ -9,7 +9,7 @@ corrected for every other: new chunks are read, and chunks that the state does n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
 from ..vectors.vector_cache import VectorCache, VectorCacheContent, VectorPart, find_covered_stop
-from ..vectors.vectors import Ids, Matrix, find_nearest
+from ..vectors.vectors import Ids, Matrix, cosines
 from .index import Indexes, IndexRecord
 from .index_reading import bind_index, reject_file
 from .vector_index import VECTOR_INDEX, ChunkSegments
@@ -209,3 +209,28 @@ def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.ND
     """
     size = top + _NUM_SPARE
     return (positions[start : start + size] for start in range(0, len(positions), size))
+
+
+def find_nearest(
+    parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
+) -> tuple[Ids, Matrix]:
+    """Return the ids and cosines of the ``top`` vectors nearest to ``query``, best first, with all ties of the last.
+
+    All vectors are unit vectors, and ties are in no particular order. ``parts`` are pairs of ids and vectors, as
+    :meth:`Vectors.scan` yields them. ``allowed`` restricts the ids; no other cosines are computed.
+    """
+    best_ids: Ids = np.empty(0, np.uint64)
+    best_scores: Matrix = np.empty(0, np.float32)
+    for ids, matrix in parts:
+        if allowed is not None:
+            rows = np.flatnonzero(allowed.get_chunk_mask(ids))
+            ids, scores = ids[rows], cosines(matrix, query, rows)
+        else:
+            scores = cosines(matrix, query)
+        best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
+        if len(best_ids) > top:
+            cut_index = len(best_scores) - top  # of the last of the best, in ascending order
+            selected = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
+            best_ids, best_scores = best_ids[selected], best_scores[selected]
+    order = np.argsort(-best_scores, kind="stable")
+    return best_ids[order], best_scores[order]

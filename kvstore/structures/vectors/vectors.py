@@ -3,8 +3,8 @@
 In: unit vectors of the store's dimension, float32. On disk: two tables per space, for chunks ``vectors`` (block number
 → header, ids, matrix) and ``vector_space`` (block number → free rows). A row freed by a deletion is reused, and no
 other row moves. The record that owns a vector stores its location. A row of a quantized space has one-byte integers of
-at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: dense
-search over all or some rows. A block that fails its checksum or has another dimension raises CorruptionError.
+at most 127 in magnitude, and a scale that restores unit length; quantizing it again gives the same row. Out: the
+vectors at some locations, or all. A block that fails its checksum or has another dimension raises CorruptionError.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,6 @@ from ...errors import CorruptionError, InputError
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
-from ..documents.allowed import ChunkSet
 
 #: The vector of one text, and those of several texts as rows.
 Vector = npt.NDArray[np.float32]
@@ -459,52 +458,3 @@ def cosines(matrix: Matrix, query: Matrix, rows: npt.NDArray[np.intp] | None = N
     else:
         compute_selected_row_dots(matrix, rows.astype(np.int64, copy=False), query, row_cosines)
     return row_cosines
-
-
-def find_nearest(
-    parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
-) -> tuple[Ids, Matrix]:
-    """Return the ids and cosines of the ``top`` vectors nearest to ``query``, best first, with all ties of the last.
-
-    All vectors are unit vectors, and ties are in no particular order. ``parts`` are pairs of ids and vectors, as
-    :meth:`Vectors.scan` yields them. ``allowed`` restricts the ids; no other cosines are computed.
-    """
-    best_ids: Ids = np.empty(0, np.uint64)
-    best_scores: Matrix = np.empty(0, np.float32)
-    for ids, matrix in parts:
-        if allowed is not None:
-            rows = np.flatnonzero(allowed.get_chunk_mask(ids))
-            ids, scores = ids[rows], cosines(matrix, query, rows)
-        else:
-            scores = cosines(matrix, query)
-        best_ids, best_scores = np.concatenate((best_ids, ids)), np.concatenate((best_scores, scores))
-        if len(best_ids) > top:
-            cut_index = len(best_scores) - top  # of the last of the best, in ascending order
-            selected = np.flatnonzero(best_scores >= np.partition(best_scores, cut_index)[cut_index])
-            best_ids, best_scores = best_ids[selected], best_scores[selected]
-    order = np.argsort(-best_scores, kind="stable")
-    return best_ids[order], best_scores[order]
-
-
-def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> npt.NDArray[np.float32]:
-    """Normalize a user's vectors to unit rows, shape (rows, dimension); a single vector is repeated for all rows.
-
-    Raises InputError if the shape is wrong, or if a vector is zero or not finite.
-    """
-    try:
-        matrix = np.atleast_2d(np.asarray(vectors, np.float32))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"vectors must be rows of {dimension} numbers: {error}") from None
-    if matrix.ndim != 2 or matrix.shape[1] != dimension:
-        raise InputError(f"the store's vectors have {dimension} dimensions, these have shape {matrix.shape}")
-    if matrix.shape[0] not in (1, rows):
-        raise InputError(f"give one vector, or one for each of the {rows} chunks, not {matrix.shape[0]}")
-    # Compute norms row by row, so that a vector's norm does not depend on the other rows.
-    norms = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
-    # Unit rows stay as they are, bit for bit, so that importing an export changes nothing.
-    is_unit = abs(norms - 1) < 1e-6
-    if not is_unit.all():
-        if not np.isfinite(norms).all() or (norms == 0).any():
-            raise InputError("the numbers of a vector must be finite, and at least one must not be zero")
-        matrix = np.where(is_unit, matrix, matrix / norms).astype(np.float32)
-    return matrix.copy() if len(matrix) == rows else matrix.repeat(rows, axis=0)

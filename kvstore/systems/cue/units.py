@@ -21,9 +21,10 @@ from ...registry.derivation import StoredDerivation, list_stored_derivations
 from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_id
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
+from ...structures.indexes.vector_search import find_nearest
 from ...structures.names.mention_recognition import find_mentions
 from ...structures.state import State
-from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines, find_nearest
+from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from ...text.normalize import fold
 from .unit_derivation import UNIT_DERIVATION, UnitSpan, count_units, decode_spans, render_unit_at
 from .written_units import WRITTEN_UNITS
