@@ -187,9 +187,9 @@ cdef void shift_token(State &state) noexcept nogil:
 
 
 cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32_t *labels) noexcept nogil:
-    """Apply a valid move of this kind to a state, and record the arc that it adds or replaces.
+    """Apply a valid move to a state, and record the arc that it adds or replaces in ``heads`` and ``labels``.
 
-    ``move`` is the index of the move among all moves. It becomes the label of the arc's child in ``labels``.
+    ``kind`` is the kind of the move, and ``move`` its index among all moves, which is the label of the arc's child.
     """
     cdef int32_t top = get_stack_token(state, 0), first = get_buffer_token(state, 0)
     if kind == SHIFT:
@@ -200,7 +200,8 @@ cdef void apply_move(State &state, int kind, int32_t move, int32_t *heads, int32
             state.returned.push_back(top)  # to get a head later
             state.returned_once[top] = True
     elif kind == LEFT:
-        if heads[top] >= 0:  # it is the last right child of its head, which gets another one only after this one left the stack
+        if heads[top] >= 0:
+            # top is the last right child of its old head, which gets no further one while top is on the stack.
             state.last_right[heads[top]] = state.previous_sibling[top]
         heads[top], labels[top] = first, move
         state.previous_sibling[top], state.last_left[first] = state.last_left[first], top
@@ -220,8 +221,9 @@ cdef void parse_document(
 ) noexcept nogil:
     """Parse one document: make the possible move with the highest score until the buffer and the stack are empty.
 
-    ``length`` is its number of tokens, ``kinds`` has the kind of each move, ``sums`` and ``scores`` are working memory.
-    ``heads`` and ``labels`` must have -1 for each token; they are set to its head and the move that assigned it.
+    ``length`` is its number of tokens, ``kinds[move]`` is the kind of each of the ``num_moves`` moves, and ``sums`` and
+    ``scores`` are working memory. ``heads`` and ``labels`` must be -1 for each token. If a token has a head, they are
+    set to the head and to the move that assigned it.
     """
     cdef State state
     cdef int32_t[13] tokens
@@ -248,15 +250,18 @@ cdef void parse_document(
 def parse(const float[:, ::1] rows not None, const float[::1] bias not None, const float[:, ::1] upper not None,
           const float[::1] upper_bias not None, const uint8_t[::1] kinds not None, const int32_t[::1] lengths not None,
           int32_t[::1] heads not None, int32_t[::1] labels not None) -> None:
-    """Parse consecutive documents.
+    """Parse consecutive documents, and write the head of each token to ``heads`` and its label to ``labels``.
 
-    ``rows``, shape (1 + tokens, 13 positions * units * pieces): first the row for "no token", then one row per token:
-    the outputs of the network's first layer for each position, one after the other. For a state, the outputs for the
-    tokens in its positions and ``bias``, shape (units * pieces), are added up. The output of a hidden unit is the largest of its pieces
-    (maxout), which are adjacent. ``upper``, shape (hidden units, moves padded with zeros to a multiple of
-    32), and ``upper_bias``: the weights of the moves. ``kinds``: for each move the index of its kind in
-    :data:`MOVE_LETTERS`; SHIFT and REDUCE must occur. ``lengths``: the number of tokens of each document. Writes to
-    ``heads`` and ``labels`` the head of each token within its document and the move that assigned it, -1 for none.
+    A head is an index within the document, and a label is the index of the move that assigned the head. Both are -1 for
+    a token without a head. ``lengths`` has the number of tokens of each document.
+
+    ``rows`` has the shape (1 + tokens, 13 positions * units * pieces). The first row is for "no token", and each other
+    row is for a token. A row has the outputs of the network's first layer for the token in each position, one position
+    after the other. In a state, the outputs for the tokens in its positions and ``bias``, shape (units * pieces), are
+    added up. The output of a hidden unit is the largest of its adjacent pieces (maxout). ``upper``, shape (hidden
+    units, moves padded with zeros to a multiple of 32), and ``upper_bias`` are the weights of the moves. ``kinds`` has
+    for each move the index of its kind in :data:`MOVE_LETTERS`; SHIFT and REDUCE must occur.
+
     Raises ValueError if the shapes do not match.
     """
     cdef Network net

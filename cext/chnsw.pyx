@@ -184,8 +184,8 @@ cdef bint search_layer(Walk* walk, const Layered& graph, Py_ssize_t layer, size_
                 cosine, node = walk.cosines[i], walk.new_nodes[i]
                 if not cosine == cosine:  # NaN
                     continue
-                # best.top() is the worst: negated cosine, and the larger number among equals. unfollowed.top() is the
-                # best: that is why the number is negated, not the cosine.
+                # If cosines are equal, the lower node is better. best.top() is the worst node: cosines are negated.
+                # unfollowed.top() is the best node: node numbers are negated.
                 if best.size() < ef or Near(-cosine, <int64_t> node) < best.top():
                     unfollowed.push(Near(cosine, -<int64_t> node))
                     best.push(Near(-cosine, <int64_t> node))
@@ -218,7 +218,7 @@ cdef class PooledWalk:
 
 
 def compute_checksums(const uint32_t[::1] layers not None, const float[:, ::1] vectors not None) -> np.ndarray:
-    """Return the checksum (u32) of each node of a :class:`LayeredGraph` whose rows have no room for links.
+    """Return the checksum (u32) of each node of a :class:`LayeredGraph` without links.
 
     Raises ValueError if the layers do not match the vectors.
     """
@@ -297,10 +297,11 @@ cdef class LayeredGraph:
 
         ``counts`` (L + 1) are the numbers of results per layer. A layer with 0 is only traversed, and the descent ends
         at the lowest layer with more. Nodes and cosines of layer l are at ``bounds[l]`` to ``bounds[l + 1]``.
-        ``compared`` is the number of computed cosines. A layer keeps at least ``ef`` candidates; in a layer of at most
-        ``max_compared_nodes`` nodes all are compared. Without ``follow_links_down``, each layer is entered at its
-        entry, not where the layer above leads. Raises ValueError for shapes that do not match, and for a node that
-        fails its checksum.
+        ``compared`` is the number of computed cosines. The search of a layer keeps ``ef`` candidates, or the layer's
+        count if that is more. All nodes are compared in a layer of at most ``max_compared_nodes`` nodes, and in a graph
+        without links. Without ``follow_links_down``, the search of each layer starts at the layer's entry, not at the
+        nodes to which links lead down. Raises ValueError for shapes that do not match, and for a node that fails its
+        checksum.
         """
         cdef Py_ssize_t num_layers = self._entry.shape[0], layer
         cdef size_t i

@@ -75,8 +75,8 @@ cdef int _change_numbers(
 ) except -1:
     """Set ``new`` to the numbers of ``old`` without ``removals`` and with ``additions``, all ascending.
 
-    Sets ``removed`` and ``added`` to how many numbers change, and overwrites ``old``. Raises ValueError if numbers do
-    not ascend.
+    Sets ``removed`` and ``added`` to the counts of the numbers that were actually removed and added, and may overwrite
+    ``old``. Raises ValueError if ``removals`` or ``additions`` do not ascend.
     """
     cdef uint64_t number, last = 0
     cdef size_t position = 0
@@ -145,14 +145,16 @@ def locate_last_blocks(dict changes) -> list:
 def change_blocks(dict changes, blocks, size_t max_numbers, size_t min_numbers, dict written) -> tuple:
     """Change one block of the list of numbers of each owner: the last block that the changes affect.
 
-    ``changes``: owner → the numbers to remove and those to add, both ascending. ``blocks``: key and sealed value of
-    each block, whose first number is below the largest changed number or which is the list's first; None for an empty
-    list. Resulting keys and values, None for a removed block, are added to ``written``. A block has at most
-    ``max_numbers`` numbers (1 or more).
+    ``changes`` maps owners to the numbers to remove and the numbers to add, both ascending. ``blocks`` has an item for
+    each owner, in the same order: the key and the sealed value of the block in which the owner's largest changed number
+    belongs (see :func:`locate_last_blocks`), the first block of the list if that number precedes all blocks, or None
+    for an empty list. A changed block is split into blocks of at most ``max_numbers`` numbers (1 or more). Their keys
+    and values are added to ``written``, with the value None for a removed block.
 
-    Returns for each owner how many numbers were removed and how many were added; the changes that remain for earlier
-    blocks; and the blocks that now have fewer than ``min_numbers`` numbers: owner → key and size. Raises ValueError for
-    numbers that do not ascend, for a different number of blocks than of owners and, with the key, for a damaged block.
+    Returns a list, with the counts of removed and of added numbers of each owner; the changes that remain for earlier
+    blocks, like ``changes``; and a dictionary from owners to the key and size of the block, for each block that had at
+    least ``min_numbers`` numbers and now has fewer, but is not empty. Raises ValueError for numbers that do not ascend,
+    for a different number of blocks than of owners and, with the key, for a damaged block.
     """
     cdef vector[uint64_t] old, new
     cdef vector[uint8_t] out

@@ -136,7 +136,8 @@ cdef inline const uint32_t* get_links(
 ) noexcept nogil:
     """Return the links of a node in a layer, and set ``count``; NULL and 0 if the node is not in that layer.
 
-    Packed links are decoded into ``links``; others are returned in place.
+    Packed links are decoded into ``links``; others are returned in place. If packed links are damaged, the result is
+    NULL, or the links before the damage.
     """
     cdef const uint32_t* row
     cdef const uint8_t* cursor
@@ -424,8 +425,8 @@ cdef bint descend_to_layer(
 ) noexcept nogil:
     """Set ``walk.starts`` to the node at which the search of ``target_layer`` starts.
 
-    It is the nearest node of the layer above, which is found from the entry's highest layer down. Returns False if a
-    node fails its checksum.
+    It is the nearest node of the layer above, which is found from the entry's highest layer down, or the ``entry``
+    itself if it is not in the layer above. Returns False if a node fails its checksum.
     """
     cdef Py_ssize_t layer
     cdef Filter everything
@@ -637,7 +638,11 @@ cdef int set_codes(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1
 
 cdef int set_link_rows(Graph* graph, const uint64_t[::1] labels, const int8_t[:, ::1] codes, const float[::1] scales,
                        uint32_t[:, ::1] links, const uint32_t[::1] bounds, uint32_t[:, ::1] upper) except -1:
-    """Set the arrays of a graph with links in rows. Raises ValueError if the shapes do not match."""
+    """Set the arrays of a graph with links in rows. Raises ValueError if the shapes do not match.
+
+    ``links`` has the links of each node in the lowest layer. Rows ``bounds[i]`` to ``bounds[i + 1]`` of ``upper`` have
+    the links of node i in the layers above, the lowest first.
+    """
     cdef Py_ssize_t nodes = labels.shape[0], node
     set_codes(graph, labels, codes, scales)
     if not (upper.shape[1] >= 2 and links.shape[0] == nodes and links.shape[1] == 2 * upper.shape[1]
@@ -839,11 +844,12 @@ cdef void pack_row(
 
 def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not None,
            uint32_t[:, ::1] upper not None) -> tuple[np.ndarray, np.ndarray]:
-    """Pack the links of a :class:`CodeGraphBuilder` for :class:`CodeGraph`: (starts, links).
+    """Pack the link arrays of a :class:`CodeGraphBuilder` for :class:`CodeGraph`, and return (starts, data).
 
-    For each layer of a node, the lowest first, these are the number of links and the sorted links, each as the
-    difference from the previous one, the first from 0; all are LEB128 numbers. Raises ValueError if the arrays do not
-    match.
+    The links of node i are the bytes ``data[starts[i]:starts[i + 1]]``. For each layer of the node, the lowest first,
+    they have the number of links and the sorted links, each as the difference from the previous one, the first from 0.
+    All are LEB128 numbers. ``starts`` is u32, or u64 if the data has 4 GiB or more. Raises ValueError if the arrays do
+    not match.
     """
     cdef Py_ssize_t nodes = links.shape[0], node
     cdef uint32_t layer

@@ -67,11 +67,11 @@ def count_spellings(
 ) -> dict:
     """Count the mentions of each entity by spelling, and return the counts by entity, each packed into one integer.
 
-    ``mentions`` are (entity, start, length in bytes). There are three counts: of mentions with a capital or a digit, of
-    such mentions inside a longer mention, and of mentions in lower case. Count i is at most ``max_counts[i]``, a bit
-    mask, and is shifted by ``shifts[i]`` bits. Mentions of a word in ``excluded`` are not counted, but mentions inside
-    them count as inside. For a form (UTF-8) that is not ASCII, ``classify_form`` returns (True if it is counted, True
-    if it is in lower case). Raises ValueError for a mention that is not in the text.
+    ``mentions`` are (entity, start, length), in bytes. There are three counts: of mentions with a capital or a digit,
+    of such mentions inside a longer mention, and of mentions in lower case. Count i is at most ``max_counts[i]``, a bit
+    mask, and is shifted by ``shifts[i]`` bits. Mentions of a word in ``excluded`` (in lower case) are not counted, but
+    mentions inside them count as inside. For a form (UTF-8) that is not ASCII, ``classify_form`` returns (True if it is
+    counted, True if it is in lower case). Raises ValueError for a mention that is not in the text.
     """
     cdef vector[pair[uint64_t, uint32_t]] sorted_mentions
     cdef const unsigned char* data = <const unsigned char*> PyBytes_AS_STRING(text)

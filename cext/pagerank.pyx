@@ -155,10 +155,11 @@ cdef class ForwardPush:
                  const double[::1] sizes not None) -> None:
         """Add the rows of ``nodes``, in any order.
 
-        Row i has the neighbors ``neighbors[bounds[i]:bounds[i + 1]]``, with the weights of its edges. Weights are not
-        negative; a row whose weights sum to 0 is a dead end. ``sizes`` are those of the neighbors, used at their first
-        visit, 1 or more. A row that was added before is ignored. Raises ValueError, and changes nothing, if bounds lead
-        outside the arrays, these differ in length, or a number is out of range.
+        The row of ``nodes[i]`` has the neighbors ``neighbors[bounds[i]:bounds[i + 1]]``. ``weights[j]`` is the weight
+        of the edge to ``neighbors[j]``, and ``sizes[j]`` the length of that neighbor's own row, which is used if the
+        neighbor is new. Weights are at least 0, sizes at least 1; a row whose weights sum to 0 is a dead end. A row
+        that was added before is ignored. Raises ValueError, and changes nothing, if bounds lead outside the arrays,
+        these differ in length, or a number is out of range.
         """
         cdef Py_ssize_t i, j
         cdef int64_t index, total, weight

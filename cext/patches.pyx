@@ -279,8 +279,8 @@ cdef int _count_pieces(bytes chain) except -1:
 cdef bytes _make_piece(value, chain, stored, int max_pieces):
     """Return a piece that changes a record with this chain to ``value``: a patch if that is shorter, else the value.
 
-    ``stored`` is the value in the table or None. If the chain has ``max_pieces`` pieces, the patch is one of
-    ``stored``.
+    ``stored`` is the value in the table or None. If the chain has ``max_pieces`` pieces, the piece replaces the chain,
+    so a patch is then made from ``stored``.
     """
     cdef Py_buffer after
     if chain is not None:
@@ -310,12 +310,12 @@ cdef inline object _extend_chain(chain, piece):
 def record_changes(changes, dict newer, dict older, stored, int max_pieces, dict pieces, dict chains) -> int:
     """Encode changed records for a new segment, and return the number of bytes of their keys and pieces.
 
-    ``changes`` has the new value of each key (None: removed). The piece for the new segment is added to ``pieces``, and
-    the chain of all segments to ``chains``.
+    ``changes`` has the new value of each key (None: removed). For each key, the piece for the new segment is added to
+    ``pieces``, and the chain of the pieces of all segments to ``chains``.
 
-    ``newer``, and for records that it lacks ``older``, have the chains so far. ``stored`` returns the value in the
-    table for a key, or None. A chain gets at most ``max_pieces`` pieces. Raises ValueError, with the key, if a chain
-    does not belong to its record.
+    The chain so far is the one in ``newer`` or, if the key is missing there, the one in ``older``. ``stored(key)``
+    returns the value in the table, or None. A chain gets at most ``max_pieces`` pieces. Raises ValueError, with the
+    key, if a chain does not belong to its record.
     """
     cdef Py_ssize_t size = 0
     for key, value in changes.items():

@@ -233,13 +233,14 @@ cdef class PostingChanges:
         return results
 
     def change_blocks(self, terms, prefixes, blocks, dict written) -> tuple:
-        """Change one block of each of some terms: the last, or the one that an earlier :meth:`change_blocks` returned.
+        """Change one block of each of ``terms``, and return the terms with changes in earlier blocks.
 
-        ``prefixes`` are the beginnings of the keys of the terms' blocks, ``blocks`` their keys and sealed values, None
-        for a term without blocks. Keys and new values, None for a removed block, are added to ``written``. Returns the
-        terms of which an earlier block changes, their prefixes, and the upper limits of those blocks' keys. Raises
-        ValueError, with the key, for a damaged block, or for an added chunk that is not above the remaining ones; and
-        if the numbers of terms, prefixes and blocks differ or a term has no changes.
+        The first call changes the last block of each term. It returns three lists: the terms with changes in earlier
+        blocks, their prefixes, and an upper limit of the keys of those blocks. The next call is for these terms and the
+        last block of each below its limit, and so on. ``prefixes`` begin the keys of the terms' blocks. ``blocks`` are
+        their keys and sealed values, None for a term without blocks. Keys and new values, None for a removed block, are
+        added to ``written``. Raises ValueError, with the key, for a damaged block, or for an added chunk that is not
+        above the remaining ones; and if the numbers of terms, prefixes and blocks differ or a term has no changes.
         """
         remaining: list = []
         remaining_prefixes: list = []

@@ -95,10 +95,10 @@ cdef inline size_t _search_from(const vector[uint64_t]& ids, size_t start, uint6
 
 
 def select_chunks_with_postings(const uint64_t[::1] chunks not None, list blocks not None) -> bytes:
-    """Return those of some ascending chunks that have a posting in a term's blocks, as packed u64.
+    """Return the ids in ``chunks`` (ascending) that have a posting in a term's blocks, as packed u64.
 
     ``blocks`` are keys and sealed values, ascending: all blocks of a term, or those that may contain the chunks. Blocks
-    that contain none of the chunks are not read.
+    outside the ranges of the chunks are not decoded.
     """
     cdef vector[uint64_t] firsts, ids, selected
     cdef vector[Posting] postings
@@ -142,10 +142,10 @@ cdef class WordScores:
     cdef double _penalties[_NUM_TABULATED_LENGTHS]
 
     def __init__(self, double k1, double b, double average, size_t top, const uint8_t[::1] groups=None):
-        """Score with BM25 of the parameters ``k1`` and ``b``, where ``average`` is the average length of a chunk.
+        """Store the parameters of BM25 (``k1``, ``b`` and the ``average`` length of a chunk) and of the selection.
 
-        ``top`` is the number of best chunks to return. ``groups`` is 1 for each group of five chunk ids (id // 5) that
-        may be returned; None allows all. Raises ValueError if ``top`` is 0.
+        ``top`` is the number of best chunks to return. ``groups`` has a 1 for each group of five consecutive ids
+        (id // 5) whose chunks may be returned; None allows all. Raises ValueError if ``top`` is 0.
         """
         cdef size_t length
         if not top:
@@ -200,7 +200,7 @@ cdef class WordScores:
 
         ``weight`` is the term's rarity. ``bound`` is the maximum score of this term in a chunk, ``remaining`` the sum
         of these maxima for all later terms. ``blocks`` are pairs of key and stored value, ascending: all blocks of the
-        term or, if :meth:`can_enter` is false, those that may contain the chunks of :meth:`list_chunks`.
+        term or, if ``can_enter(bound + remaining)`` is false, those that may contain the chunks of :meth:`list_chunks`.
         """
         cdef vector[uint64_t] firsts
         cdef vector[Posting] postings

@@ -180,8 +180,8 @@ def count_terms(str text, stem, excluded, bint technical=False) -> dict:
 
     ``stem`` is a function that returns the stem of a word.
 
-    A word is a match of ``[UNSPACED]{1,2}|[^\\W UNSPACED]+``. In writing without spaces, each character and each bigram
-    is a word. The words in ``excluded`` are not counted.
+    A word is a match of ``[UNSPACED]{1,2}|[^\\W UNSPACED]+``, where UNSPACED are the characters of writing without
+    spaces, such as Chinese: each of them and each bigram is a word. The words in ``excluded`` are not counted.
 
     With ``technical``, also count technical tokens unchanged, each before the words in it, and the stems of the parts
     that underscores join, after the whole: see kvstore.text.words.
@@ -358,12 +358,15 @@ def list_name_pieces(str text, set lower, set upper) -> list:
     """Return the pieces of a sentence that may be part of a name, end one, or open the sentence, in order.
 
     A piece is a word (with inner hyphens, apostrophes and dots, and a final dot), an option (``-O``), code in
-    backticks, a term in asterisks, white space as wide as between columns (four spaces), a hyphen at the end of a word
-    with the space after it, or any other mark. Words more than three words after the last one that begins with a
-    capital or a digit, or after a mark, are left out. All words in lower case are added to ``lower``, unless they are
-    part of an address or a path. Words that begin with a capital and do not open the sentence are added to ``upper``,
-    without final dots. The word after a number that opens the sentence, an identifier with an underscore, a colon, a
-    bar, an opening bracket or a column also opens the sentence.
+    backticks, a term in asterisks, a gap between columns (four spaces or more), a hyphen at the end of a word with the
+    space after it, or any other mark. After a word that begins with a capital or a digit, at most three words in lower
+    case are pieces, and none after a mark (one after a slash, an ampersand or a hyphen at the end of a word). A word
+    that opens the sentence and an identifier with an underscore are always pieces.
+
+    All words in lower case are added to ``lower``, unless they are part of an address or a path. Words that begin with
+    a capital and do not open the sentence are added to ``upper``, without final dots. The word after a number that
+    opens the sentence, an identifier with an underscore, a colon, a bar, an opening bracket or a gap between columns
+    also opens the sentence.
     """
     cdef Py_ssize_t size = len(text), position = 0, end, undotted_end
     cdef Py_ssize_t gap_words = MAX_GAP_WORDS  # words since the last one after which a name may continue

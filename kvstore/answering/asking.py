@@ -244,8 +244,8 @@ class Asker:
         """
         # A conservative estimate: a word or punctuation mark is about two tokens of a model.
         tokens = self._session.prompt_tokens // 2
-        if query.segments == "no" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
-            query.segments, query.segment_tokens = "beside", tokens
+        if query.segments == "none" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
+            query.segments, query.segment_tokens = "added", tokens
 
     def _distill_evidence(self, prepared: _PreparedAnswer, model: LanguageModel) -> Evidence:
         """Return the evidence for the prompt: that of the query, distilled if the strategy has a method ``distill``.

@@ -200,7 +200,7 @@ def estimate_confidence(
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
     weights = select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     best_cosines: list[float] = []
-    if hits and weights is not None and query.given_vector is None:
+    if hits and weights is not None and query.user_vector is None:
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
     if weights is None or not best_cosines:
         weights = WORD_WEIGHTS

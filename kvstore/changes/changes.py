@@ -378,7 +378,7 @@ class Changes:
     ) -> None:
         """Add ``change`` (1 or -1) to the counts of the links that a fact of a document states.
 
-        Marks the document as changed if the fact affects structures. Does nothing for a fact about no document.
+        Marks the document as changed if the fact affects structures. Does nothing if the fact is not about a document.
         """
         record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
@@ -431,9 +431,10 @@ class Changes:
     def _store_document(
         self, pending: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> tuple[DocumentRecord, list[Section]]:
-        """Write a new document and return its record and outline; the names that it mentions are linked later.
+        """Write a new document and its derived parts, count it, and return its record and outline.
 
-        ``ids`` has the entities of the names that it introduces, by key (normal form).
+        ``ids`` has the entities of the names that it introduces, by key (normal form), and ``names`` their slots. The
+        caller links the names that the document mentions.
         """
         extracted, counters = pending.extracted, self.counters
         document = counters.next_document

@@ -196,7 +196,10 @@ class _Checker:
                 yield f"document {record.key!r}: {error}"
 
     def _check_document(self, record: DocumentRecord) -> Iterator[str]:
-        """Yield a sentence for each fault in the chunks, mentions and abstracts of a document, given its text."""
+        """Yield a sentence for each fault in the chunks, mentions and abstracts of a document, and add to the totals.
+
+        They must follow from the document's text.
+        """
         state = self._state
         text = state.documents.read_text(record.id)
         if len(text) != record.size:

@@ -121,9 +121,10 @@ class MaintainedIndexBuilder(IndexFiller):
         vectors: Sequence[Matrix],
         view: WriteTransaction,
     ) -> None:
-        """Store a batch unless the index was changed or dropped meanwhile.
+        """Store a batch and record the progress of the index, unless the index was changed or dropped meanwhile.
 
-        Stops at the first document whose facts changed; the next batch derives it again.
+        Stops at the first document whose facts changed; the next batch derives it again. ``vectors`` has the vectors of
+        each document of the batch.
         """
         require_maintained(view)
         if Indexes(view).get(kind) != record:

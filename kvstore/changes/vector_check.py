@@ -67,7 +67,10 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
 def _check_part(
     state: State, stored_derivation: StoredDerivation, document: int, part: Any, num_vectors: int
 ) -> Iterator[str]:
-    """Yield a sentence for each fault of a derived part and its number of vectors, given the text of its document."""
+    """Yield a sentence for each fault of a document's derived ``part``, or if it has a wrong number of vectors.
+
+    ``document`` is the document's id. The part is compared with what follows from the document's text.
+    """
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
         faults = list(stored_derivation.derivation.find_faults(part, text))

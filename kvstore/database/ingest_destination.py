@@ -115,7 +115,8 @@ class IngestDestination:
     ) -> tuple[dict[str, bool], list[Failure]]:
         """Store facts that file readers found, by document key. Facts of ``added_keys`` are added to existing ones.
 
-        Returns True or False for each document key (True: its facts changed), and a failure for each invalid fact.
+        Returns True or False for each document key with a stored fact (True: its facts changed), and the failures: one
+        for each invalid fact, and one for each document that does not exist or cannot have these facts.
         """
         from ..ingest.file_documents import make_failure
 

@@ -330,9 +330,10 @@ class ModelExtraction:
     ) -> tuple[list[_DistinctPassage], int, dict[str, WrittenPassages]]:
         """Return the distinct passages of the allowed documents, the number of these documents, and texts to copy.
 
-        Texts to copy, by document key, were written for the same passages in other documents: ``keys_by_digest`` has a
-        document with texts for each passage digest. ``frame_tokens`` are the tokens that a request adds around each
-        passage. ``allowed`` is None for all documents.
+        ``keys_by_digest`` has the key of a document with texts for each passage digest with texts. If another document
+        with the passage has no texts for it, these are texts to copy, by the key of that document, and the passage in
+        it is not listed. ``frame_tokens`` are the tokens that a request adds around each passage. ``allowed`` can
+        be None, for all documents.
         """
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}

@@ -62,8 +62,9 @@ def prepare_query(
 ) -> tuple[Strategy, Query]:
     """Validate the clauses of one or several questions, and return the strategy and the query.
 
-    With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. The query
-    finds only documents that satisfy ``where``, and words that no document has are respelled. Raises InputError.
+    For the clauses, see :class:`~kvstore.retrieval.question_clauses.Clauses`. With ``allow_empty``, the question can be
+    empty if a vector is given and the strategy is not lexical. The query finds only documents that satisfy ``where``,
+    and words that no document has are respelled. Raises InputError.
     """
     session_settings = session.settings
     strategy = get_strategy(using or session_settings.strategy)
@@ -95,9 +96,9 @@ def prepare_query(
         options=own_options,
         count_hits=session.count_hits,
         rerank=session.load_reranker(reranker or reranker_option),
-        segments="instead" if as_segments else "no",
+        segments="only" if as_segments else "none",
         fill=fill,
-        given_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
+        user_vector=None if vector is None else normalize_rows(vector, state.settings.dimension, 1)[0],
     )
     if where is not None:
         _restrict_documents(query, where, parameters)

@@ -144,7 +144,7 @@ def _extract_first_sentence(text: str) -> str:
 
 
 def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
-    """Return the metrics of asked questions by name, most of them fractions from 0 to 1.
+    """Return the metrics of asked questions (at least one) by name, most of them fractions from 0 to 1.
 
     Near misses and foreign questions, which the store does not answer, should be refused. ``right`` is the fraction of
     answers that are right, and ``right_all`` the fraction of answerable questions with a right answer; ``first`` and

@@ -191,10 +191,11 @@ def _iter_facts(document: Document) -> Iterator[_AskableFact]:
 def _iter_heading_facts(
     document: Document, blocks: Sequence[Block], subject: str, is_english: bool
 ) -> Iterator[_AskableFact]:
-    """Yield a fact for each heading with text below it; the beginning of that text is the answer.
+    """Yield a fact for each heading with prose or a list item below it; the beginning of that text is the answer.
 
-    ``subject`` is the title of the document, which may be empty. English headings are put in lower case, because they
-    become a part of a question.
+    ``subject`` is the title of the document; without a title, nothing is yielded. Repeated headings, long headings and
+    headings of short texts are skipped. Words of English headings are put in lower case, because they become a part of
+    a question.
     """
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
@@ -207,7 +208,7 @@ def _iter_heading_facts(
             or body.kind not in ("prose", "item")
             or len(name.split()) > _MAX_TITLE_WORDS
             or len(document.text[body.start : body.end].split()) < _MIN_BODY_WORDS
-            or not (subject or is_title)
+            or not subject
         ):
             continue
         seen.add(name.lower())

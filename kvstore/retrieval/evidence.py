@@ -397,8 +397,8 @@ def build_chunk_hits(
 ) -> RankedHits:
     """Return hits for the first ``top`` chunks of a ranking that together have at most ``within`` tokens (None: any).
 
-    A chunk that does not fit is skipped. ``load_chunks`` is called with as many chunk ids as hits are missing, and
-    ``explanations`` say why each chunk was retrieved.
+    A chunk that does not fit is skipped. ``load_chunks`` reads chunks by id, in batches as large as the number of hits
+    that are still missing. ``explanations`` say why each chunk was retrieved.
     """
     hits: list[Hit] = []
     chunk_ids: list[int] = []

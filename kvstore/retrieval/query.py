@@ -44,15 +44,15 @@ FILL_OPTION = Choice("none", ("none", "hybrid"), "the strategy that adds hits if
 RERANKER_OPTION = "reranker"
 
 
-#: The use of segments: none, in addition to the chunks of a ranking, or instead of them.
-SegmentUse = Literal["no", "beside", "instead"]
+#: The use of segments as hits: none, added to the chunks of a ranking, or only segments, without chunks.
+SegmentUse = Literal["none", "added", "only"]
 
 
 @dataclass
 class Query:
     """A question on one snapshot.
 
-    ``given_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
+    ``user_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
     restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of
     the statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``NUM_RERANK_CANDIDATES`` of
     a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
@@ -76,8 +76,8 @@ class Query:
     options: Mapping[str, Any] = field(default_factory=dict)
     count_hits: Callable[[Iterable[str]], None] = lambda keys: None
     rerank: Callable[[Query, Ranking], Ranking] | None = None
-    given_vector: Vector | None = None
-    segments: SegmentUse = "no"
+    user_vector: Vector | None = None
+    segments: SegmentUse = "none"
     segment_tokens: int | None = None
     abstracts: bool = True
     fill: str = "none"
@@ -124,7 +124,7 @@ class Query:
     @cached_property
     def vector(self) -> Vector:
         """The question's unit vector; shape (dimension,)."""
-        return self._embed_text(self.question) if self.given_vector is None else self.given_vector
+        return self._embed_text(self.question) if self.user_vector is None else self.user_vector
 
     @cached_property
     def stem(self) -> Callable[[str], str]:
@@ -134,7 +134,7 @@ class Query:
 
     def embed_part(self, part: str) -> Vector:
         """Return the unit vector of a part of the question, or the whole question's vector if the user gave one."""
-        if self.given_vector is not None or part == self.question:
+        if self.user_vector is not None or part == self.question:
             return self.vector
         if part not in self._vectors:
             self._vectors[part] = self._embed_text(part)
@@ -153,7 +153,7 @@ class Query:
 
         It is at least ``candidate_count``, and at least 100 if neighboring chunks are joined into segments.
         """
-        if self.segments == "no":
+        if self.segments == "none":
             return self.candidate_count
         from .segments import NUM_JOINABLE
 
@@ -288,13 +288,13 @@ def evidence_of(
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
     extra_segments: list[Hit] = []
-    if as_segments or query.segments == "instead":
+    if as_segments or query.segments == "only":
         ranked_hits = _build_segment_hits(query, ranking, paths, query.within)
     else:
         with query.trace.step("read chunks") as step:
             ranked_hits = build_chunk_hits(query.load_chunks, ranking, paths, query.top, query.within)
             step.detail, step.count = f"top {query.top}", len(ranked_hits.hits)
-        if query.segments == "beside":
+        if query.segments == "added":
             limits = [limit for limit in (query.within, query.segment_tokens) if limit is not None]
             extra_segments = _build_segment_hits(query, ranking, paths, min(limits, default=None)).hits
     notes = LoadedChunk.build_abstract_notes(query.load_chunks(ranked_hits.best_chunks)) if query.abstracts else []

@@ -85,9 +85,9 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
 
 def recognize_entities(query: Query) -> list[Seed]:
-    """Return the entities that the question names; if any name has a capital or a digit in it, only such entities.
+    """Return the entities that the question names; if it writes any name with a capital or digit, only such entities.
 
-    See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity (its temperature).
+    See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity, which raises its temperature.
     """
     with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))

@@ -122,8 +122,9 @@ def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tup
     """Return disjoint runs of adjacent chunks of one document that contain all its ranked chunks, unordered.
 
     ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A run is its first and last
-    ordinal. Its value is the sum of the values of its ranked chunks, minus the penalty for each unranked chunk. Runs
-    with larger values are selected first.
+    ordinal. It has at most ``plan.longest`` chunks. Its value is the sum of the values of its ranked chunks, minus the
+    penalty for each unranked chunk. Runs with larger values are selected first. A ranked chunk that is in none of them
+    is a run by itself.
     """
     ordinals = sorted(values)
     runs: list[tuple[float, int, int]] = []

@@ -185,7 +185,10 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
 
 
 def _parse_text_operation(field: Field, name: str, operator: str, value: Any) -> Condition:
-    """Convert an operator that compares text with a query, a pattern or a part of it."""
+    """Convert an operator that matches text by a full-text query, a pattern or a substring.
+
+    ``name`` is the name of the field, for messages.
+    """
     if operator == "$match":
         if not isinstance(value, str) or not is_text(value):
             raise InputError(

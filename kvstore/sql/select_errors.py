@@ -109,8 +109,8 @@ def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
 def _suggest_columns(column: str, text: str) -> str:
     """Return a hint: the tables that have this column, else the nearest column of the tables that ``text`` names.
 
-    Without such a column, the hint names the place of metadata if ``text`` reads the table ``documents``, or else the
-    statement that lists the columns of a table that it reads. The hint can be empty.
+    Without such a column, the hint shows how to read a field of the metadata if ``text`` reads the table ``documents``.
+    If it reads another table, the hint is the statement that lists the columns. The hint can be empty.
     """
     tables_by_name = get_sql_tables()
     tables_by_column: dict[str, list[str]] = {}

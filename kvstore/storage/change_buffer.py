@@ -66,9 +66,10 @@ def needs_stored_value(chain: Chain) -> bool:
 
 
 def resolve_value(table: str, key: bytes, chain: Chain, stored_value: memoryview | None) -> memoryview | None:
-    """Return the current value of a record: its version chain applied to ``stored_value``, that in its table, if any.
+    """Return the current value of a record, or None if it was removed.
 
-    Returns None if the record is removed. Raises CorruptionError if the patches of ``chain`` do not fit that value.
+    It is the result of applying the version ``chain`` to ``stored_value``, the record's value in the table (None if it
+    has none). Raises CorruptionError if the patches of the chain do not fit that value.
     """
     try:
         value = apply_chain(chain, stored_value)
@@ -287,7 +288,10 @@ class ChangeBuffer:
         stored: Iterator[tuple[bytes, memoryview]],
         reverse: bool,
     ) -> Iterator[tuple[bytes, memoryview]]:
-        """Yield stored records merged with changed ones, whose keys are ``first_key`` and the following ``keys``."""
+        """Yield the current records of a table: the ``stored`` ones with the buffered changes applied, in key order.
+
+        The changed records have the keys ``first_key`` and the following ``keys``. With ``reverse``, all keys descend.
+        """
         get_chain = self.get_table(table).get_chain
         changed_key: bytes | None = first_key
         for key, value in stored:

@@ -416,9 +416,9 @@ class Environment(OpenFile):
     def delete_if_unused(self, tables: Set[str], other_files: Sequence[str] = ()) -> bool:
         """Delete the files of a store with no records except in these tables, close it, and return True.
 
-        Returns False if there are others, or if this object did not create the store. ``other_files`` are the names of
-        files to delete, too. All files are deleted before the lock is released, because another process may then create
-        a new store here. Raises TransactionError if another process has the store open, and the errors of
+        Returns False if there are other records, or if this object did not create the store. ``other_files`` names the
+        other files to delete. All files are deleted before the lock is released, because another process may then
+        create a new store here. Raises TransactionError if another process has the store open, and the errors of
         :meth:`write`.
         """
         if not self._is_new:

@@ -123,9 +123,10 @@ class VerifiedTransaction:
         handles: Mapping[str, Handle],
         change: int,
     ) -> None:
-        """Wrap a transaction; ``pages`` are those of the last commit (None: it has no table).
+        """Wrap a write transaction that will make the commit number ``change``.
 
-        ``handles`` are LMDB's handles of its tables, by name.
+        ``pages`` are those of the last commit (None: it has no table), and ``handles`` LMDB's handles of its tables, by
+        name.
         """
         #: The LMDB transaction, for calls that read no page.
         self.lmdb = transaction

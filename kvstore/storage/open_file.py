@@ -261,7 +261,7 @@ class OpenFile:
         has_cleared_readers = has_reopened = False
         while True:
             try:
-                # Every question begins one, so this is :meth:`TransactionGate.enter` and :meth:`require_open` in line.
+                # :meth:`TransactionGate.enter` and :meth:`require_open` are inlined, because every question begins one.
                 gate = self.gate
                 with gate.lock:
                     if gate.is_exclusive:

@@ -226,7 +226,8 @@ class WriteTransaction(LmdbView):
     def _buffer_changes(self, table: str, changes: Mapping[bytes, bytes | None]) -> None:
         """Add changes of a buffered table to the change buffer; None removes a key.
 
-        Once they exceed a segment, the transaction is large. Once they exceed the whole buffer, it is merged.
+        Once the buffered changes of this transaction exceed a segment, records beyond the last key of a table are
+        written to the table itself. Once they exceed the whole buffer, the buffer is merged into the tables.
         """
         self._get_transaction()  # raises an error in another thread, or after the end
         if not changes:

@@ -79,8 +79,9 @@ class StoredDegrees:
     def __init__(self, values: UInt64Array) -> None:
         """Decode ``values``, one number per entity.
 
-        With _SEVERAL_FLAG, it has the total and the informative number of the entity's chunks; without, it is the entry
-        (chunk and features) of the only chunk, or 0 for none.
+        A number with _SEVERAL_FLAG has two counts: of the entity's chunks, and of those that mention it other than only
+        in lower case (informative chunks). A number without the flag is the entry (chunk and features) of the entity's
+        only chunk, or 0 if it has no chunk.
         """
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_SEVERAL_FLAG)) != 0

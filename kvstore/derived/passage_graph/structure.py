@@ -84,7 +84,10 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of the ``chunks`` of a document, by chunk id."""
+        """Return the edge row of each of the ``chunks`` of a document, by chunk id.
+
+        ``pairs`` are the entity pairs that the document states.
+        """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))
             if pairs

@@ -33,7 +33,7 @@ def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
 def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, int]:
     """Return the number of chunks of each entity of a question, by the entity's node.
 
-    ``degrees`` answers :func:`make_degree_request`.
+    ``degrees`` is the answer to :func:`make_degree_request`, in the order of ``seeds``.
     """
     return {
         make_entity_node(entity): total
@@ -47,9 +47,10 @@ def compute_name_masses(
 ) -> dict[int, float]:
     """Return the nodes of the names of a question with their masses, which sum to at most 1.
 
-    ``degrees`` answers :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the
-    number of chunks that name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in
-    ``compared``) have equal masses. The mass of a name is divided equally among its entities that chunks name. If even
+    ``degrees`` has the chunk counts of the entities of each seed, in the order of ``seeds``; it is the answer to
+    :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the number of chunks that
+    name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in ``compared``) have
+    equal masses. The mass of a name is divided equally among those of its entities that occur in chunks. If even
     the rarest name is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk
     contains any of the names.
     """
@@ -96,7 +97,9 @@ def compute_spreads(
 ) -> dict[str, Spread]:
     """Return the spread of each name of a question, by its key.
 
-    ``degrees`` answers :func:`make_degree_request`, ``all_words_counts`` :func:`make_all_words_request`.
+    ``degrees`` has the chunk counts of the entities of each seed; it is the answer to :func:`make_degree_request`.
+    ``all_words_counts`` has the number of chunks with all words of a name, for each name of each seed in turn; it is
+    the answer to :func:`make_all_words_request`.
 
     The spread is the geometric mean of a count of the name and the number of chunks with all its words. The count of
     the name is the geometric mean of the number of chunks that name it and the number of its addresses (no more than

@@ -51,8 +51,8 @@ def cluster_graph(num_nodes: int, edges: Edges, *, max_cluster_size: int = 12, m
     """Return partitions of ``num_nodes`` nodes, the finest first: the cluster of each node, shape (num_nodes,) each.
 
     The strength between two clusters is the sum of the weights between them, divided by a power of their volumes (see
-    :func:`_compute_strengths`). At most ``max_cluster_size`` clusters join in one round. There are ``max_levels``
-    rounds, or fewer if nothing joins any more.
+    :func:`_compute_strengths`). In a round, at most ``max_cluster_size`` clusters join into one. There are
+    ``max_levels`` rounds, or fewer if nothing joins any more.
     """
     partitions: list[Partition] = []
     volumes = _compute_volumes(num_nodes, edges)
@@ -110,7 +110,11 @@ def select_strongest_edges(num_nodes: int, edges: Edges, max_edges: int = 10) ->
 
 
 def _sum_rows(clusters: Partition, rows: npt.NDArray[Any], max_members: int) -> npt.NDArray[Any]:
-    """Return the sum of the rows of each cluster, in fixed point; a sum is that of at most ``max_members`` vectors."""
+    """Return the sum of the rows of each cluster, as fixed-point integers; shape (clusters, dimension).
+
+    ``clusters`` has the cluster of each row. Rows are unit vectors, or sums that this function returned. A result is
+    the sum of at most ``max_members`` unit vectors.
+    """
     order = np.argsort(clusters, kind="stable")
     starts = np.searchsorted(clusters[order], np.arange(int(clusters.max()) + 1))
     # No component of a unit vector exceeds one, and single-precision rounding adds less than the unused half of int32.
@@ -162,10 +166,10 @@ def _join_strongest_neighbors(num_nodes: int, edges: Edges, max_cluster_size: in
 def _join_nearest(
     num_nodes: int, nodes: IntArray, nearest: IntArray, strengths: IntArray, max_cluster_size: int
 ) -> Partition:
-    """Return the cluster of each of ``num_nodes`` nodes after each of ``nodes`` has joined its ``nearest`` node.
+    """Return the cluster of each of ``num_nodes`` nodes after joining ``nodes[i]`` with ``nearest[i]`` for each i.
 
-    Pairs are joined in order of their ``strengths``, the strongest first. A pair that would make a cluster of more than
-    ``max_cluster_size`` members is skipped.
+    The pairs are joined in order of their ``strengths[i]``, the strongest first. A pair that would make a cluster of
+    more than ``max_cluster_size`` members is skipped.
     """
     links = list(range(num_nodes))  # union-find: the link of a node leads toward the root of its cluster
     sizes = [1] * num_nodes  # of clusters, by root

@@ -162,10 +162,10 @@ def _find_cells(
 
 
 def _update_nearest(units: Matrix, members: RowNumbers, batch: slice, nearest: RowNumbers, cosines: RowNumbers) -> None:
-    """Replace, for a ``batch`` of the rows ``members``, the nearest row if a row of ``members`` is nearer.
+    """Replace the nearest row of each row in a ``batch`` if one of ``members``, the rows of the same cell, is nearer.
 
-    Changes ``nearest`` and ``cosines`` in place. ``members`` has row numbers, ascending, and ``units`` the unit vector
-    of each. ``batch`` is a slice of both.
+    Changes ``nearest`` and ``cosines`` of all rows in place (-1 and _NO_COSINE: no nearest row yet). ``members`` has
+    row numbers, ascending, and ``units`` the unit vector of each. ``batch`` is a slice of both.
     """
     if len(members) < 2:
         return

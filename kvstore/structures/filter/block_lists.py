@@ -115,9 +115,10 @@ class BlockLists:
     def _merge_with_next_block(
         self, view: View, entity: int, key: bytes, num_numbers: int, block_changes: dict[bytes, bytes | None]
     ) -> None:
-        """Merge a block, stored under ``key``, with the next one if both together are small enough.
+        """Merge a small block with the next block of the same entity if both together are small enough.
 
-        ``num_numbers`` is the number of numbers in the first block. The result replaces both in ``block_changes``.
+        ``key`` is the key of the small block, ``num_numbers`` its number of numbers, and ``block_changes[key]`` its new
+        value. The merged block replaces it there, and the next block is removed.
         """
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
         next_numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
@@ -162,11 +163,12 @@ class BlockLists:
         min_block: int,
         block_changes: dict[bytes, bytes | None],
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
-        """Remove and add numbers, by entity, in one block of each entity; see the kernel's :func:`change_blocks`.
+        """Remove and add numbers in one block of each entity; see the kernel's :func:`change_blocks`.
 
-        Adds the resulting blocks to ``block_changes``. Returns the counts of removed and of new numbers per entity, the
-        changes that belong to earlier blocks, and the key and size of blocks that now have fewer than ``min_block``
-        numbers. Raises CorruptionError if a block is damaged.
+        ``changes`` maps each entity to the numbers to remove and to add, and ``blocks`` has the entity's block, in the
+        same order. Adds the resulting blocks to ``block_changes``. Returns the counts of removed and of new numbers of
+        each entity in order, the changes that belong to earlier blocks, by entity, and the key and size of each block
+        that became smaller than ``min_block`` numbers, by entity. Raises CorruptionError if a block is damaged.
         """
         try:
             return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)

@@ -61,8 +61,9 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
-    A block has the fewest pages that rows fill to at least 97 %, or the best number if no block is filled so well.
-    Raises InputError if a vector does not fit into a block.
+    Of the numbers of pages up to ``_MAX_BLOCK_PAGES``, the smallest is selected whose pages the rows fill to at least
+    ``_SUFFICIENT_FILL``, or else the number whose pages they fill best. Raises InputError if a vector does not fit into
+    a block.
     """
     id_size, scale_size = 8, 4
     row_size = id_size + (scale_size + dimension if quantized else 4 * dimension)

@@ -93,7 +93,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
         nodes, the search is repeated for more, at most :data:`_MAX_RETRIES` times.
         """
         num_layers = 1 + min(communities.levels, self.levels)
-        reported_layers = _group_model_written(communities)
+        reported_layers = _group_reported_communities(communities)
         # Communities with a report by a model are ranked again afterwards, so that many more nodes are needed.
         counts = [self.count + len(reported) for reported in reported_layers[:num_layers]]
         counts += [0] * (len(graph.nodes) - num_layers)  # the other layers are not searched
@@ -134,7 +134,7 @@ def _select_existing(
     return [(node, _round_cosine(cosine)) for node, cosine in nodes if node in existing]
 
 
-def _group_model_written(communities: Communities) -> list[list[int]]:
+def _group_reported_communities(communities: Communities) -> list[list[int]]:
     """Return, for each layer, the ids of the communities whose report a language model wrote.
 
     The graph has only the centroids of communities, so these are compared by the vectors of their reports instead.

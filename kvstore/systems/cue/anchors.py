@@ -51,7 +51,7 @@ def find_anchors(
         )
         # The entities of each name, as (entity, key).
         names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}
-        if forms.has_name_index and query.given_vector is None:
+        if forms.has_name_index and query.user_vector is None:
             names |= _find_nearest_names(query, seeds, num_nearest)
         step.detail = ", ".join(_format_name(name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)

@@ -54,9 +54,10 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
 
 
 def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[tuple[int, tuple[int, int] | None]]:
-    """Return where the coordinate clauses of a sentence begin, in text order; the first begins with the sentence.
+    """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0.
 
-    Each start is the index of the first word, with the character range of the subject if an earlier clause has it.
+    A start is a pair: the index of the clause's first word, and the character range of its subject if the subject is in
+    an earlier clause, else None.
     """
     clause_starts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
     for index, word in enumerate(sentence.words):
@@ -130,10 +131,10 @@ def _is_clause_end(sentence: Sentence, index: int) -> bool:
 
 
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
-    """Return the character range of the subject of a predicate, the word at ``index``.
+    """Return the character range of the subject of the predicate at word ``index``.
 
-    A predicate without a subject has that of the predicate that it is coordinated with. Returns None without a subject,
-    or if it is too long to be repeated.
+    A predicate without a subject shares that of the predicate with which it is coordinated. Returns None if there is no
+    subject, or if it is too long to be repeated.
     """
     words = sentence.words
     while index >= 0:

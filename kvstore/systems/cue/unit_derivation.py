@@ -63,9 +63,10 @@ class UnitPart(NamedTuple):
 def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     """Encode the units of a document as plain data, one entry per chunk.
 
-    An entry is the number of units if a model wrote them. Otherwise it lists, for each unit, its distance from the
-    end of the previous unit and its length, in bytes. For a clause with a separate subject, the length is negative, and
-    the distance of the subject from the unit's start and the subject's length follow.
+    The entry of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it lists, for each
+    unit, its distance from the end of the previous unit and its length, in bytes. For a clause with a separate
+    subject, the length is negative, and the distance of the subject from the unit's start and the subject's length
+    follow.
     """
     rows: list[Any] = []
     for chunk, spans, num_written in zip(chunks, part.spans, part.written_counts, strict=True):

@@ -84,7 +84,7 @@ def make_bias_request(query: Query, parts: Decomposition, strength: float) -> Ne
 
     ``strength`` is how strongly the walk prefers similar chunks; with 0 it has no bias.
     """
-    if strength <= 0 or query.given_vector is not None or not has_informative_remainder(query, parts):
+    if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, parts):
         return None
     return NearestChunksRequest(query.embed_part(parts.remainder), top=1)
 

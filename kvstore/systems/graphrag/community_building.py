@@ -105,7 +105,8 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
     """Number the communities of ``count`` nodes.
 
     ``groupings`` hold the group of each node at each level, coarsest first. Returns the community of each node at each
-    level, and the level and parent of each community.
+    level, shape (levels, nodes), and the level and the parent of each community. A group of one node, or as large as
+    its parent, is not a community: its nodes keep their community of the level before, or :data:`NO_COMMUNITY`.
     """
     node_communities: IntArray = np.full(count, NO_COMMUNITY)  # at the level before
     parent_sizes: IntArray = np.zeros(count, np.int64)
@@ -144,8 +145,10 @@ def assign_homes(
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
     """Return the finest home community of each of ``count`` chunks, and the fraction of its names' weight in it.
 
-    Chunk ``mention_chunks[i]`` mentions a member of the communities ``partitions[:, i]`` (coarsest first) with weight
-    ``weights[i]``.
+    Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
+    ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is the community in which its names
+    have the most weight, among the communities inside its home of the level before; of several, the lowest number. A
+    chunk without one has :data:`NO_COMMUNITY` and the fraction 0.
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, mention_chunks, weights)

@@ -254,10 +254,10 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 def _match_sentences(
     relations: Iterable[tuple[int, tuple[int, int]]], sentences: Sequence[_Candidate], assertions: _Assertions
 ) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
-    """Yield each relation (weight, nodes) whose nodes some sentence names, with the best such sentence.
+    """Yield each relation (weight, nodes) with the best sentence that names both nodes, at most 2 · MAX_FINDINGS.
 
-    Prefers a sentence that asserts the relation (by ``assertions``) to one that only names both nodes, and then the
-    shortest.
+    Relations without such a sentence are omitted, and very short and very long sentences are ignored. A sentence that
+    asserts the relation (by ``assertions``) is better than one that only names both nodes, then a shorter one.
     """
     sentences_by_node: dict[int, list[_Candidate]] = {}
     for sentence in sentences:

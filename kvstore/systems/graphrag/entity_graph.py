@@ -148,7 +148,8 @@ def _merge_mentions(
 ) -> _MentionArrays:
     """Merge the mentions of an entity in a chunk, and drop entities with too few or too many chunks to be nodes.
 
-    Merged mentions have the greatest of their features. The result is sorted by chunk and entity.
+    Chunk ``mention_chunks[i]`` mentions ``entities[i]`` with ``features[i]``. Merged mentions have the greatest of
+    their features. The result, three such arrays, is sorted by chunk and entity.
     """
     codes = mention_chunks << 32 | entities.astype(np.int64)  # a pair of chunk and entity
     order = np.argsort(codes, kind="stable")
@@ -195,10 +196,10 @@ def _count_cooccurrences(mention_chunks: IntArray, mention_nodes: IntArray, degr
 
 
 def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: IntArray) -> Iterator[IntArray]:
-    """Yield the nodes of the chunks that have the same number of nodes, shape (chunks, nodes), for each number from 2.
+    """Yield an array for each number of nodes from 2: the nodes of the chunks with that number, shape (chunks, nodes).
 
-    Their pairs can then be formed together. Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only the rarest
-    are yielded. The parameters are those of :func:`_count_cooccurrences`.
+    Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only that many, the rarest, are included. The parameters
+    are those of :func:`_count_cooccurrences`, which forms the pairs of all chunks in an array together.
     """
     if not len(mention_chunks):
         return

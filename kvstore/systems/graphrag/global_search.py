@@ -238,10 +238,10 @@ def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _C
 def _build_reports_within(
     query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring, max_tokens: int
 ) -> list[Hit]:
-    """Return reports that together have at most ``max_tokens`` tokens.
+    """Return reports on the ``selected`` groups, in their order, with at most ``max_tokens`` tokens together.
 
     The share of each is proportional to its score times its number of chunks. Tokens that a report leaves unused go to
-    reports with larger shares.
+    reports with larger shares. A group without a sentence that fits has no report.
     """
     community_ids = [group.community for group in selected if group.community is not None]
     chunk_groups, heads = query.reading.fetch(CommunityChunks(community_ids), CommunityHeads(community_ids))

@@ -119,9 +119,10 @@ class LocalStrategy:
         return replace(evidence, context=self._list_entity_lines(query, starts))
 
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
-        """Return the reports on the communities with the most start entities, by community; ties go by rating.
+        """Return the reports on the communities with the most start entities, by community, best first.
 
-        ``share`` is their share of the query's hits and tokens.
+        Of communities with equally many, the one with the higher rating comes first. ``share`` is the fraction of the
+        query's hits and tokens for reports.
         """
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
@@ -334,10 +335,10 @@ def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]
 
 
 def _score_chunks(rows: EntityRows, weights: npt.NDArray[np.float64]) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """Return for each chunk in ``rows`` the sum of the weights of its entities, and, in a second mapping, the entities.
+    """Return two mappings from the chunks in ``rows``: the sum of the weights of their entities, and these entities.
 
-    ``rows`` has the chunks of each entity, and ``weights`` its weight; an entity is an index of both. Mentions in lower
-    case only do not count.
+    Row i of ``rows`` has the chunks that mention entity i, and ``weights[i]`` is its weight; the second mapping lists
+    these indexes i. A chunk that mentions an entity only in lower case does not count as mentioning it.
     """
     scores: dict[int, float] = {}
     entities_by_chunk: dict[int, list[int]] = {}

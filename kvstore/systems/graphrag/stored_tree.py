@@ -21,7 +21,7 @@ class StoredTree:
     """The tree of communities as parallel arrays."""
 
     def __init__(self, levels: IntArray, parents: IntArray, ratings: IntArray, first_members: IntArray) -> None:
-        """Combine, for each community, its level, its parent, its rating and its first member in order of names.
+        """Store arrays indexed by community: its level, parent, rating, and the first of its members by name.
 
         Level 0 is the coarsest, the parent of a root is :data:`NO_COMMUNITY`, and ratings are multiplied by ten.
         """

@@ -123,7 +123,8 @@ def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Se
 def _label_nodes(nodes: Points, groups: Sequence[IntArray]) -> tuple[Partition, IntArray]:
     """Return the group of each node, and rows (group, node) for the other groups that contain it.
 
-    The group of a node is the one whose centroid is nearest. Groups are numbered by their first node.
+    Of the ``groups`` that contain a node, its own is the one with the nearest centroid. A group that is no node's own
+    is dropped; the others are numbered by their first node.
     """
     best_cosines = np.full(len(nodes), -np.inf)
     labels: Partition = np.zeros(len(nodes), np.int64)

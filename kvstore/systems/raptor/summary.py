@@ -94,7 +94,7 @@ def _read_overview(query: Query) -> _TopicOverview | _DocumentOverview:
 def _select_sentences(
     query: Query, sentences: Sequence[CoverSentence], max_tokens: int, get_group: Callable[[CoverSentence], int | None]
 ) -> tuple[list[CoverSentence], float]:
-    """Return the sentences to show, by document key and offset, and the fraction of all word weight they cover.
+    """Return the sentences to show, in the order of ``sentences``, and the fraction of all word weight that they cover.
 
     They come from at most ``query.top`` groups, those with the most weight, since each group becomes one hit.
     ``get_group`` returns the group of a sentence.

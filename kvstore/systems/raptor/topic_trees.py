@@ -74,7 +74,7 @@ class StoredTopicTrees:
     def __init__(
         self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
     ) -> None:
-        """Combine the level, the parent (:data:`ROOT`: none) and the number of chunks of each topic.
+        """Store arrays indexed by topic: its level, its parent (:data:`ROOT`: none) and its number of chunks.
 
         ``chunks`` are those of the leaf topics, one topic after another. The first ``similar_count`` topics are the
         tree of similar content.
