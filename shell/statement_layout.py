@@ -139,8 +139,9 @@ def _render_branch(
 ) -> Iterator[str]:
     """Yield the lines of the names ``distance`` edges from the entity that were reached through ``via`` (None: any).
 
-    ``indent`` is the text before each line. Below each name follow the lines of the names reached through it, unless it
-    is in ``drawn_names``, because several paths lead to it.
+    ``indent`` is the text before each line. Each name is followed by the lines of the names that were reached through
+    it. If several paths lead to a name, only the first is followed by them: ``drawn_names``, changed in place, has the
+    names whose branches are drawn.
     """
     branch_rows = [row for row in rows if abs(row.level) == distance and (via is None or row.via == via)]
     for index, row in enumerate(branch_rows):

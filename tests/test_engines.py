@@ -159,7 +159,7 @@ class _ScriptedWorker:
     def read(self) -> bytes | None:
         return self.messages.pop(0)
 
-    def stop(self) -> str:
+    def kill(self) -> str:
         return "was lost"
 
 

@@ -142,7 +142,7 @@ class LmdbLookups:
         self.environment = lmdb.open(str(path), map_size=1 << 36)
         self.transaction = self.environment.begin(buffers=True)
 
-    def get_all(self, keys: list[bytes]) -> None:
+    def look_up_all(self, keys: list[bytes]) -> None:
         """Look up keys one after the other, and discard the values."""
         get = self.transaction.get
         for key in keys:
@@ -207,7 +207,7 @@ def measure_lookups(folder: Path, names: list[str], absent_names: list[str], tex
             seconds = time_in_turns(
                 lambda: filter_.find_many(absent_names),
                 lambda: count_candidates(filter_._index, hashes),
-                lambda: lmdb_lookups.get_all(absent_keys),
+                lambda: lmdb_lookups.look_up_all(absent_keys),
             )
             for key, value in zip(("probe_absent_ns", "kernel_probe_ns", "lmdb_absent_ns"), seconds, strict=True):
                 result[key] = value / count * 1e9
@@ -293,10 +293,10 @@ def measure_growth_of_lookups(
         def get_small_from_lmdb() -> None:
             """Look up the same names in the small LMDB environment."""
             for _ in range(num_passes):
-                small_lmdb_lookups.get_all(small_keys)
+                small_lmdb_lookups.look_up_all(small_keys)
 
         filter_seconds, lmdb_seconds, small_filter_seconds, small_lmdb_seconds = time_in_turns(
-            look_up, lambda: lmdb_lookups.get_all(keys), look_up_small_in_filter, get_small_from_lmdb
+            look_up, lambda: lmdb_lookups.look_up_all(keys), look_up_small_in_filter, get_small_from_lmdb
         )
     small_lmdb_lookups.close()
     return {

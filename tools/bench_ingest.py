@@ -141,7 +141,7 @@ def measure_ingest(data: Path, limit: int | None, embedder: str, scratch: Path) 
         "ratio_parser": ratios[1] if len(ratios) > 1 else None,
         "peak_mb_above_embedder": round(max(ingest.megabytes for ingest in ingests) - embedding.megabytes, 1),
         "ask_s": measure_ask(path, f"Who or what is {passages[0].get('title') or passages[0]['id']}?"),
-    } | measure_size(path)
+    } | measure_growth_by_names(path)
 
 
 def measure_ask(path: Path, question: str) -> float:
@@ -155,10 +155,11 @@ def measure_ask(path: Path, question: str) -> float:
     return round(statistics.median(times), 2)
 
 
-def measure_size(path: Path) -> dict[str, float]:
-    """Embed the names of a new store, and return two ratios to the size of its content.
+def measure_growth_by_names(path: Path) -> dict[str, float]:
+    """Embed the names of a new store, and return the sizes of its files before and after, divided by its content.
 
-    ``file_ratio`` is that of the data file before, and ``file_ratio_names`` that of all files after embedding.
+    ``file_ratio`` counts the data file before. ``file_ratio_names`` counts all files after, and the vectors of names as
+    content.
     """
     with kvstore.open(path, readonly=True) as store:
         figures, vector_bytes = store.statistics(), 4 * store.settings.dimension

@@ -103,7 +103,7 @@ def measure_strategy(
     *,
     repetitions: int = 3,
 ) -> dict[str, Any]:
-    """Return the means over some questions: rounds of requests, requests, and LMDB reads within and outside requests.
+    """Return the means over some questions: rounds of requests, requests, all LMDB reads, and those outside requests.
 
     The time of a question is the shortest of ``repetitions``.
     """

@@ -40,8 +40,8 @@ def find_page(path: str) -> str | None:
 def rewrite_links(text: str, source: str, page: str) -> str:
     """Return a text of the repository with its links rewritten for the site.
 
-    ``source`` is the path of the text from the root of the repository, ``page`` that of its page from the root of the
-    site.
+    ``source`` is the path of the text from the root of the repository, and ``page`` the path of its page from the root
+    of the site.
     """
 
     def rewrite_link(match: re.Match[str]) -> str:

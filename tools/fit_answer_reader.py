@@ -180,9 +180,9 @@ def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
 
 
 def compute_figures(confidence: Numbers, is_right: Numbers, kinds: npt.NDArray[np.str_]) -> dict[str, Any]:
-    """Return the figures of some questions, whose confidences, outcomes and kinds are arrays of the same order.
+    """Return the figures of some questions, given the confidence, the outcome and the kind of each.
 
-    ``first`` is the share of the answerable questions with a right first sentence, ``first_all`` that of those that are
+    ``first`` is the share of the answerable questions with a right first sentence. ``first_all`` is the share that is
     also answered at a minimum confidence. ``auc`` compares answerable questions with near misses, and
     ``near_refused_at_90`` is the share of refused near misses if 90 % of the answerable questions are answered.
     """

@@ -176,9 +176,9 @@ def merge_passages(question_set: QuestionSet, count: int) -> QuestionSet:
 
 
 def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
-    """Return the features of a store's own questions, and of samples of those of other sets, which it cannot answer.
+    """Return the features of a store's own questions, and of samples of other sets' questions, which it cannot answer.
 
-    The store is also asked its own questions without the documents that answer them, if the set needs whole documents.
+    If a set needs whole documents, the store is also asked each question without the documents that answer it.
     """
     all_features = []
     # Questions about the same data set are left out, because this store may answer them.
@@ -212,7 +212,7 @@ def ask_store(asked_store: AskedStore, other_stores: Sequence[AskedStore]) -> li
 def ask_notes(folder: Path, questions_file: Path, other_stores: Sequence[AskedStore]) -> list[QuestionFeatures]:
     """Return the features of the questions about a folder of notes, and of samples of questions of other stores.
 
-    ``questions_file`` is next to the folder of the notes, and has its name; ``folder`` is that of the stores.
+    ``questions_file`` is next to the folder of the notes, and has its name; ``folder`` contains the stores.
     """
     notes_folder, all_features = questions_file.with_suffix(""), []
     with kvstore.open(folder / notes_folder.name) as store:

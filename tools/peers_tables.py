@@ -185,7 +185,7 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
         for figure in row.figures:
             descriptions = []
             for count, figures_by_system in sizes.items():
-                if values := _list_better_values(figures_by_system, figure):
+                if values := _select_better_values(figures_by_system, figure):
                     values_text = ", ".join(
                         f"{system} {_format_figure(value * row.factor)}" for system, value in values.items()
                     )
@@ -196,7 +196,7 @@ def _iter_losses(sizes: Mapping[str, Mapping[str, Figures]]) -> Iterator[str]:
                 yield f"| {name} | {'; '.join(descriptions)} | {REASONS[figure]} |"
 
 
-def _list_better_values(figures_by_system: Mapping[str, Figures], figure: str) -> dict[str, float]:
+def _select_better_values(figures_by_system: Mapping[str, Figures], figure: str) -> dict[str, float]:
     """Return the values of the systems that are ahead of kvstore, best (smallest) first, then kvstore's own.
 
     The result is empty if no system is ahead.

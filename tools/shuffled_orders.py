@@ -99,8 +99,8 @@ def collect_answers(store: kvstore.Store, question: str, strategy: str) -> Answe
 def compare_answers(answers_by_store: list[list[Answers]]) -> dict[str, Any]:
     """Return on how many questions the answers of all stores are the same, and the maximum difference of scores.
 
-    ``same_hits`` counts those with the same hits in the same order, ``same_paths`` those that also have the same paths
-    and context, and ``bits`` those with the same scores, too.
+    ``same_hits`` counts the questions with the same hits in the same order, ``same_paths`` those with the same paths
+    and context as well, and ``bits`` those with the same scores as well.
     """
     num_same_hits = num_same_paths = num_identical = 0
     max_difference = 0.0

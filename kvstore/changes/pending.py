@@ -24,11 +24,11 @@ from ..registry.chunked_text import ChunkedText, load_chunked_text
 from ..registry.derivation import (
     StoredDerivation,
     build_embedding_texts,
+    collect_missing_texts,
     derive_parts,
     has_context,
     list_context_facts,
     list_maintained_derivations,
-    list_missing_texts,
 )
 from ..registry.fact import Key, StatedFact, Value
 from ..settings import FixedSettings
@@ -235,7 +235,7 @@ def embed_documents(
             derived_document = _derive_parts(document, settings, derivations, document_facts)
             derived_documents.append(derived_document)
             missing_texts.append(
-                list_missing_texts(
+                collect_missing_texts(
                     derived_document.extracted, derived_document.vectors, settings, derivations, document_facts
                 )
             )

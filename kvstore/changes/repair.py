@@ -25,7 +25,7 @@ from ..extraction.extraction import ExtractedDocument, derive
 from ..extraction.validation import add_vectors_to_digest
 from ..models.embedder import collect_vectors
 from ..registry import INDEXES, list_store_tables
-from ..registry.derivation import derive_parts, list_context_facts, list_maintained_derivations, list_missing_texts
+from ..registry.derivation import collect_missing_texts, derive_parts, list_context_facts, list_maintained_derivations
 from ..registry.fact import DocumentFact, StatedFact
 from ..registry.structure_versions import write_versions
 from ..settings import FixedSettings
@@ -292,7 +292,7 @@ class _Rebuilder:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
             context = self._read_context_facts(record) if vectors is None else {}
             missing_texts.append(
-                list_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context)
+                collect_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context)
             )
             carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing_texts[-1].values()))))
         new_vectors = collect_vectors(missing_texts, self._embed, carried_vectors)

@@ -270,7 +270,7 @@ def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSett
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_document_stemmer(settings.stemmer, chunked.language)
     pieces = [text[chunk.start : chunk.end] for chunk in chunked.chunks]
-    sentences = [_list_sentences(text, chunk, byte_offsets) for chunk in chunked.chunks]
+    sentences = [_get_sentences_by_span(text, chunk, byte_offsets) for chunk in chunked.chunks]
     tree = build_tree(chunked.sections, chunked.chunks, sentences, pieces, stem)
     outline = [
         Section(
@@ -377,7 +377,7 @@ def compute_byte_offsets(text: str, num_bytes: int) -> npt.NDArray[np.int64]:
     return offsets
 
 
-def _list_sentences(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
+def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
     """Return the sentences of a chunk as a summary displays them, by their spans in bytes.
 
     Headings, rules of tables and fences of code are skipped. A chunk without other text is one sentence.

@@ -105,7 +105,7 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str
 def _pair_with_ancestor(
     kind: str, ancestors: list[tuple[int, str | None]], block: Block, name: str | None
 ) -> Iterator[tuple[str, str, str, Block]]:
-    """Yield the pair of the name of a block and the nearest name above it, if both exist.
+    """Yield (kind, name of a block, nearest name above it, block), if both names exist.
 
     ``ancestors`` has the levels and names of the enclosing blocks. It is updated: blocks at the level of the block or
     below are removed, and the block is added.

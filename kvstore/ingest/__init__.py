@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 __all__ = ["READERS", "list_formats"]
 
 
-def _list_fact_readers() -> dict[str, FormatReader]:
+def _make_fact_readers() -> dict[str, FormatReader]:
     """Return the readers of derived texts (facts); their module is imported on first use."""
-    from .written_lines import list_fact_readers
+    from .written_lines import make_fact_readers
 
-    return list_fact_readers()
+    return make_fact_readers()
 
 
-add_line_readers(_list_fact_readers)
+add_line_readers(_make_fact_readers)

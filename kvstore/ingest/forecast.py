@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ReaderError
-from ..registry.derivation import derive_parts, list_maintained_derivations, list_missing_texts
+from ..registry.derivation import collect_missing_texts, derive_parts, list_maintained_derivations
 from .engines.processes import ProcessEngine
 from .file_documents import FileDocument
 from .file_visit import FileVisit, compute_reading_digest
@@ -176,7 +176,7 @@ def _read_sample(
                         file_bytes += len(item.extracted.text)
                         content.chunks += len(item.extracted.chunks)
                         document = derive_parts(item.extracted, destination.settings, derivations)
-                        missing_texts = list_missing_texts(
+                        missing_texts = collect_missing_texts(
                             document, embedded_spaces=(), settings=destination.settings, derivations=derivations
                         )
                         content.texts += chain(*missing_texts.values())

@@ -34,7 +34,7 @@ from .. import process
 from ..errors import KvstoreError, OutOfMemoryError
 from ..models.embedder import ANY_SPACE, collect_vectors, open_recorded_embedder
 from ..models.language import open_language
-from ..registry.derivation import StoredDerivation, derive_parts, list_maintained_derivations, list_missing_texts
+from ..registry.derivation import StoredDerivation, collect_missing_texts, derive_parts, list_maintained_derivations
 from ..settings import TIME_LIMIT, FixedSettings
 from ..storage.environment import Environment
 from ..structures.documents.documents import Documents
@@ -336,7 +336,9 @@ class Worker:
             embedded_texts = (item for future in embeddings for item in future.result().items())
             known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
             texts = [
-                list_missing_texts(document, embedded_spaces=(), settings=self._job.settings, derivations=derivations)
+                collect_missing_texts(
+                    document, embedded_spaces=(), settings=self._job.settings, derivations=derivations
+                )
                 for document in documents
             ]
             vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))

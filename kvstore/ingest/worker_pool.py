@@ -92,7 +92,7 @@ class WorkerPool:
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
-            worker.handle.stop()
+            worker.handle.kill()
 
     def iter_items(self) -> Iterator[FileItem | None]:
         """Yield the items of each source in order, with None at the end of each source.
@@ -160,14 +160,14 @@ class WorkerPool:
                 worker.last_heard = now
                 self._handle_messages(worker, data)
             elif data is not None:
-                self._remove_worker(worker, self._explain_worker_exit(handle.stop()), culprit=None)
+                self._remove_worker(worker, self._explain_worker_exit(handle.kill()), culprit=None)
         for worker in polled.values():
             if (
                 worker in self._workers
                 and worker.current_file is not None
                 and now - worker.last_heard > self._limits.seconds
             ):
-                worker.handle.stop()
+                worker.handle.kill()
                 self._remove_worker(
                     worker,
                     f"took longer than {self._limits.seconds:g} seconds; raise the time limit to read it",

@@ -19,7 +19,7 @@ from ..registry.written_passages import USER_SOURCE, WrittenFact
 _KEY_FIELDS = ("document", "id", "key")
 
 
-def list_fact_readers() -> dict[str, FormatReader]:
+def make_fact_readers() -> dict[str, FormatReader]:
     """Return a reader for each kind of derived texts (facts) that ingested files may contain, by the kind's name."""
     return {name: partial(_read_facts, fact) for name, fact in get_written_facts().items() if fact.in_files}
 

@@ -123,7 +123,7 @@ def _collect_steps(context: StatementContext, statement: s.Statement, analyze: b
             evidence, _ = context.target.weigh(statement.question, **build_retrieval_clauses(context, statement))
             return _ExplainedSteps(evidence.steps, evidence.hits)
         case s.Ask():
-            return _list_ask_steps(context, statement, analyze)
+            return _explain_ask(context, statement, analyze)
         case s.Ingest() if not analyze:
             return _ExplainedSteps(_list_ingest_steps(context, statement))
         case s.Extract() if not analyze:
@@ -160,7 +160,7 @@ def _list_ingest_steps(context: StatementContext, statement: s.Ingest) -> list[S
     return [*steps, *(Step("fail", failure) for failure in forecast.failures)]
 
 
-def _list_ask_steps(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
+def _explain_ask(context: StatementContext, statement: s.Ask, analyze: bool) -> _ExplainedSteps:
     """Return the steps of an answer. Without ``analyze`` the prompt is shown instead of sent to the language model."""
     model = context.database.language_model(statement.model)
     if model is None or analyze:

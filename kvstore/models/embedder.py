@@ -245,8 +245,8 @@ def collect_vectors(
     """Return the vectors of each document's texts, by space, with shape (texts, dimension).
 
     A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
-    document by space. ``cached`` has known vectors. ``embed`` is called once with all missing texts, each once, and
-    only if some are missing.
+    document by space. ``cached`` has known vectors by space and text. ``embed`` is called once with all missing texts,
+    each once, or not at all if no text is missing.
     """
     all_texts = (
         (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts

@@ -84,10 +84,11 @@ def _can_begin_noun_phrase(word: str) -> bool:
 
 
 def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:
-    """True if words, whose verb is at the index ``verb``, can be a predicate joined to that of a clause.
+    """True if words can be a further predicate of a clause, as "and sings" in "Ann swims and sings".
 
-    ``clause_words`` are the words of the clause in lower case.
-    Words with a subject, a participle ("was sold and burned") and an infinitive ("may sing and dance") are none.
+    ``verb`` is the index of their verb, and ``clause_words`` are the words of the clause in lower case. False for words
+    with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and dance"), and
+    after a subordinate clause.
     """
     if any(_can_begin_noun_phrase(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
         return False

@@ -77,8 +77,11 @@ def build_sentence_prompt(
     )
 
 
-def select_usable_texts(texts: Sequence[str], indexes: Sequence[int]) -> list[int]:
-    """Return those of ``indexes`` whose text would be accepted if a sentence copied it, or all if no text would be."""
+def select_usable_indexes(texts: Sequence[str], indexes: Sequence[int]) -> list[int]:
+    """Return the ``indexes`` of usable texts: a sentence that copied the text would be accepted.
+
+    Return all of ``indexes`` if none of these texts is usable.
+    """
     return [index for index in indexes if _is_usable(texts[index])] or list(indexes)
 
 

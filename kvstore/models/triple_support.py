@@ -121,11 +121,11 @@ class _OrderedSentence:
         word = self.words[position + 1]
         if word in ("and", "or"):
             # "film" modifies "actor" in "film and television actor"; "writer" of "writer and editor" does not.
-            return position + 2 in self.ends or not self._is_noun(position + 3)
-        return not self._is_noun(position + 1)
+            return position + 2 in self.ends or not self._can_be_noun(position + 3)
+        return not self._can_be_noun(position + 1)
 
-    def _is_noun(self, position: int) -> bool:
-        """True if the word at a position is not known as another part of speech, so that it can be a noun."""
+    def _can_be_noun(self, position: int) -> bool:
+        """True if the word at a position exists and is not known as another part of speech."""
         if position >= len(self.words):
             return False
         word = self.words[position]

@@ -108,19 +108,19 @@ class _PageWalker:
             tag = node.tag or ""  # begins with a letter only for an element; "-text" is a text
             if tag == "-text":
                 self.flow.inline.add_text(node.text_content or "")
-            elif tag[:1].isalpha() and not self._skip_element(node, tag):
+            elif tag[:1].isalpha() and not self._skip_if_not_content(node, tag):
                 if tag not in _BLOCK_TAGS:
                     previous = node.prev
                     if previous is not None and _are_separate_words(previous, node, self._term_depth > 0):
                         self.flow.inline.separate_words()
-                if not ((tag in _LEAF_TAGS or self._contents_depth) and self._read_leaf(node, tag)):
+                if not ((tag in _LEAF_TAGS or self._contents_depth) and self._read_if_leaf(node, tag)):
                     stack.append((node, self._enter_node(node, tag)))
                     node = node.child
                     continue
             node = node.next
 
-    def _skip_element(self, node: LexborNode, tag: str) -> bool:
-        """Skip an element that is a control or navigation, and return True; else return False.
+    def _skip_if_not_content(self, node: LexborNode, tag: str) -> bool:
+        """Return True if an element must be skipped, because it is a control or navigation.
 
         Navigation is added to ``left_out``.
         """
@@ -138,7 +138,7 @@ class _PageWalker:
         )
         return True
 
-    def _read_leaf(self, node: LexborNode, tag: str) -> bool:
+    def _read_if_leaf(self, node: LexborNode, tag: str) -> bool:
         """Read or skip an element as a whole and return True; return False if its children must be read one by one.
 
         It skips links that consist of an anchor symbol (``¶``), the label inside a table of contents, and pictures

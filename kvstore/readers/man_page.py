@@ -107,7 +107,7 @@ class _ManualPage(ManualBlocks):
     def _render_tokens(self, args: str) -> list[str]:
         r"""Return the arguments of an mdoc macro as text.
 
-        ``\&`` before an argument, which says that it is not a macro, becomes a NUL after it.
+        An argument that begins with ``\&``, which marks it as text instead of a macro, gets a NUL at its end.
         """
         return [
             self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")

@@ -94,7 +94,9 @@ class InlineBuilder:
             self.add_text(" ")
 
     def start_emphasis(self) -> tuple[int, int] | None:
-        """Begin emphasis and return its start for :meth:`end_emphasis`; None if it is nested, which is not marked.
+        """Begin emphasis and return its start for :meth:`end_emphasis`.
+
+        Return None if it will not be marked: inside other emphasis, and in plain text.
 
         The start is the number of calls of :meth:`take_paragraphs` so far, and the index of the next piece.
         """

@@ -77,7 +77,7 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[str]]]:
     """Yield the rows of each table of a sheet, given the numbers and cells of its nonempty rows.
 
-    A table begins below an empty row with a title: a row of one cell, above a header of several cells without numbers.
+    After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
     table: list[list[str]] = []
     for index, (number, cells) in enumerate(rows):

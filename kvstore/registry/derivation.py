@@ -87,7 +87,7 @@ def get_derivation(name: str) -> Derivation:
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations stored in a store: those of all systems and of its indexes, including dropped ones."""
+    """Return the derivations of a store: those of all systems, and of its indexes, also while these are dropped."""
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():
@@ -135,7 +135,7 @@ def derive_parts(
     return replace(extracted, parts={**extracted.parts, **parts})
 
 
-def list_missing_texts(
+def collect_missing_texts(
     extracted: ExtractedDocument,
     embedded_spaces: Container[str],
     settings: FixedSettings,

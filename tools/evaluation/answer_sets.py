@@ -81,9 +81,9 @@ def _sample(questions: Sequence[Question], limit: int | None) -> list[Question]:
 
 
 def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
-    """Yield one store of all held-out articles, with the questions about those of ``part``.
+    """Yield one store of all held-out articles, with the questions about some of them.
 
-    These are the articles that thresholds are chosen on (``choose``), or else those that are reported.
+    If ``part`` is ``choose``, these are the articles that thresholds are chosen on, else the reported ones.
     """
     question_articles = CHOICE_ARTICLES if part == "choose" else REPORT_ARTICLES
     with lzma.open(data / "reader" / "train.jsonl.xz", "rt", encoding="utf-8") as lines:

@@ -86,8 +86,8 @@ class Kvstore(Peer):
         """Delete the documents whose ``field`` has this value."""
         self.store.delete_where(f"meta ->> '{field}' = ?", (value,))
 
-    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
-        """Return the search functions of strategies that only kvstore has, by name."""
+    def make_strategy_searches(self) -> dict[str, Callable[[str, bytes, int], Results]]:
+        """Return a search function for each strategy that the benchmark has no method for, by the strategy's name."""
 
         def make_search(name: str) -> Callable[[str, bytes, int], Results]:
             """Return the search function of one strategy."""

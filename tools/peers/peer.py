@@ -79,7 +79,7 @@ class Peer(ABC):
         """Delete the documents whose ``field`` has this value."""
         raise UnsupportedError("cannot delete documents by a condition")
 
-    def list_strategies(self) -> dict[str, Callable[[str, bytes, int], Results]]:
+    def make_strategy_searches(self) -> dict[str, Callable[[str, bytes, int], Results]]:
         """Return the search functions of further query methods of this system, by name."""
         return {}
 

@@ -105,7 +105,7 @@ def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     queries = _list_unfiltered_queries(corpus)
     figures: Figures = {}
     peer.open()
-    names = list(peer.list_strategies())
+    names = list(peer.make_strategy_searches())
     peer.close()
     for name in names:
         strategy_figures, _ = _measure_queries(peer, name, queries, _get_strategy(peer, name))
@@ -227,7 +227,7 @@ def _measure_queries(
 
 def _get_strategy(peer: Peer, name: str) -> Callable[..., Results]:
     """Return a function that queries one of the peer's strategies. The peer must be open when it is called."""
-    return lambda question, *_: peer.list_strategies()[name](question.text, question.vector, TOP)
+    return lambda question, *_: peer.make_strategy_searches()[name](question.text, question.vector, TOP)
 
 
 def _compute_recall(corpus: Corpus, queries: list[Query], results: list[Results]) -> float:

@@ -311,8 +311,8 @@ def render_markdown(chapter: Chapter) -> str:
 def render_html(chapter: Chapter, **templates: str) -> str:
     """Return a chapter as HTML; ``templates`` are the templates of a generator for boxes, code, terms or figures.
 
-    The name of a template is that of the class of a part in lower case. A template contains the fields of the part in
-    braces; that of ``terms`` is for one pair.
+    The name of a template is the class of a part in lower case, such as ``box``. A template contains the names of the
+    part's fields in braces; the template ``terms`` renders one pair of a term and its text.
     """
     html_parts: list[str] = []
     for part in chapter.parts:

@@ -72,8 +72,9 @@ class IndexBytes(threading.Thread):
 def load_parts(store: Path, first: int, last: int, log: Path, until: float, workers: int, **settings: Any) -> Figures:
     """Ingest the parts from ``first`` to ``last`` - 1, and append the figures of each part to the file ``log``.
 
-    Return the index of the last ingested part (-1: none), the costs of closing the store, and the sizes of its files.
-    No part begins after ``until``, in seconds since 1970. ``settings`` are those of a new store, with its ``embedder``.
+    The returned figures are ``last``, the index of the last ingested part (-1: none), the costs of closing the store,
+    and the sizes of its files. No part begins after ``until``, in seconds since 1970. ``settings`` are those of a new
+    store, with its ``embedder``.
     """
     vocabulary = made_documents.generate_vocabulary()
     part_file = store.with_name("part.jsonl")
@@ -107,7 +108,7 @@ def load_parts(store: Path, first: int, last: int, log: Path, until: float, work
 def _load_part(
     store: kvstore.Store, part: int, part_file: Path, index_bytes: IndexBytes, workers: int, *, refreshes_vectors: bool
 ) -> Figures:
-    """Ingest the documents of a part, and return the figures of it.
+    """Ingest the documents of a part, and return the figures of this ingest.
 
     With ``refreshes_vectors``, the vector index is brought up to date too, if there is one.
     """

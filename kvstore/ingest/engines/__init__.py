@@ -36,7 +36,7 @@ class WorkerHandle(Protocol):
         """Return bytes of its messages without waiting: None if there are none, empty bytes if the worker has ended."""
         ...
 
-    def stop(self) -> str:
+    def kill(self) -> str:
         """Kill the worker, and return a description of how it ended, for error messages."""
         ...
 

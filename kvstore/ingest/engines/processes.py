@@ -99,8 +99,8 @@ class WorkerProcess:
         """Return data of its pipe without waiting: None if the pipe is empty, empty bytes if the process has ended."""
         return self.output.read(_READ_BYTES)
 
-    def stop(self) -> str:
-        """Kill the process and return how it ended."""
+    def kill(self) -> str:
+        """Kill the process, and return a description of how it ended, for error messages."""
         status = self.process.poll()
         self.process.kill()
         with suppress(BrokenPipeError):

@@ -256,8 +256,8 @@ class RayWorker:
             self._exit_reason = "was lost: " + " ".join(str(error).split())[:_MAX_REASON_CHARACTERS]
             return b""
 
-    def stop(self) -> str:
-        """Kill the actor, unless the cluster is lost; return the reason it stopped."""
+    def kill(self) -> str:
+        """Kill the actor, unless the cluster is lost, and return a description of how it ended."""
         if not self._engine.is_lost:
             with suppress(Exception):
                 self._ray.kill(self._actor)

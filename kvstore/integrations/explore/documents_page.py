@@ -59,7 +59,7 @@ def build_content(request: PageRequest) -> PageContent:
         "page_number": page,
         "page_size": PAGE_SIZE,
         "documents": rows,
-        "fields": _count_fields(request, where_clause, parameters),
+        "fields": _summarize_fields(request, where_clause, parameters),
     }
 
 
@@ -97,7 +97,7 @@ def _build_json_path(name: str) -> str:
     return '$."' + name.replace("'", "''") + '"'
 
 
-def _count_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
+def _summarize_fields(request: PageRequest, where_clause: str, parameters: list[Any]) -> list[dict[str, Any]]:
     """Return the metadata fields of the matching documents, each with its most frequent values and their counts.
 
     Only the first ``_MAX_COUNTED`` documents are counted, and at most ``_MAX_FIELDS`` fields are returned.

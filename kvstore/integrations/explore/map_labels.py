@@ -60,7 +60,7 @@ def label_clusters(clusters: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
             for term, num_cluster_chunks in term_counts.items()
             if not common_words.intersection(term.split())
             and num_cluster_chunks >= min(2, len(chunks))
-            and _is_collocation(term, name_by_term[term], totals)
+            and _can_be_label(term, name_by_term[term], totals)
         }
         label_terms = _choose_terms(weights)
         labels.append(" · ".join(name_by_term[term] for term in label_terms))
@@ -98,8 +98,8 @@ def _get_max_share(name: str, heading_fraction: float) -> float:
     return _MAX_SHARES_OF_SHORT_WORDS.get(len(name), _MAX_SHARE)
 
 
-def _is_collocation(term: str, name: str, totals: Counter[str]) -> bool:
-    """True if a term is one word, is capitalized, or is a pair that half of the chunks of its rarer word contain."""
+def _can_be_label(term: str, name: str, totals: Counter[str]) -> bool:
+    """True if a term is one word, is capitalized, or is a pair that half of the chunks with its rarer word contain."""
     if " " not in term or not name.islower():
         return True
     return totals[term] >= _MIN_PAIR_SHARE * min(totals.get(word, totals[term]) for word in term.split())

@@ -73,12 +73,12 @@ class _WrittenUnits(WrittenListFact):
 
     def _build_short_prompt(self, passage: SourcePassage) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for a sentence about each of the first ``_MAX_SENTENCES`` usable sentences of a passage."""
-        from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_texts
+        from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, select_usable_indexes
         from ...models.text_checks import check_text, iter_written_sentences
 
         text = replace_quotes(to_printable(passage.text))
         sentences = [" ".join(sentence.split()) for sentence in iter_written_sentences(text)] or [text]
-        usable = select_usable_texts(sentences, range(len(sentences)))[:_MAX_SENTENCES]
+        usable = select_usable_indexes(sentences, range(len(sentences)))[:_MAX_SENTENCES]
         sources = [passage.title or "", *passage.headings, passage.text]
         check_sentence = partial(check_text, sources=sources, prompt=SENTENCE_TASK)
         return build_sentence_prompt(

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...models.json_schema import build_array_schema, build_object_schema, build_text_schema
 from ...models.quoting import Quotation, replace_quotes
-from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, number_texts, select_usable_texts
+from ...models.sentence_prompt import SENTENCE_TASK, build_sentence_prompt, number_texts, select_usable_indexes
 from ...models.statement_support import SourcePassages
 from ...models.structured import StructuredPrompt
 from ...models.text_checks import check_text, find_supported_sentences
@@ -119,7 +119,7 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     )
     num_selected = min(_MAX_SENTENCES, max(1, len(summarized)))
     candidates = list(dict.fromkeys((*summarized, *range(len(texts)))))  # those of the summary first
-    candidates = select_usable_texts(texts, candidates)
+    candidates = select_usable_indexes(texts, candidates)
     total_sizes = accumulate(len(texts[index].encode()) for index in candidates[:num_selected])
     num_fitting = sum(total_size <= _MAX_SHORT_BYTES for total_size in total_sizes)  # the sizes ascend
     return sorted(candidates[: max(1, num_fitting)])
