@@ -343,8 +343,8 @@ class _FileSearch:
 def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate that is true if a file, given by its path in a folder, is ingested from the folder.
 
-    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``, or of
-    any format if ``format`` is None.
+    If ``include`` has patterns, the file must match one of them. Otherwise its suffix must be one of ``format``
+    (None: of any format).
     """
     if include:
         patterns = [("/" in pattern, _compile_glob(pattern)) for pattern in include]

@@ -100,8 +100,8 @@ class _OrderedSentence:
     def _match(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
         """Return the span of ``stems`` in this order, or None; the first of them is at position ``start``.
 
-        A Roman numeral after them, such as "IV", is part of the span. The result is None if one of them is missing
-        after the one before it, or if more than ``max_other_words`` other words are between the first and the last.
+        A Roman numeral after them, such as "IV", is part of the span. Return None if one of them is missing after the
+        one before it, or if more than ``max_other_words`` other words are between the first and the last.
         """
         end = start
         for wanted in stems[1:]:

@@ -103,7 +103,7 @@ def _copy_for_strategy(query: Query, strategy: Strategy) -> Query:
     The limit of tokens, the reranker, segments and abstracts apply only to the fused hits.
     """
     limited_query = query.copy_with_limits(top=max(_NUM_FUSED, query.reach), within=None)
-    limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "no", False
+    limited_query.rerank, limited_query.segments, limited_query.abstracts = None, "none", False
     limited_query.options = {name: value for name, value in query.options.items() if name in strategy.options}
     return limited_query
 

@@ -98,7 +98,7 @@ def _load_rules(language: str) -> _SentenceRules:
 def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[int, int]]:
     """Yield the spans of the sentences of ``text``, without surrounding white space.
 
-    ``language`` is the English name of the text's language in lower case; None is English.
+    ``language`` is the English name of the text's language in lower case (None: English).
 
     >>> text = "Am 3. Mai kam z. B. Frau Dr. Solms. Sie blieb."
     >>> [text[start:end] for start, end in split_sentences(text, "german")]
