@@ -307,7 +307,10 @@ cdef class WordScores:
         return first < end and memchr(&self._allowed_groups[first], 1, end - first) != NULL
 
     cdef inline void _keep_if_promising(self, uint64_t chunk, double score, double remaining) noexcept:
-        """Keep a chunk as a candidate if its score plus ``remaining``, the most of later terms, reaches the minimum."""
+        """Keep a chunk as a candidate if its score plus ``remaining`` reaches the minimum.
+
+        ``remaining`` is the most that later terms can add.
+        """
         if score + remaining >= self._minimum:
             self._next_chunks.push_back(chunk)
             self._next_scores.push_back(score)

@@ -127,7 +127,7 @@ class _Checker:
             yield from check_change_buffer(self._state.lmdb.scan(tables.RECENT), get_buffered_tables())
 
     def _check_document_keys(self) -> Iterator[str]:
-        """Yield a sentence for each document that its key does not find, and for keys without a document.
+        """Yield a sentence for each document that is not found by its key, and for each key without a document.
 
         Collects the sizes of the texts.
         """
@@ -467,7 +467,8 @@ class _Checker:
 def _choose_array_size(view: View, table: str) -> int:
     """Return the size of an array indexed by the integer keys of a table.
 
-    Its last index is the largest key, or a smaller one if that would leave almost all of the array empty.
+    Its last index is the largest key, or a smaller one if that would leave almost all of the array empty. The size is 0
+    if the table is empty or cannot be read.
     """
     try:
         last_record = next(view.scan(table, reverse=True), None)

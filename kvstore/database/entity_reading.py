@@ -62,7 +62,7 @@ def expand_names(
     """Return the relatives of entities: parents and children in the trees, up to ``depth`` levels away.
 
     ``direction`` is ``up``, ``down`` or ``both``. Without ``tree``, all trees are read. ``limit`` is for each name.
-    With ``must_exist``, raises EntityNotFoundError if the first name is unknown.
+    With ``must_exist``, raises EntityNotFoundError if nothing is found and the first name is unknown.
     """
     from ..retrieval.expansion import expand_entity
     from ..retrieval.relatives import Relatives

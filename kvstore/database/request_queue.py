@@ -45,7 +45,8 @@ class RequestQueue:
     def record_answer(self, request: Request, answered: Container[bytes]) -> None:
         """Adapt the maximum size of a request to an answer, which has a text for the passages ``answered`` (digests).
 
-        The other passages are queued again, unless the request had only one passage.
+        If most texts are missing, the maximum becomes half the size of the request. After several answers in a row
+        without a missing text, it is doubled. The other passages are queued again, unless the request had only one.
         """
         unanswered = {digest: key for digest, key in request.items() if digest not in answered}
         if 2 * len(unanswered) > len(request) > 1:

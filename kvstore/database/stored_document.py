@@ -62,7 +62,7 @@ def read_document(state: State, key: str) -> Document | None:
 
 
 def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
-    """Return the id of a chunk given by id or by (key, ordinal); an unused id if the chunk does not exist."""
+    """Return the id of the chunk (key, ordinal), or an unused id if it does not exist; return an id unchanged."""
     if not isinstance(chunk, tuple):
         return chunk
     key, ordinal = chunk

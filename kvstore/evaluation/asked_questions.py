@@ -73,9 +73,10 @@ class AskedQuestion:
         return any(self._overlaps_span(span) for span in self.cited)
 
     def has_hit(self, depth: int) -> bool:
-        """True if the first ``depth`` hits overlap the question's span or, if it has none, are from its gold documents.
+        """True if one of the first ``depth`` hits overlaps the question's span.
 
-        Without a span, only the first hit of each document counts.
+        Without a span, the first ``depth`` distinct documents of the hits are considered. They must include one of the
+        gold documents, or all of them if the question ``needs_all_gold``.
         """
         gold = self.question.gold
         if self.question.span is not None:
@@ -182,10 +183,11 @@ def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
 def _compute_near_miss_metrics(
     answerable: Sequence[AskedQuestion], near_misses: Sequence[AskedQuestion]
 ) -> dict[str, Any]:
-    """Return how well refusal and confidence distinguish near misses from answerable questions; empty without both.
+    """Return how well refusal and confidence distinguish near misses from answerable questions, by name of the metric.
 
-    ``auc_plain`` is the AUC of the questions without a negation. ``near_refused_at_90`` is the fraction of near misses
-    below the confidence that 90 % of the answerable questions reach.
+    ``near_refused`` is the fraction of near misses that were refused. With answerable questions, ``auc`` is the AUC of
+    all questions, ``auc_plain`` that of the questions without a negation, and ``near_refused_at_90`` the fraction of
+    near misses below the confidence that 90 % of the answerable questions reach. Without near misses, it is empty.
     """
     metrics: dict[str, Any] = {}
     if near_misses:

@@ -335,9 +335,10 @@ class DataFile:
             self._min_known_size = self.size
 
     def verify_length(self) -> None:
-        """Raise CorruptionError if used pages are missing at the end; if only free pages are, extend the file.
+        """Raise CorruptionError if used pages are missing at the end.
 
-        No writer may be active. Reading a missing page would kill the process instead of raising an error.
+        If only free pages are missing, the file is extended, unless it is open read-only. No writer may be active.
+        Reading a missing page would kill the process instead of raising an error.
         """
         if not self.is_short():
             return

@@ -59,7 +59,7 @@ class WriteTransaction(LmdbView):
     _is_complete = False
 
     def __init__(self, owner: OpenFile, transaction: VerifiedTransaction) -> None:
-        """Begin with an empty change buffer of this transaction; only this thread may use it."""
+        """Wrap a transaction of ``owner`` that this thread has begun; only this thread may use it."""
         super().__init__(owner, transaction)
         self._thread = get_ident()  # only this thread may use the transaction
         self._created_tables: dict[str, Handle] = {}

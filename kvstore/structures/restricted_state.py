@@ -331,9 +331,10 @@ class RestrictedFilter(EntityFilter):
         return entry, visible_addresses[int(np.searchsorted(visible_addresses, np.uint64(start))) :][:limit]
 
     def _read_visible_entry(self, key: str) -> tuple[FilterEntry, Ids] | None:
-        """Return the filter entry of a normalized name and its visible addresses (of nodes and abstracts).
+        """Return the filter entry of a normalized name, and its visible addresses (of nodes and abstracts).
 
-        Returns None if the name has no visible address and no alias.
+        The entry counts only the visible addresses. Returns None if the name is unknown, or has neither a visible
+        address nor an alias.
         """
         record = super()._look_up(key, limit=None, start=0)
         if not record:

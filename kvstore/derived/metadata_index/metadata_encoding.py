@@ -347,7 +347,7 @@ def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
 
 
 def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[int]:
-    """Return the boundaries of the runs in a container, ascending: the first offset of each, and that after its last.
+    """Return the boundaries of the runs in a container, ascending: the first offset of each and the offset after it.
 
     Raises CorruptionError if the container is damaged or empty.
     """

@@ -78,7 +78,7 @@ class MetadataIndex:
         return encoding.build_mask(self._view.scan(METADATA_SETS, start, stop), self.size, METADATA_SETS)
 
     def find_matching(self, start: bytes, stop: bytes, accepts: Callable[[bytes], bool]) -> DocumentMask:
-        """Return the documents that have a value with ``start`` <= index key < ``stop`` that ``accepts`` accepts."""
+        """Return the documents with a value whose index key is in ``start`` <= key < ``stop`` and ``accepts(key)``."""
         rows = self._view.scan(METADATA_SETS, start, stop)
         # The key of a row is the index key of a value, followed by the index of the container.
         matching_rows = (
@@ -275,7 +275,7 @@ class MetadataStructure:
 def _describe_key(key: bytes) -> tuple[str, str, str | float | None]:
     """Split an index key for the dump: its field or column, its kind in hexadecimal, and its value (None without one).
 
-    The first character identifies its space: a column, a field, or an element of a field.
+    The first character of the first item is its space: a column, a field, or an element of a field.
     """
     field, _, value = key.partition(b"\x00")
     kind = value[:1]

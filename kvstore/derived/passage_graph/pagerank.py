@@ -381,7 +381,10 @@ class _WeightedRows:
 
 
 def _flag_lower_only(degrees: Degrees) -> npt.NDArray[np.int64]:
-    """Return 1 for each entity that all its chunks mention only in lower case, else 0: an index of weights."""
+    """Return 1 for each entity that all its chunks mention only in lower case, else 0.
+
+    These are indexes of rows in the result of :func:`_compute_feature_weights`.
+    """
     is_lower_only: npt.NDArray[np.int64] = (degrees.informative == 0).astype(np.int64)
     return is_lower_only
 

@@ -82,7 +82,8 @@ class DocumentRows:
     def build_row(self, chunk: AddedChunk, unmentioned: set[EntityPair]) -> edges.EdgeRow:
         """Return the entities that a chunk names, each with a bit field (features) that says how it is named.
 
-        ``unmentioned`` are the pairs of entities that no chunk of the document mentions. The first chunk names them.
+        A chunk also names both entities of a pair that the document states if it mentions one of them. ``unmentioned``
+        are the pairs with no entity that a chunk mentions; the first chunk of the document names them.
         """
         features = encode_mention_counts(chunk)
         for entity, flags in (*self._title_flags.items(), *self._get_heading_flags(chunk.section).items()):
@@ -112,8 +113,8 @@ class DocumentRows:
 
         The flag is ``whole_flag`` if the name is the whole text, else ``part_flag``.
         """
-        names, parts = find_heading_names(text, self._filter, self._max_words)
-        return {**dict.fromkeys(parts, part_flag), **dict.fromkeys(names, whole_flag)}
+        whole_entities, part_entities = find_heading_names(text, self._filter, self._max_words)
+        return {**dict.fromkeys(part_entities, part_flag), **dict.fromkeys(whole_entities, whole_flag)}
 
 
 def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -> tuple[set[int], set[int]]:
@@ -141,7 +142,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
 
 
 def find_unmentioned_pairs(pairs: Sequence[EntityPair], mentions: Iterable[Sequence[Occurrence]]) -> set[EntityPair]:
-    """Return the pairs of which no chunk mentions either entity; ``mentions`` has the mentions of each chunk."""
+    """Return the pairs with no entity that a chunk mentions; ``mentions`` has the mentions of each chunk."""
     if not pairs:
         return set()
     mentioned_entities = {entity for rows in mentions for entity, _, _ in rows}

@@ -26,7 +26,7 @@ _MAX_RARE_CHUNKS = 50
 
 
 def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
-    """Return a request for the degrees of the entities of a question, grouped by name."""
+    """Return a request for the degrees (numbers of chunks) of the entities of each seed, a name of the question."""
     return NameDegrees([seed.identity.entity_ids for seed in seeds])
 
 

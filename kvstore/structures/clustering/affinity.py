@@ -72,8 +72,8 @@ def cluster_vectors(vectors: Matrix, *, max_cluster_size: int = 12, max_levels: 
     """Yield partitions of unit vectors, shape (n, dimension), the finest first.
 
     A partition holds the cluster of each vector, shape (n,). There are at most ``max_levels`` partitions. The
-    similarity of two clusters is the cosine of their centroids, which are summed in fixed point. At most
-    ``max_cluster_size`` clusters join in one round. This function releases ``vectors`` after the first partition.
+    similarity of two clusters is the cosine of their centroids, which are summed in fixed point. In a round, at most
+    ``max_cluster_size`` clusters join into one. This function releases ``vectors`` after the first partition.
     """
     sums: npt.NDArray[Any] = vectors
     del vectors

@@ -159,14 +159,14 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return a chunk id: a store that needs no file in this state needs none while all chunks have smaller ids.
+        """Return the chunk id from which the store may need a file, if it needs none in this state.
 
-        Without a ``record``, the index was dropped.
+        ``record`` is None if the index was dropped.
         """
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return the chunk id at which a file should be extended: once the next new chunk would have this id or more.
+        """Return a chunk id; the file should be extended once the next chunk id of the store is at least that.
 
         ``head`` is that of the file, or None if there is no file. Only automatic kinds implement the method.
         """

@@ -142,7 +142,7 @@ class IndexBuilder(IndexFiller):
             return None if kind.explain_no_file(record, state) is not None else record
 
     def compute_next_needed_chunk(self, kind: FileIndex[Any, Any]) -> int:
-        """Return a chunk id: a store that needs no index file now needs none while all chunks have smaller ids."""
+        """Return the chunk id from which the store may need an index file, if it needs none now."""
         with self._open_state() as state:
             return kind.compute_next_needed_chunk(Indexes(state.lmdb).get(kind), state)
 

@@ -171,7 +171,8 @@ def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], li
 def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
     """Return the names at which the walk starts: the names in at least one chunk, but not in too many.
 
-    A name that the question compares with another can be in any number of chunks. ``spreads`` has these numbers.
+    A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
+    of each name, by its key.
     """
     compared = decompose(query.question, names).compared_keys
     # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.

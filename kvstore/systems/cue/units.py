@@ -70,7 +70,7 @@ class _DocumentUnits:
         chunk_records: Sequence[ChunkRecord],
         derived_part: DerivedPart | None,
     ) -> None:
-        """Hold the stored units of a document, ``derived_part``; None for a document without units."""
+        """Store a document's record, chunks and units; ``derived_part`` has the stored units (None: no units)."""
         self.record = record
         self.chunk_records = chunk_records
         self.chunks = list(record.chunk_ids())

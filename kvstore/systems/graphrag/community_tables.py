@@ -133,7 +133,7 @@ def _iter_memberships(reader: TableReader, name: str) -> TableRows:
         return
     for community in communities.find_by_entity(entity):
         for row in _iter_members(reader, community):
-            if reader.get_entity_name(row[1]) == name:
+            if reader.get_entity_name(row[1]) == name:  # another spelling of the name also leads to the entity
                 yield row
 
 

@@ -51,7 +51,7 @@ def build_report_prompt(
         _find_descriptions(communities, community, span_texts), int(_DESCRIPTIONS_SHARE * max_tokens)
     )
     passages, _ = _select_fitting(enumerate(span_texts), max_tokens - used_tokens)
-    # Each text has the index of its span; that of a description supports the description.
+    # Each text has the index of its span; a description has the index of the span that supports it.
     numbered_texts = [(index, replace_quotes(to_printable(text))) for index, text in (*descriptions, *passages)]
     if not numbered_texts:
         return None

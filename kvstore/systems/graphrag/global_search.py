@@ -127,7 +127,7 @@ class _CommunityScoring:
 
     @classmethod
     def prepare(cls, query: Query) -> _CommunityScoring:
-        """Search for the chunks near the question, and find those in no community."""
+        """Read what the scores depend on: the chunks near the question, and the chunks in no community."""
         reading = query.reading
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
@@ -271,7 +271,7 @@ def _build_reports_within(
 def _list_allowed_chunks(
     query: Query, scoring: _CommunityScoring, communities: Iterable[tuple[int, Sequence[int]]]
 ) -> dict[int | None, list[int]]:
-    """Return the allowed chunks by group: of communities (id, chunks), and of None, the unassigned chunks.
+    """Return the allowed chunks of ``communities``, pairs (id, chunks), by id, and the unassigned chunks under None.
 
     Newer chunks are in the report on unassigned chunks, so they are omitted from their communities.
     """

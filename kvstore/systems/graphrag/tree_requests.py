@@ -150,10 +150,10 @@ def find_best(communities: IntArray, scores: npt.NDArray[np.float64], limit: int
 
 
 def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
-    """Return the fraction of the question's words, weighted by rarity, that a text contains.
+    """Return how well a text matches the question's words, 0 to 1.
 
-    ``terms`` are those of the text, see :func:`~.report_terms.join_terms`. The score is BM25 without length
-    normalization, divided by its upper bound.
+    This is BM25 without length normalization, divided by its upper bound. ``rarities`` are the IDF weights of the
+    question's words, and ``terms`` the terms of the text, see :func:`~.report_terms.join_terms`.
     """
     max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # not 0, because it is a divisor
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())

@@ -165,7 +165,7 @@ def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWor
 def _select_prompt_spans(child_sentences: Sequence[Sequence[TopicSentence]]) -> list[tuple[int, int, int]]:
     """Return the sentences that a model is shown: the first sentence of every child, then the second, and so on.
 
-    They end when they have :data:`_MAX_PROMPT_BYTES`; their spans are sorted.
+    No sentence is added once they have :data:`_MAX_PROMPT_BYTES`. The result is sorted.
     """
     num_bytes = 0
     prompt_spans: set[tuple[int, int, int]] = set()
@@ -201,7 +201,7 @@ def _select_sentences(
 
 
 def _iter_distinct_words(words: Iterable[str]) -> Iterator[str]:
-    """Yield words without digits, skipping those that equal an earlier one, apart from every s at the end."""
+    """Yield the words without digits; skip a word that differs from an earlier one only by final ``s``."""
     seen: set[str] = set()
     for word in words:
         stem = word.rstrip("s")

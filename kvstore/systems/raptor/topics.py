@@ -321,7 +321,7 @@ class Topics:
         return changed
 
     def _has_chunk(self, chunk: int) -> bool:
-        """True if the state contains a chunk that the topics were built from; cached."""
+        """True if ``chunk``, which the topics were built from, still exists in the state; cached."""
         if not self._has_lost_chunks:
             return True
         exists = self._chunk_exists.get(chunk)
