@@ -161,7 +161,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
         """Return the chunk id from which the store may need a file, if it needs none in this state.
 
-        ``record`` is None if the index was dropped.
+        Without a ``record``, the index was dropped.
         """
         return state.counters.next_chunk
 
