@@ -309,7 +309,7 @@ DESCRIPTIONS = {
     "Each system (normally the implementation of one paper) has its own folder in the source.",
     "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
     "generation (RAG).",
-    "Install the extra explore with pip install '.[explore]' before you run kvstore explore.",
+    "kvstore explore needs the extra explore (pip install '.[explore]').",
     'The page "Look at a store" describes the explorer.',
     "A strategy is a way to find evidence for a question.",
     "Most strategies implement published methods.",
