@@ -340,7 +340,7 @@ class _SentenceRelations:
             yield from self._make_statements(self._find_listed_nouns(example), [class_noun], IS_A, _LIST_CONFIDENCE)
 
     def _find_listed_nouns(self, first: int) -> list[int]:
-        """Return the index ``first`` of a noun, and those of the nouns coordinated with it that follow it."""
+        """Return ``first``, the index of a noun, and the indexes of the nouns after it in its list."""
         word = self._words[first]
         nouns = self._phrases.find_list_items(first)
         if word.label == "conj" and word.head >= 0:

@@ -75,7 +75,7 @@ def _count_crlf_ends(text: str, start: int, end: int) -> int:
 def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
     """Return the start and end of a chunk as integers. Raises InputError if ``bounds`` are not two integers.
 
-    ``key`` is that of the document, and ``ordinal`` that of the chunk.
+    ``key`` of the document and ``ordinal`` of the chunk are for the message.
     """
     try:
         start, end = (operator.index(bound) for bound in bounds)

@@ -175,7 +175,8 @@ class _FileSearch:
     def __init__(self, format: str | None, include: Sequence[str]) -> None:
         """Start without files.
 
-        ``format`` is that of all files (None: by their names), and ``include`` are patterns of the files of folders.
+        ``format`` is the format of all files (None: their names determine it), and ``include`` has patterns for the
+        files in folders.
         """
         self.files: list[Source] = []
         self.covered: list[Coverage] = []
@@ -397,7 +398,7 @@ def _get_location(path: Path) -> str:
 
 
 def _explain_missing(path: Path) -> str:
-    """Return the reason why a path is not that of a file or folder, and what to do."""
+    """Return the reason why there is no readable file or folder at a path, and what to do."""
     error = None if "\0" in str(path) else find_access_error(path)  # a null character would raise ValueError
     if isinstance(error, PermissionError):
         return f"cannot be accessed ({error.strerror}); check the permissions of its folders"

@@ -106,7 +106,7 @@ _RENAMED = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import an attribute at its first use; a deprecated name is that of its successor."""
+    """Import an attribute at its first use; a deprecated name returns the attribute that replaces it."""
     if name in _RENAMED:
         return globals().get(_RENAMED[name]) or __getattr__(_RENAMED[name])
     if name not in _LAZY_ATTRIBUTES:

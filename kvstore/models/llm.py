@@ -316,7 +316,7 @@ def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_toke
 
 
 def open_language_model(name: str | None, session: SessionSettings) -> LanguageModel | None:
-    """Return the model with this name; None: the model named by the session or the environment.
+    """Return the model named ``name`` (None: the model that the session or the environment names).
 
     Return None if no model is named, or if the name is ``none``. Raises ModelError for an invalid address.
     """

@@ -165,7 +165,7 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
 
 
 def _split_parts(text: str) -> tuple[list[str], list[str]]:
-    """Return the parts of a sentence, and before each of them: a punctuation mark, a conjunction or nothing."""
+    """Return the parts of a sentence, and the text before each: a punctuation mark, a conjunction or nothing ("")."""
     parts = _PART_PATTERN.split(text)
     connectives: list[str] = []
     end = 0

@@ -198,7 +198,7 @@ class _OrderedSentence:
         """
         has_preposition = any(word in PREPOSITIONS and word not in relation_words for word in self.words[start:end])
         is_interrupted = any(position in self.ends for position in range(start - 1, end))
-        return not (has_preposition or is_interrupted or self.begins_clause(relation_words, start, end))
+        return not (has_preposition or is_interrupted or self.has_clause_start(relation_words, start, end))
 
     def has_lower_case(self, span: _Span) -> bool:
         """True if a word of a span is in lower case, or the span is the first word, which always has a capital."""
@@ -208,8 +208,11 @@ class _OrderedSentence:
         """True if one of the words is at a position from ``start`` to before ``end``."""
         return not words.isdisjoint(self.words[max(0, start) : max(0, end)])
 
-    def begins_clause(self, relation_words: Collection[str], start: int, end: int) -> bool:
-        """True if a word at a position from ``start`` to before ``end``, not of a relation, can begin a clause."""
+    def has_clause_start(self, relation_words: Collection[str], start: int, end: int) -> bool:
+        """True if a word from ``start`` to before ``end`` can begin another clause, such as "which" or "founded".
+
+        Words of the relation do not count.
+        """
         return any(
             word not in relation_words
             and written_word.islower()

@@ -138,7 +138,10 @@ class _BibEntry:
         return "" if bare is None else abbreviations.get(bare[0].lower(), bare[0])
 
     def _find_closing_brace(self, start: int) -> int:
-        """Return the offset after the brace that closes the one before ``start``; raises _UnclosedEntryError."""
+        """Return the offset after the closing brace of a group whose content begins at ``start``.
+
+        Raises _UnclosedEntryError.
+        """
         depth = 1
         for brace in _BRACES_PATTERN.finditer(self._text, start, self._limit):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)  # an escaped brace does not count
@@ -147,7 +150,7 @@ class _BibEntry:
         raise _UnclosedEntryError
 
     def _find_closing_quote(self, start: int) -> int:
-        """Return the offset after the quote that closes the one before ``start``; raises _UnclosedEntryError."""
+        """Return the offset after the closing quote of a text that begins at ``start``; raises _UnclosedEntryError."""
         depth = 0
         for delimiter in _QUOTES_PATTERN.finditer(self._text, start, self._limit):
             if delimiter[0] == '"' and depth <= 0:  # a quote in braces is text

@@ -32,7 +32,7 @@ def strip_numbering(title: str) -> str:
 def get_span(cell: LexborNode, name: str) -> int:
     """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid.
 
-    ``name`` is that of the attribute, ``colspan`` or ``rowspan``.
+    ``name`` is the name of the attribute: ``colspan`` or ``rowspan``.
     """
     value = cell.attributes.get(name) or "1"
     return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS else 1
@@ -162,7 +162,8 @@ class HtmlTable:
     def end_row(self) -> None:
         """Add the current row, if it has text, to the body, or to the header.
 
-        Header rows are those of ``<thead>``, and those with only header cells before the first row of the body.
+        Rows of ``<thead>`` belong to the header, and so do rows with only header cells before the first row of the
+        body.
         """
         if any(self.current_row):
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)

@@ -44,7 +44,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Ite
 
 
 def _is_skipped_type(types: Any, type: Any) -> bool:
-    """True if an Arrow type is that of bytes or vectors (lists of floats); ``types`` is ``pyarrow.types``."""
+    """True if values of an Arrow type are bytes or vectors (lists of floats); ``types`` is ``pyarrow.types``."""
     if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
         return bool(types.is_floating(type.value_type))
     return bool(types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type))

@@ -162,7 +162,11 @@ class _LineCollector:
                 self._open_line.end_x = shown_texts[-1].end_x if shown_texts and index == nonblank_lines[-1] else None
 
     def _record_line_end(self) -> None:
-        """Record the end of a line; a second one is a blank line, unless a space elsewhere on the page came before."""
+        """Record the end of a line.
+
+        A second line end before the next text is a blank line, unless spaces were shown elsewhere on the page before
+        it.
+        """
         separation = self._separation
         is_blank = separation.ends_line and not separation.has_distant_space
         self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
@@ -203,7 +207,7 @@ class _LineCollector:
             line.pieces[-1] = start, last_text + text
 
     def _is_below(self, y: float, size: float) -> bool:
-        """True if the height ``y`` is that of one of the next lines below the open line, or if no line is open."""
+        """True if ``y`` is the height of a line shortly below the open line, or if no line is open."""
         line = self._open_line
         return line is None or 0 < line.y - y < _MAX_BLANK_HEIGHT * max(size, line.size)
 

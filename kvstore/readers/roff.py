@@ -300,7 +300,7 @@ class RoffInterpreter:
         self._pending.extendleft(reversed(body))
 
     def _count_expansion(self, *expansions: str) -> None:
-        """Count the characters of expansions, and a fixed cost that ends endless empty ones.
+        """Count the characters of expansions, and a fixed cost for each, so that endless empty ones end too.
 
         Raises RoffError above the limit.
         """

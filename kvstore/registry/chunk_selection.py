@@ -101,7 +101,7 @@ def _find_best_exchange(
 def score_chunks(name: str, state: State) -> tuple[npt.NDArray[np.uint64], Floats]:
     """Return all chunks of a store, in order of document key and ordinal, and their values.
 
-    ``name`` is that of a function in :data:`SCORE_FUNCTIONS`, which values chunks.
+    ``name`` is the name of a function in :data:`SCORE_FUNCTIONS`, which computes the values.
     """
     compute_scores = SCORE_FUNCTIONS[name.lower()]
     keys = sorted(state.documents.iter_keys())
@@ -175,7 +175,7 @@ def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
 
 
 def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
-    """Return the length nearest to ``length`` among the other texts, the shorter of two; ``length`` if there are none.
+    """Return the length of the other text nearest in length, the shorter of two; ``length`` if there is no other text.
 
     ``lengths`` are the ascending lengths of all texts, including the one of ``length``.
     """

@@ -139,7 +139,10 @@ class Structure(Protocol[Content]):
 
     @property
     def version(self) -> int:
-        """The version, which changes whenever equal core tables give other data; an older one is rebuilt on opening."""
+        """The version of the derivation, which changes whenever it derives other data from equal core tables.
+
+        A structure of an older version is rebuilt when the store is opened.
+        """
         ...
 
     @property

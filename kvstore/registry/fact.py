@@ -82,7 +82,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Describe the fact stored under a key of the first of its tables, for a message that it is lost."""
+        """Return a description of the fact under a key of its first table, for the message that it is lost."""
 
     @abstractmethod
     def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
@@ -209,7 +209,7 @@ class DocumentFact(StatedFact[str, Value]):
         return key, self.parse_fields(*parts)
 
     def describe_row(self, row_key: bytes) -> str:
-        """Describe a fact by its document's id, for a message that it is lost."""
+        """Return a description of a fact with the id of its document, for the message that it is lost."""
         return f"the {self.plural} of document {records.U64.unpack(row_key)[0]}"
 
     def scan(self, state: State) -> Iterator[tuple[str, Value]]:

@@ -173,7 +173,10 @@ class _GraphRag:
                     self._entities.setdefault(address, []).append(entry.entity)
 
     def __call__(self, _: str, vector: Matrix) -> RetrievedChunks:
-        """Return the chunks nearest to a vector among those of the nearest abstracts and of the linked ones."""
+        """Return the chunks nearest to a vector among the chunks of the nearest abstracts and of those linked to them.
+
+        Abstracts are linked if they mention the same entities.
+        """
         labels, _distances = self._index.knn_query(vector, k=min(_NUM_NEAREST, len(self._leaves)))
         nearest = [self._leaves[label] for label in labels[0].tolist()]
         shared = Counter(
@@ -189,7 +192,7 @@ class _GraphRag:
 
 
 def _iter_nodes(state: State, names: list[tuple[int, str]]) -> Iterable[int]:
-    """Yield every node of the entity trees, for entities given as (id, name)."""
+    """Yield the ids of the tree nodes of entities; ``names`` are pairs (id of the entity, name)."""
     for entity, _ in names:
         for rank, address in map(split_address, state.filter.get_addresses(state.entities.get(entity).key).tolist()):
             if rank == NODE_RANK:

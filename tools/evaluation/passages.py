@@ -57,7 +57,7 @@ class Texts:
         return text
 
     def locate_passage(self, passage: Passage) -> TextSpan:
-        """Return the span of a chunk, in characters."""
+        """Return the span in characters of a passage, whose offsets are in bytes."""
         _, character_offsets = self._read_cached(passage.document)
         return TextSpan(passage.document, int(character_offsets[passage.start]), int(character_offsets[passage.end]))
 

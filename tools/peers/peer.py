@@ -26,8 +26,9 @@ class Peer(ABC):
     """One system with one folder.
 
     An instance is either :meth:`load`\\ ed, which leaves a closed store, or :meth:`open`\\ ed, queried and changed, and
-    closed. Every method that changes data returns when the change is durable, as far as the system promises that. An
-    unsupported query raises UnsupportedError. ``vector`` is a unit vector, float32 in bytes.
+    closed. Every method that changes data returns when the change is durable, as far as the system promises that. The
+    queries and changes of this base class raise UnsupportedError; a system overrides the ones that it supports.
+    ``vector`` is a unit vector, float32 in bytes.
     """
 
     #: The name that the user types, and the modules that it needs.
@@ -52,31 +53,43 @@ class Peer(ABC):
         """Close what :meth:`open` opened."""
 
     def search_by_vector(self, vector: bytes, top: int) -> Results:
-        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes) by cosine."""
+        """Return (key, text) of the ``top`` documents nearest to a vector (float32, as bytes) by cosine.
+
+        By default unsupported.
+        """
         raise UnsupportedError("no vector search")
 
     def search_filtered(self, vector: bytes, top: int, field: str, value: int) -> Results:
-        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value."""
+        """Return (key, text) of the ``top`` nearest documents whose ``field`` (shelf or drawer) has this value.
+
+        By default unsupported.
+        """
         raise UnsupportedError("no vector search with a filter")
 
     def search_by_words(self, question: str, top: int) -> Results:
-        """Return (key, text) of the ``top`` documents for a question by BM25 over titles and texts."""
+        """Return (key, text) of the ``top`` documents for a question by BM25 over titles and texts.
+
+        By default unsupported.
+        """
         raise UnsupportedError("no BM25")
 
     def search_hybrid(self, question: str, vector: bytes, top: int) -> Results:
-        """Return (key, text) of the ``top`` documents for a question and its vector, as the system ranks them."""
+        """Return (key, text) of the ``top`` documents for a question and its vector, as the system ranks them.
+
+        By default unsupported.
+        """
         raise UnsupportedError("no hybrid search")
 
     def replace(self, document: Document, vector: bytes) -> None:
-        """Replace the stored document that has the key of ``document``."""
+        """Replace the stored document that has the key of ``document``; by default unsupported."""
         raise UnsupportedError("cannot replace a document")
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        """Delete documents by their keys, in one call."""
+        """Delete documents by their keys, in one call; by default unsupported."""
         raise UnsupportedError("cannot delete documents")
 
     def delete_where(self, field: str, value: int) -> None:
-        """Delete the documents whose ``field`` has this value."""
+        """Delete the documents whose ``field`` has this value; by default unsupported."""
         raise UnsupportedError("cannot delete documents by a condition")
 
     def make_strategy_searches(self) -> dict[str, Callable[[str, bytes, int], Results]]:

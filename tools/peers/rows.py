@@ -108,7 +108,7 @@ def measure_strategies(peer: Peer, corpus: Corpus) -> Figures:
     names = list(peer.make_strategy_searches())
     peer.close()
     for name in names:
-        strategy_figures, _ = _measure_queries(peer, name, queries, _get_strategy(peer, name))
+        strategy_figures, _ = _measure_queries(peer, name, queries, _make_search(peer, name))
         figures |= strategy_figures
     return figures
 
@@ -225,8 +225,8 @@ def _measure_queries(
     return {f"{name}_ms": 1000 * statistics.median(round_means), f"{name}_first_ms": 1000 * round_means[0]}, results
 
 
-def _get_strategy(peer: Peer, name: str) -> Callable[..., Results]:
-    """Return a function that queries one of the peer's strategies. The peer must be open when it is called."""
+def _make_search(peer: Peer, name: str) -> Callable[..., Results]:
+    """Return a function that searches with one of the peer's strategies; the peer must be open when it is called."""
     return lambda question, *_: peer.make_strategy_searches()[name](question.text, question.vector, TOP)
 
 

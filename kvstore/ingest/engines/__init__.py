@@ -33,7 +33,7 @@ class WorkerHandle(Protocol):
         ...
 
     def read(self) -> bytes | None:
-        """Return bytes of its messages without waiting: None if there are none, empty bytes if the worker has ended."""
+        """Return bytes that the worker sent, without waiting; None if there are none, empty bytes if it has ended."""
         ...
 
     def kill(self) -> str:

@@ -99,10 +99,7 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
 
 
 def _list_answer_words(answer: kvstore.Answer) -> list[str | None]:
-    """Return for each paragraph the words in it that answer the question, or None.
-
-    If several words in a paragraph do, the first are returned.
-    """
+    """Return, for each paragraph of an answer, the first words in it that answer the question, or None."""
     spans = [span for span in (answer.answer_span, *(part.span for part in answer.parts)) if span is not None]
     words_by_paragraph = {answer.text.count("\n\n", 0, span.start): span.text for span in reversed(spans)}
     return [words_by_paragraph.get(paragraph) for paragraph in range(answer.text.count("\n\n") + 1)]
@@ -150,7 +147,7 @@ def build_hit_data(
 
 
 def build_steps_data(steps: Sequence[kvstore.Step]) -> list[dict[str, Any]]:
-    """Return steps as JSON data, each with the fractions of the total time before it and in it."""
+    """Return steps as JSON data; ``before`` and ``share`` are fractions of the total time: before a step, and in it."""
     total_milliseconds = sum(step.milliseconds or 0.0 for step in steps) or 1.0  # 1.0 avoids a division by zero
     rows, elapsed = [], 0.0
     for step in steps:

@@ -57,7 +57,7 @@ class _BoundedProtocol(H11Protocol):
         self._cancel_request_timeout()
 
     def _update_request_timeout(self) -> None:
-        """Start the timer if a request is expected and it is not running; stop it once the request has arrived."""
+        """Start the timer, unless it is running, while a request is expected; stop it once the request has arrived."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._cancel_request_timeout()
         elif self._timer is None:
@@ -65,7 +65,7 @@ class _BoundedProtocol(H11Protocol):
             self._waiting[self] = None
 
     def _cancel_request_timeout(self) -> None:
-        """Cancel the timeout for a request, and remove the connection from those that wait for a request."""
+        """Cancel the timeout for a request, and remove the connection from the waiting ones."""
         self._waiting.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()

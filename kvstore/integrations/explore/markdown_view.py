@@ -178,9 +178,10 @@ def _resolve_link(url: str, key: str | None, has_document: Callable[[str], bool]
 
 
 def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[Insert]:
-    """Return the inserts around a piece of text, outermost first: the non-empty ones, with only the innermost link.
+    """Return the inserts to render around a piece of text, outermost first.
 
-    Inside a link of the text itself there is no other link.
+    Empty inserts are omitted, and so are links except the innermost one. Inside a link of the text itself
+    (``in_link``), all links are omitted.
     """
     spanning = [insert for insert in open_inserts if insert.start < insert.end]
     links = [] if in_link else [insert for insert in spanning if insert.is_link]

@@ -31,7 +31,7 @@ def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
 def _convert_filter(filters: Mapping[str, Any]) -> FilterMapping:
     """Convert a comparison or a combination of filters to a condition. Raises FilterError if it is invalid.
 
-    Without conditions, AND is true of every document, OR and NOT of none.
+    An AND without conditions matches every document; an OR or NOT without conditions matches no document.
     """
     if not isinstance(filters, Mapping):
         raise FilterError(f"a filter must be a dictionary, not {filters!r}")
