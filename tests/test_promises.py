@@ -95,8 +95,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "kvstore requires no model other than an embedder.": OFFLINE,
     "A cuckoo filter with 12-bit fingerprints proposes candidates for a name, and kvstore compares each "
     "candidate with the stored name.": EXACT_LOOKUP,
-    "A lookup returns only occurrences of the requested name and its aliases, and a lookup of an unknown name returns "
-    "nothing.": (EXACT_LOOKUP),
+    "A lookup returns only occurrences of the requested name, its aliases and names merged with it; a lookup of an "
+    "unknown name returns nothing.": (EXACT_LOOKUP),
     "kvstore explore lights shows the store lights in a browser on the same machine, without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
