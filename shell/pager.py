@@ -31,11 +31,11 @@ class PagedStream:
     """
 
     def __init__(self, terminal: TextIO, command: str) -> None:
-        """Write to ``terminal`` until it is full, and from then on to the pager ``command``."""
+        """Begin to hold text for ``terminal``, or for the pager ``command`` if the text is longer than the screen."""
         self._terminal = terminal
         self._command = command
         self._lines_left = shutil.get_terminal_size().lines - 2  # room for the prompt and the statement's message
-        self._pending: list[str] = []  # the text that is held
+        self._pending: list[str] = []  # the text held so far
         self._pager: subprocess.Popen[str] | None = None
 
     def write(self, text: str) -> int:

@@ -362,7 +362,7 @@ def measure_bytes(environment: Environment, table_names: tuple[str, ...]) -> int
 
 
 def put_entities(transaction: WriteTransaction, first: int, names: list[str]) -> None:
-    """Write all data of entities that one document each introduces: record, ordered name, filter entry, address.
+    """Write all data of entities, each introduced by one document: record, ordered name, filter entry, address.
 
     The entities get the ids from ``first`` + 1 on.
     """

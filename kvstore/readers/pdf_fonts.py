@@ -194,7 +194,10 @@ def _get_codes(string: Any) -> bytes:
 
 
 def _read_widths(font: Any) -> _FontWidths | None:
-    """Return the widths of a font, or None if its encoding is unknown or it has more than ``_MAX_WIDTHS`` widths."""
+    """Return the widths of a font; None if its encoding is unknown, or if it has more than ``_MAX_WIDTHS`` widths.
+
+    A missing or unknown entry of the font dictionary raises an exception.
+    """
     if font["/Subtype"] == "/Type1" and "/Widths" not in font:
         name = str(font["/BaseFont"]).removeprefix("/")
         # Codes of other encodings (PDF 32000-1, 9.6.5) are not those of cp1252.

@@ -384,7 +384,7 @@ class _XmlProse:
 
 
 def _find_descendant(element: Element, *names: str) -> Element | None:
-    """Return the first descendant named ``names[0]``, or else ``names[1]``, and so on; None if no descendant has such a name."""
+    """Return the first descendant named ``names[0]``, or else ``names[1]``, and so on; None without a match."""
     return next((part for name in names for part in element.iter() if get_local_name(part) == name), None)
 
 

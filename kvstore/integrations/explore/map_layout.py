@@ -39,7 +39,10 @@ class MapLayout:
     """
 
     def __init__(self, sample: MapVectors) -> None:
-        """Compute the clusters of a sample, shape (vectors, dimension), and their discs and axes, or fit UMAP to it."""
+        """Compute the clusters of a sample, shape (vectors, dimension), with their discs and axes.
+
+        If UMAP is installed and the sample is not small, UMAP is fitted to it too, and then places the points.
+        """
         num_vectors, dimension = sample.shape
         self._mean = sample.mean(0) if num_vectors else np.zeros(dimension, np.float32)
         vectors = self._normalize(sample)
