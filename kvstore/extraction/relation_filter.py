@@ -159,7 +159,7 @@ class RelationFilter:
         return is_name and bool(self._sentence.get_dependent_lemmas(index, "det") & {"a", "an"})
 
     def _is_title_prefix(self, index: int) -> bool:
-        """True if a name is the beginning of a title in quotation marks."""
+        """True if a name is only the beginning of a title in quotation marks."""
         first, last = self._phrases.find_phrase_bounds(index)
         is_opened = first > 0 and self._words[first - 1].text in _OPENING_QUOTES
         return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)

@@ -23,7 +23,7 @@ class _LeanImporter(MetaPathFinder, Loader):
     """An importer that hides torch from one thread, and returns empty modules for spaCy's programs."""
 
     def __init__(self) -> None:
-        """Import without these modules in the current thread only."""
+        """Hide the modules from the current thread only."""
         self._thread = threading.get_ident()
 
     def find_spec(

@@ -87,8 +87,8 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
     """True if words can be a further predicate of a clause, as "and sings" in "Ann swims and sings".
 
     ``verb`` is the index of their verb, and ``clause_words`` are the words of the clause in lower case. False for words
-    with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and dance"), and
-    after a subordinate clause.
+    with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and dance"), and if
+    the clause has a subordinator, such as "if", or a relative pronoun.
     """
     if any(_can_begin_noun_phrase(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
         return False

@@ -369,8 +369,9 @@ class PageSurvey:
     ) -> LexborNode | None:
         """Return the page's title if it is outside the content: the first ``<h1>`` that is not a link or navigation.
 
-        Otherwise, return the element with the text of ``<title>``. Return None if this is missing or inside the
-        content, or if the content is declared (``is_declared``) and has the ``<h1>``.
+        Otherwise, return the element with the text of ``<title>``, or else an element with the class ``title``. Return
+        None if there is no such element outside the content, if a heading has the text of ``<title>``, or if the
+        content is declared (``is_declared``) and contains the ``<h1>``.
         """
         is_inside = False
         for heading in self._titles:

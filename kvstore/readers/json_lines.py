@@ -229,7 +229,7 @@ def _parse_value(text: str) -> JSON:
 
 
 def _parse_integer(digits: str) -> int:
-    """Parse an integer of a JSON text; raises BadLineError above 64 bits."""
+    """Parse an integer of a JSON text; raises BadLineError if it does not fit in 64 bits."""
     # The length comes first, because int() takes long for a long text.
     if len(digits) <= _MAX_INTEGER_CHARACTERS and -(1 << 63) <= (value := int(digits)) < 1 << 64:
         return value
