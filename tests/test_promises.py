@@ -290,9 +290,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
 FIGURES = {
     "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of refused "
     "questions.": ("tools/evaluate_answers.py"),
-    "In our tests, kvstore refuses 90 % of the unanswerable questions about three folders of real documents (23 % "
-    "without the answer reader of the package kvstore-db-english), and 51 % of the unanswerable questions about "
-    "held-out articles of SQuAD 2.0 (7 % without the answer reader).": "tools/evaluate_answers.py",
+    "In our tests, kvstore refuses 90 % of the unanswerable questions about three folders of real documents, and 51 % "
+    "of the unanswerable questions about held-out articles of SQuAD 2.0.": "tools/evaluate_answers.py",
+    "Without the answer reader of the package kvstore-db-english, kvstore refuses only 23 % of the unanswerable "
+    "questions about the folders, and 7 % of the unanswerable questions about SQuAD articles.": (
+        "tools/evaluate_answers.py"
+    ),
     "All figures of this table were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
