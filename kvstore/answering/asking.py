@@ -99,7 +99,7 @@ class Asker:
         and the query for a question. ``retrieve`` returns the evidence for another question.
         ``record_spending`` is called after each use of a language model.
         """
-        self._get_session = get_session
+        self._get_session = get_session  # a function, because SET can change the settings while a model writes
         self._get_language_model = get_language_model
         self._embed = embed
         self._open_query = open_query
@@ -107,27 +107,12 @@ class Asker:
         self._retrieve = retrieve
         self._record_spending = record_spending
 
-    @property
-    def _session(self) -> SessionSettings:
-        """The session's settings, which SET can change while a model writes."""
-        return self._get_session()
-
     def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
         """Return the evidence for a question, and the probability that this evidence answers the question."""
         with self._open_query(question, clauses) as (strategy, query):
             evidence = self._retrieve_evidence(strategy, query)
-            _, _, confidence = self._weigh_evidence(query, evidence, clauses)
-            return evidence, confidence
-
-    def _weigh_evidence(
-        self, query: Query, evidence: Evidence, clauses: Clauses
-    ) -> tuple[ScoredPassages, PassageReading | None, Confidence]:
-        """Return the passages around the evidence, the answer reader's result for them, and the confidence.
-
-        The answer reader's result is None if it did not read the passages.
-        """
-        scored_passages, reading = self._read_evidence(query, evidence, clauses)
-        return scored_passages, reading, self._estimate_confidence(query, evidence, scored_passages, reading)
+            scored_passages, reading = self._read_evidence(query, evidence, clauses)
+            return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Retrieve the evidence for a question, and return the prompt that a language model gets for it."""
@@ -154,11 +139,12 @@ class Asker:
                 answer = self._answer_parts(question, evidence, clauses)
                 if answer is not None:
                     return evidence, yield_nothing(answer)
-            scored_passages, reading, confidence = self._weigh_evidence(query, evidence, clauses)
+            scored_passages, reading = self._read_evidence(query, evidence, clauses)
+            confidence = self._estimate_confidence(query, evidence, scored_passages, reading)
             if reading is not None and reading.needs_several_passages:
                 reading = None  # rules choose the sentences
                 max_words = _MAX_CHAIN_WORDS if max_words is None else max_words
-            if confidence.value < self._session.least_confidence:
+            if confidence.value < self._get_session().least_confidence:
                 refusal = _build_refusal(query, evidence, scored_passages, reading, confidence)
                 abstained = Answer(
                     refusal.text,
@@ -218,7 +204,7 @@ class Asker:
         from ..models.llm import MAX_ANSWER_TOKENS, compute_fitting_tokens
         from .answer import write_answer
 
-        use_cache = self._session.answer_cache
+        use_cache = self._get_session().answer_cache
         distilled = self._distill_evidence(prepared, model)
         if not distilled.hits:
             return None
@@ -243,7 +229,7 @@ class Asker:
         The query is unchanged if it already requests segments, or if the prompt has no room for a few chunks.
         """
         # A conservative estimate: a word or punctuation mark is about two tokens of a model.
-        tokens = self._session.prompt_tokens // 2
+        tokens = self._get_session().prompt_tokens // 2
         if query.segments == "none" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
             query.segments, query.segment_tokens = "added", tokens
 
@@ -281,7 +267,7 @@ class Asker:
             prepared.evidence,
             ModelDistiller(
                 StructuredModel(model),
-                self._session.prompt_tokens,
+                self._get_session().prompt_tokens,
                 open_query=open_query,
                 retrieve=retrieve,
             ),
@@ -292,7 +278,7 @@ class Asker:
         """Return the prompt for the evidence with at most ``budget`` tokens (None: the session's); record the step."""
         from .prompt import build_prompt
 
-        budget = budget or self._session.prompt_tokens
+        budget = budget or self._get_session().prompt_tokens
         with query.trace.step("build prompt") as step:
             prompt = build_prompt(evidence, budget)
             num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
@@ -315,7 +301,7 @@ class Asker:
                 lambda: scored_passages.snippet_scores.nearest,  # a property that can score all snippets
                 reading,
             )
-            threshold = self._session.least_confidence
+            threshold = self._get_session().least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"
             step.detail = f"{confidence}; {comparison} the threshold {threshold:g}"
             step.count = len(evidence.hits)
@@ -351,7 +337,7 @@ class Asker:
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
         if (
-            not self._session.answer_reader
+            not self._get_session().answer_reader
             or not hits
             or evidence.groups
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
@@ -395,7 +381,7 @@ class Asker:
 
         parts: list[PartReading] = []
         confidences: list[Confidence] = []
-        threshold = self._session.least_confidence
+        threshold = self._get_session().least_confidence
         for text in texts:
             first_answer = parts[0].reading.best.answer if parts and confidences[0].value >= threshold else ""
             part_question = complete_part(text, texts[0], first_answer) if parts else text

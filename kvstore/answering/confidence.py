@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..models.embedder import is_english_only
+from ..models.protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
 from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.dense_search import compute_cosines
 from ..retrieval.evidence import Hit
@@ -32,7 +34,7 @@ from ..retrieval.lexical_search import compute_term_rarity
 from ..retrieval.overview import is_overview_result
 from ..retrieval.query import Query
 from ..structures.state import State
-from ..text.languages import detect_question_language
+from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
 from ..text.question_words import remove_interrogatives
 from ..text.segmenters import Segmenter
@@ -40,15 +42,22 @@ from ..text.words import (
     detect_word_language,
     get_function_words,
     is_bigram,
+    is_unspaced,
     list_content_terms,
     list_content_words,
     list_informative_words,
     list_stem_variants,
     list_term_words,
 )
-from .confidence_weights import WORD_WEIGHTS, SignalWeights, select_weights
-from .passages import list_chunk_ids
-from .question_kinds import KNOWN_BY_FORM, QuestionKind, classify_question
+from .confidence_weights import (
+    OTHER_LANGUAGE_WEIGHTS,
+    UNSPACED_WEIGHTS,
+    WEIGHTS_BY_EMBEDDER,
+    WORD_WEIGHTS,
+    SignalWeights,
+)
+from .passages import iter_spans
+from .question_kinds import classify_question, find_missing_kind
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
 if TYPE_CHECKING:
@@ -58,8 +67,6 @@ if TYPE_CHECKING:
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
 #: The length of a run within a passage in words, without function words.
 _MAX_RUN_WORDS = 25
-#: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
-_MIN_COVERAGE_FRACTION = 0.5
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: An abbreviation without vowels, such as "dvd", whose plural has another stem.
 _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
@@ -188,7 +195,9 @@ def estimate_confidence(
     if is_overview_result(query.question, hits):
         return _OVERVIEW_CONFIDENCE
     hits = hits[:_MAX_CHUNKS]
-    passages = list(map(PassageWords, [*map(_render_hit, hits), *context]))
+    # The name of its file replaces the missing title of a document.
+    hit_texts = (f"{hit.title or PurePosixPath(hit.document).name} {hit.heading} {hit.text}" for hit in hits)
+    passages = list(map(PassageWords, [*hit_texts, *context]))
     language = detect_word_language(chain.from_iterable(passage.words for passage in passages))
     function_words = get_function_words(language)
     question_language = detect_question_language(query.question, language)
@@ -198,7 +207,7 @@ def estimate_confidence(
     is_english = question_language in (None, "english")
     if not is_english:  # names can have case endings, so their stems are compared
         passages = [replace(passage, stem=question_terms.stem) for passage in passages]
-    weights = select_weights(query.state.settings.embedder, query.question, is_english=is_english)
+    weights = _select_weights(query.state.settings.embedder, query.question, is_english=is_english)
     best_cosines: list[float] = []
     if hits and weights is not None and query.user_vector is None:
         best_cosines = sorted(_compute_hit_cosines(query, hits), reverse=True)[:_NUM_NEARBY]
@@ -212,7 +221,7 @@ def estimate_confidence(
     missing_names = [
         name for name in question_terms.names if not any(passage.has_name(name, function_words) for passage in passages)
     ]
-    signals = _compute_word_signals(question_terms, passage_terms, max(coverages), missing_names)
+    signals = question_terms.compute_signals(passage_terms, max(coverages), missing_names)
     if best_cosines:
         # Fall back to the best chunk if no sentence can be chosen.
         signals["similarity"] = get_nearest_cosine() or best_cosines[0]
@@ -221,7 +230,7 @@ def estimate_confidence(
     formless = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
     if reading is None or reading.best.is_kind_missing:
-        formless = _find_missing_kind(
+        formless = find_missing_kind(
             classify_question(query.question, question_language),
             passages,
             coverages,
@@ -255,27 +264,6 @@ def _build_confidence_without_passages(question_terms: _QuestionTerms) -> Confid
     )
 
 
-def _compute_word_signals(
-    question_terms: _QuestionTerms,
-    passage_terms: Sequence[Sequence[str]],
-    coverage: float,
-    missing_names: Sequence[QuestionName],
-) -> dict[str, float]:
-    """Return the signals of a :class:`Confidence` that need no vectors, by name.
-
-    ``passage_terms`` are the terms of each passage, ``coverage`` is that of the best passage, and ``missing_names`` are
-    the question's names that no passage has.
-    """
-    return {
-        "coverage": coverage,
-        "amount": question_terms.compute_information(coverage),
-        "phrases": max(map(question_terms.compute_phrase_score, passage_terms)),
-        "unnamed": question_terms.compute_missing_name_share(missing_names),
-        "lacking": question_terms.compute_missing_token_share(missing_names),
-        "missing": question_terms.missing,
-    }
-
-
 def _compute_logit(
     weights: SignalWeights, signals: Mapping[str, float], reading: PassageReading | None, *, has_unknown_names: bool
 ) -> float:
@@ -291,38 +279,21 @@ def _compute_logit(
     return reading.compute_confidence_logit(rule_logit, name_logit if has_unknown_names else 0.0)
 
 
-def _render_hit(hit: Hit) -> str:
-    """Return the title, headings and text of a hit; the file name replaces a missing title."""
-    return f"{hit.title or PurePosixPath(hit.document).name} {hit.heading} {hit.text}"
+def _select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
+    """Return the weights for the cosines of an embedder, or None if its cosines are meaningless for the question.
 
+    ``is_english`` is True if the question is in English or in an unknown language.
 
-def _find_missing_kind(
-    kind: QuestionKind,
-    passages: Sequence[PassageWords],
-    coverages: Sequence[float],
-    *,
-    names: Sequence[QuestionName],
-    function_words: frozenset[str],
-    is_english: bool,
-) -> str:
-    """Return what a question asks for, such as ``telephone number``, if it has a form and no passage has that form.
-
-    Otherwise, return an empty string. ``kind`` is the kind of the question, ``names`` are its names, and
-    ``coverages`` has the coverage of each passage. Unless the question ``is_english``, only the passages that are about
-    its subject count: those with its names or, for an amount of money, those that cover enough of the question. For
-    English, the answer reader decides what a number is about.
+    Cosines of an unknown embedder are meaningless, because their scale is unknown. An embedder of English texts gives
+    any two texts in another script a high cosine.
     """
-    needs_form, relevant_passages = kind.name in KNOWN_BY_FORM, passages
-    if not is_english:
-        with_names = [passage for passage in passages if all(passage.has_name(name, function_words) for name in names)]
-        relevant_passages = with_names or passages
-        if kind.name == "money":
-            needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
-            pairs = zip(passages, coverages, strict=True)
-            relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
-    if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
-        return ""
-    return "amount of money" if kind.name == "money" else kind.name
+    if is_english_only(embedder) and not is_latin(question):
+        return None
+    if embedder == MULTILINGUAL_EMBEDDER and is_unspaced(question):
+        return UNSPACED_WEIGHTS
+    if embedder == DEFAULT_EMBEDDER and not is_english:
+        return OTHER_LANGUAGE_WEIGHTS
+    return WEIGHTS_BY_EMBEDDER.get(embedder)
 
 
 def _to_probability(logit: float) -> float:
@@ -332,7 +303,7 @@ def _to_probability(logit: float) -> float:
 
 def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
     """Return for each hit the highest cosine of its chunks with the question, at least 0."""
-    hit_chunks = [list_chunk_ids(hit, query.state) for hit in hits]
+    hit_chunks = [list(dict.fromkeys(chunk for chunk, _ in iter_spans(hit, query.state))) for hit in hits]
     chunk_ids = np.array(list(chain.from_iterable(hit_chunks)), np.uint64)
     # One call for all chunks; each hit then takes the cosines of its own.
     cosines = iter(compute_cosines(query.state, chunk_ids, query.vector).tolist())
@@ -393,7 +364,9 @@ class _QuestionTerms(NamedTuple):
         names = {name: math.fsum(map(get_rarity, terms)) for name, terms in question_names.items()}
         # ``counts`` has all terms now.
         unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
-        missing = _compute_rarity_fraction(rarities, {term for term in rarities if not counts[term]})
+        total_rarity = math.fsum(rarities.values())
+        missing_rarity = math.fsum(rarity for term, rarity in rarities.items() if not counts[term])
+        missing = missing_rarity / total_rarity if total_rarity else 0.0
         return cls(rarities, pairs, names, max_rarity=math.log(chunks), missing=missing, unknown=unknown, stem=stem)
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
@@ -416,14 +389,27 @@ class _QuestionTerms(NamedTuple):
             max_covered = max(max_covered, covered)
         return min(1.0, max_covered / self._total_rarity)
 
-    def compute_information(self, coverage: float) -> float:
-        """Estimate the information in the covered part of the question, as a number from 0 to 1.
+    def compute_signals(
+        self, passage_terms: Sequence[Sequence[str]], coverage: float, missing_names: Sequence[QuestionName]
+    ) -> dict[str, float]:
+        """Return the signals of a :class:`Confidence` that need no vectors, by name.
 
-        ``coverage`` is the result of :meth:`compute_coverage`. The amount is high for two rare terms and low for one
-        common term.
+        ``passage_terms`` are the terms of each passage, ``coverage`` is that of the best passage, and ``missing_names``
+        are the question's names that no passage has.
         """
-        # The unit is two terms of the greatest possible rarity.
-        return 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity))
+        missing_rarity = math.fsum(self.names[name] for name in missing_names)
+        max_missing_rarity = max(self._total_rarity, math.fsum(self.names.values()))
+        num_tokens = sum(name.is_token for name in self.names)
+        num_missing_tokens = sum(name.is_token for name in missing_names)
+        return {
+            "coverage": coverage,
+            # High for two rare terms, and low for one common term: the unit is two terms of the greatest rarity.
+            "amount": 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity)),
+            "phrases": max(map(self.compute_phrase_score, passage_terms)),
+            "unnamed": missing_rarity / max_missing_rarity if missing_rarity else 0.0,
+            "lacking": num_missing_tokens / num_tokens if num_tokens else 0.0,
+            "missing": self.missing,
+        }
 
     def compute_phrase_score(self, terms: Sequence[str]) -> float:
         """Return a score from 0 to 1 for the consecutive terms of the question that are consecutive in ``terms`` too.
@@ -432,16 +418,6 @@ class _QuestionTerms(NamedTuple):
         """
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
-
-    def compute_missing_name_share(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the rarity of the missing names as a fraction of the question's total rarity, from 0 to 1."""
-        rarity = math.fsum(self.names[name] for name in missing_names)
-        return rarity / max(self._total_rarity, math.fsum(self.names.values())) if rarity else 0.0
-
-    def compute_missing_token_share(self, missing_names: Sequence[QuestionName]) -> float:
-        """Return the fraction of the question's technical tokens that are among the missing names."""
-        num_tokens = sum(name.is_token for name in self.names)
-        return sum(name.is_token for name in missing_names) / num_tokens if num_tokens else 0.0
 
     @property
     def _total_rarity(self) -> float:
@@ -455,9 +431,3 @@ def _compute_size_in_words(term: str, stem: Callable[[str], str]) -> float:
     With a segmenter as the stemmer, every term is a word.
     """
     return 0.5 if is_bigram(term) and not isinstance(stem, Segmenter) else 1.0
-
-
-def _compute_rarity_fraction(rarities: Mapping[str, float], terms: set[str]) -> float:
-    """Return the rarity of ``terms`` as a fraction of the total of ``rarities``, from 0 to 1."""
-    total = math.fsum(rarities.values())
-    return math.fsum(rarity for term, rarity in rarities.items() if term in terms) / total if total else 0.0

@@ -1,16 +1,10 @@
-"""The weights of the confidence model, fitted with ``tools/fit_confidence.py``.
-
-In: an embedder and a question. Out: the weights of the signals of a :class:`~.confidence.Confidence`.
-"""
+"""The weights of the signals of a :class:`~.confidence.Confidence`, fitted with ``tools/fit_confidence.py``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..models.embedder import is_english_only
 from ..models.protocol import DEFAULT_EMBEDDER, MULTILINGUAL_EMBEDDER
-from ..text.languages import is_latin
-from ..text.words import is_unspaced
 
 #: The weights of a logistic model: one for each part of a :class:`~.confidence.Confidence`, and the constant.
 SignalWeights = Mapping[str, float]
@@ -34,7 +28,7 @@ SIMILARITY_WEIGHTS: SignalWeights = {
 #: folders; near misses are questions whose paragraph is not in the store. With the constant, as many of these questions
 #: are refused that have an answer as with the weights above, and 58 instead of 35 of 122 near misses. On the other
 #: articles: 9 instead of 3 of 200, and 59 instead of 46 of 86. ``lacking`` is not fitted.
-_OTHER_LANGUAGE_WEIGHTS: SignalWeights = {
+OTHER_LANGUAGE_WEIGHTS: SignalWeights = {
     "similarity": 3.21,
     "coverage": 4.97,
     "amount": 2.45,
@@ -58,7 +52,7 @@ MULTILINGUAL_WEIGHTS: SignalWeights = {
 }
 #: Cosines of texts in writing without spaces are about 0.04 higher, related or not. With this constant, as many
 #: questions without an answer are refused as in other writing.
-_UNSPACED_WEIGHTS: SignalWeights = {**MULTILINGUAL_WEIGHTS, "constant": -44.6}
+UNSPACED_WEIGHTS: SignalWeights = {**MULTILINGUAL_WEIGHTS, "constant": -44.6}
 WORD_WEIGHTS: SignalWeights = {
     "coverage": 6.47,
     "amount": 6.2,
@@ -69,21 +63,4 @@ WORD_WEIGHTS: SignalWeights = {
     "constant": -7.26,
 }
 #: The weights with the cosines of each embedder that they were fitted with.
-_WEIGHTS_BY_EMBEDDER = {DEFAULT_EMBEDDER: SIMILARITY_WEIGHTS, MULTILINGUAL_EMBEDDER: MULTILINGUAL_WEIGHTS}
-
-
-def select_weights(embedder: str, question: str, *, is_english: bool) -> SignalWeights | None:
-    """Return the weights for the cosines of an embedder, or None if its cosines are meaningless for the question.
-
-    ``is_english`` is True if the question is in English or in an unknown language.
-
-    Cosines of an unknown embedder are meaningless, because their scale is unknown. An embedder of English texts gives
-    any two texts in another script a high cosine.
-    """
-    if is_english_only(embedder) and not is_latin(question):
-        return None
-    if embedder == MULTILINGUAL_EMBEDDER and is_unspaced(question):
-        return _UNSPACED_WEIGHTS
-    if embedder == DEFAULT_EMBEDDER and not is_english:
-        return _OTHER_LANGUAGE_WEIGHTS
-    return _WEIGHTS_BY_EMBEDDER.get(embedder)
+WEIGHTS_BY_EMBEDDER = {DEFAULT_EMBEDDER: SIMILARITY_WEIGHTS, MULTILINGUAL_EMBEDDER: MULTILINGUAL_WEIGHTS}

@@ -120,14 +120,6 @@ def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
     return [_build_passage(group, state) for group in _group_spans(hits, state)]
 
 
-def list_chunk_ids(hit: Hit, state: State) -> list[int]:
-    """Return the distinct ids of the chunks that the spans of a hit are in, in the order of the spans.
-
-    ``state`` must be the state that the hit was retrieved from.
-    """
-    return list(dict.fromkeys(chunk_id for chunk_id, _ in iter_spans(hit, state)))
-
-
 def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
     """Yield the id of the chunk of each span of a hit, and the span, in order.
 

@@ -11,12 +11,14 @@ kind, any text may answer it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.sentences import split_sentences
 from ..text.words import FUNCTION_WORDS
+from .question_names import PassageWords, QuestionName
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
@@ -201,6 +203,8 @@ _NUM_OPENING_WORDS = 3
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: The number of characters of a question that decide its kind. The end of a longer text asks.
 _MAX_QUESTION_LENGTH = 4000
+#: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
+_MIN_COVERAGE_FRACTION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,3 +344,32 @@ def classify_question(question: str, language: str | None = None) -> QuestionKin
     if subject and len(subject) <= _MAX_SUBJECT_WORDS:
         return QuestionKind("meaning", words, subject)
     return QuestionKind("thing", words)
+
+
+def find_missing_kind(
+    kind: QuestionKind,
+    passages: Sequence[PassageWords],
+    coverages: Sequence[float],
+    *,
+    names: Sequence[QuestionName],
+    function_words: frozenset[str],
+    is_english: bool,
+) -> str:
+    """Return what a question asks for, such as ``telephone number``, if it has a form and no passage has that form.
+
+    Otherwise, return an empty string. ``kind`` is the kind of the question, ``names`` are its names, and
+    ``coverages`` has the coverage of each passage. Unless the question ``is_english``, only the passages that are about
+    its subject count: those with its names or, for an amount of money, those that cover enough of the question. For
+    English, the answer reader decides what a number is about.
+    """
+    needs_form, relevant_passages = kind.name in KNOWN_BY_FORM, passages
+    if not is_english:
+        with_names = [passage for passage in passages if all(passage.has_name(name, function_words) for name in names)]
+        relevant_passages = with_names or passages
+        if kind.name == "money":
+            needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
+            pairs = zip(passages, coverages, strict=True)
+            relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
+    if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
+        return ""
+    return "amount of money" if kind.name == "money" else kind.name

@@ -26,7 +26,6 @@ from ..registry.derivation import (
     build_embedding_texts,
     collect_missing_texts,
     derive_parts,
-    has_context,
     list_context_facts,
     list_maintained_derivations,
 )
@@ -268,7 +267,7 @@ def _derive_parts(
     valid_vectors = {
         name: rows for name, rows in document.vectors.items() if parts.get(name) is previous_parts.get(name)
     }
-    if has_context(document_facts, settings) and not document.own_vectors:
+    if not document.own_vectors and any(fact.name in document_facts for fact in list_context_facts(settings)):
         # The chunks were embedded without the facts stated about the document.
         valid_vectors.pop(CHUNK_VECTORS.name, None)
     if extracted is document.extracted and len(valid_vectors) == len(document.vectors):

@@ -15,7 +15,7 @@ from ..arguments import check_integer
 from ..errors import InputError
 from ..models.embedder import normalize_rows
 from ..registry import get_index_kind, get_strategy, list_overview_strategies
-from ..retrieval.query import Query, Strategy, check_options, split_options
+from ..retrieval.query import FILL_OPTION, RERANKER_OPTION, Query, Strategy, check_options, get_reranker
 from ..settings import RANGES
 from ..text.normalize import compose
 
@@ -73,10 +73,17 @@ def prepare_query(
         question = " ".join(question)
     question = compose(question)  # to Unicode normal form C
     check_options(strategy, options or {}, as_segments=bool(as_segments))
-    own_options, fill, reranker_option = split_options(options)
+    own_options = dict(options or {})
+    reranker_option = get_reranker(own_options)
+    own_options.pop(RERANKER_OPTION, None)
+    fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
     if reranker is not None and reranker_option not in (None, reranker):
         raise InputError(f"reranker is {reranker!r} and, in options, {reranker_option!r}; leave one out")
-    _require_index(state, strategy)
+    index_name = _find_missing_index(state, strategy)
+    if index_name is not None:
+        raise InputError(
+            f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
+        )
     top = session_settings.top if top is None else top
     depth = session_settings.depth if depth is None else depth
     accepts_vector = allow_empty and strategy.name != "lexical"
@@ -174,15 +181,6 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     hint = f"the question asks for an overview; USING {' or '.join(overview_names)} returns one"
     evidence.steps.append(Step("hint", hint))
     return replace(evidence, hint=hint)
-
-
-def _require_index(state: State, strategy: Strategy) -> None:
-    """Raise InputError if the store lacks an index that a strategy needs."""
-    index_name = _find_missing_index(state, strategy)
-    if index_name is not None:
-        raise InputError(
-            f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
-        )
 
 
 def _find_missing_index(state: State, strategy: Strategy) -> str | None:

@@ -198,8 +198,3 @@ def _build_contexts(document: ChunkedText, settings: FixedSettings) -> Sequence[
         return [first_sentence] * len(document.chunks)
     contexts = ("\n".join(filter(None, lines)) for lines in zip(*fact_contexts, strict=True))
     return [context or first_sentence for context in contexts]
-
-
-def has_context(facts: Mapping[str, Any], settings: FixedSettings) -> bool:
-    """True if ``facts`` (by name) has one that changes the embedding texts of its document's chunks."""
-    return any(fact.name in facts for fact in list_context_facts(settings))

@@ -70,20 +70,12 @@ def _read_vectors(state: State, chunks: Ids) -> Matrix:
     return state.vectors.gather(state.chunks.get_vector_locations(chunks.tolist()))
 
 
-def build_nearest_request(query: Query, top: int, *, exact: bool = False) -> NearestChunksRequest:
-    """Build the request for the ``top`` chunks nearest to the question, which is embedded on first use.
-
-    ``exact`` compares all vectors, even if the store has a vector index.
-    """
-    return NearestChunksRequest(query.vector, top, query.allowed, exact)
-
-
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
     """Return the ``top`` chunks nearest to the question, best first, and record the step in the trace.
 
     ``exact`` compares all chunks even if there is an index.
     """
-    request = build_nearest_request(query, top, exact=exact)
+    request = NearestChunksRequest(query.vector, top, query.allowed, exact)  # the question is embedded on first use
     with query.trace.step("vector search") as step:
         ranking, step.detail = query.reading.fetch(request)
         step.count = len(ranking)

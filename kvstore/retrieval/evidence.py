@@ -314,7 +314,7 @@ class LoadedChunk:
     @property
     def headings(self) -> list[str]:
         """The headings around the chunk, outermost first."""
-        return self.list_headings(self.record.section)
+        return build_heading_path(self._outline, self.record.section)
 
     def list_headings(self, section: int) -> list[str]:
         """Return the headings of a section and its ancestors, outermost first; empty for section -1 (no section)."""

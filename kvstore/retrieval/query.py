@@ -262,14 +262,6 @@ def get_reranker(options: Mapping[str, Any]) -> str | None:
     return reranker
 
 
-def split_options(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], str, str | None]:
-    """Split options into the strategy's own, ``fill`` and ``reranker``; raise InputError for an invalid value."""
-    own_options = dict(options or {})
-    reranker = get_reranker(own_options)
-    own_options.pop(RERANKER_OPTION, None)
-    return own_options, FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default)), reranker
-
-
 def evidence_of(
     query: Query,
     strategy: str,

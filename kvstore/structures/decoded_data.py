@@ -61,17 +61,10 @@ class DecodedData:
         self.outlines: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
         self.term_sizes: EntryCache[str, Any] = EntryCache(_MAX_TERMS)
         self.texts: dict[int, bytes] = {}
-        #: The counters; None before they are read.
-        self._counters: Any = None
+        #: The counters, which no reader may change; None before they are read.
+        self.counters: Any = None
         self._lock = threading.Lock()
         self._num_text_bytes = 0
-
-    def get_counters(self, load: Callable[[], Value]) -> Value:
-        """Return the counters of the commit, which no reader may change; ``load`` reads them on first use."""
-        if self._counters is None:
-            self._counters = load()
-        counters: Value = self._counters
-        return counters
 
     def add_text(self, document: int, text: bytes) -> None:
         """Add the text of a document, unless it is too long; if all texts together are too long, drop the others."""

@@ -133,7 +133,10 @@ class State:
         """The totals over the stored documents, and the next ids."""
         if self._shared_data is None:
             return Counters.load(self.lmdb)
-        return self._shared_data.get_counters(lambda: Counters.load(self.lmdb))
+        if self._shared_data.counters is None:
+            self._shared_data.counters = Counters.load(self.lmdb)
+        counters: Counters = self._shared_data.counters
+        return counters
 
     @property
     def main_language(self) -> str | None:

@@ -432,7 +432,9 @@ def read_passages(
     is_yes_no = is_yes_no_question(question)
     verdict = _find_verdict(passages, readings[0].position, scorer) if is_yes_no else None
     best_window = next(window for window in windows if window.position == readings[0].position)
-    logit_in_context = _compute_logit_in_context(reader, question, best_window, passages, readings[0].logit)
+    logit_in_context = readings[0].logit
+    if (context_text := build_context_text(best_window, passages)) is not None:
+        logit_in_context = (logit_in_context + reader.read(question, [context_text])[0].logit) / 2
     return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, logit_in_context)
 
 
@@ -442,17 +444,6 @@ def _separate_name_words(text: str, question: str) -> str:
     The reader was trained on sentences. A name that the question has is unchanged. The length is unchanged.
     """
     return _FIELD_NAME_PATTERN.sub(lambda name: name[0] if name[0] in question else name[0].replace("_", " "), text)
-
-
-def _compute_logit_in_context(
-    reader: AnswerReader, question: str, window: Window, passages: Sequence[Passage], logit: float
-) -> float:
-    """Return the mean logit of a window, read without and with the sentence before its snippet.
-
-    ``logit`` is that without it, and is returned if there is no such sentence, see :func:`build_context_text`.
-    """
-    text = build_context_text(window, passages)
-    return logit if text is None else (logit + reader.read(question, [text])[0].logit) / 2
 
 
 def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer: SnippetScorer) -> Verdict | None:

@@ -269,7 +269,8 @@ def change_container(
         boundaries = _unpack_boundaries(old_container, table, key)
         for is_added, offsets in ((False, removed), (True, added)):
             for offset in offsets:
-                if _is_in_run(boundaries, offset) != is_added:
+                # An offset in a run is after an odd number of boundaries.
+                if (bisect_right(boundaries, offset) % 2 == 1) != is_added:
                     _toggle_offset(boundaries, offset)
         return _pack_boundaries(boundaries) if boundaries else None
     if old_container is not None and form == _BITS_FORM:
@@ -372,11 +373,6 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
     runs = boundaries.copy()
     runs[1::2] = [end - 1 for end in ends]
     return records.seal(struct.pack(f"<B{len(runs)}H", _RUNS, *runs))
-
-
-def _is_in_run(boundaries: list[int], offset: int) -> bool:
-    """True if an offset is in one of the runs with these ``boundaries`` (see :func:`_unpack_boundaries`)."""
-    return bisect_right(boundaries, offset) % 2 == 1  # after the first offset of a run, and not after its end
 
 
 def _toggle_offset(boundaries: list[int], offset: int) -> None:

@@ -138,9 +138,16 @@ class AdaptiveStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
     def _get_max_walk_weight(self, query: Query) -> float:
-        """Return the option ``walk``, the maximum weight of the walk; its default is lower outside English."""
-        if "walk" not in query.options and _is_not_english(query):
-            return _MAX_FOREIGN_WALK_WEIGHT
+        """Return the option ``walk``, the maximum weight of the walk; its default is lower outside English.
+
+        The settings and counters of the store decide if most documents are in English. With the stemmer ``none``, the
+        language of the question decides.
+        """
+        if "walk" not in query.options:
+            reading = query.reading
+            main_language = get_main_language(reading.settings.stemmer, reading.counters.languages)
+            if (main_language or detect_question_language(query.question)) not in (None, "english"):
+                return _MAX_FOREIGN_WALK_WEIGHT
         return option(query, self, "walk")
 
 
@@ -180,16 +187,6 @@ def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[st
     return [
         seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
     ]
-
-
-def _is_not_english(query: Query) -> bool:
-    """True if most documents are not in English, by the settings and counters of the store.
-
-    With the stemmer ``none``, the language of the question decides.
-    """
-    reading = query.reading
-    main_language = get_main_language(reading.settings.stemmer, reading.counters.languages)
-    return (main_language or detect_question_language(query.question)) not in (None, "english")
 
 
 class _WalkFactors(NamedTuple):

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...arguments import Option
-from ...retrieval.dense_search import build_nearest_request
+from ...retrieval.dense_search import NearestChunksRequest
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized_entities
@@ -42,7 +42,8 @@ class CftStrategy:
 
         The evidence has sentences about these entities as its ``context``.
         """
-        reading, nearest = query.reading, build_nearest_request(query, max(_NUM_FUSED, query.reach))
+        reading = query.reading
+        nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)
         with query.trace.record_round(reading, "vector search", "recognize entities") as (search, recognition):
             (near_ranking, search.detail), seeds = reading.fetch(nearest, RecognitionRequest(query.question))
             search.count = len(near_ranking)

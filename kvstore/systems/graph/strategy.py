@@ -47,7 +47,7 @@ from ...derived.passage_graph.pagerank import (
     make_seed_request,
 )
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request, map_degrees
-from ...retrieval.dense_search import CosineRequest, build_nearest_request
+from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
 from ...retrieval.query import Query, evidence_of, option
@@ -243,7 +243,7 @@ class GraphStrategy:
         start.
         """
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
-        nearest_request = build_nearest_request(query, num_chunks)
+        nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
         words = parse_question_words(query.question, query.stem)
         with query.trace.record_round(reading, "recognize entities", "vector search") as (recognition, step):
             names, (near_ranking, step.detail), counts = reading.fetch(

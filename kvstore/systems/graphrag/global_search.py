@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ...arguments import Option
 from ...retrieval.cover import CoverSentence, extract_question_words, select_cover
-from ...retrieval.dense_search import CosineRequest, build_nearest_request
+from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.lexical_search import build_term_weights, parse_question_words
@@ -132,7 +132,7 @@ class _CommunityScoring:
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
             (near_ranking, detail), counts = reading.fetch(
-                build_nearest_request(query, _NUM_NEAR_CHUNKS), build_count_request(words)
+                NearestChunksRequest(query.vector, _NUM_NEAR_CHUNKS, query.allowed), build_count_request(words)
             )
             step.detail, step.count = detail, len(near_ranking)
         rarities = build_term_weights(reading.counters, words.list_lookup_terms(counts), counts).rarities

@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from ...models.protocol import MULTILINGUAL_EMBEDDER
 from ...process.frozen_dataclass import frozen_dataclass
-from ...retrieval.dense_search import CosineRequest, build_nearest_request
+from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.evidence import LoadedChunk
 from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.query import Query
@@ -147,7 +147,9 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
     Candidates are the best chunks of each search, and ``extra_chunks``, which must be allowed. The steps are recorded
     in the query's trace.
     """
-    dense_tail, word_search, rarities = _run_searches(query, max(_NUM_CANDIDATES, query.reach), extra_chunks)
+    dense_tail, word_search, bm25_scores, rarities = _run_searches(
+        query, max(_NUM_CANDIDATES, query.reach), extra_chunks
+    )
     dense_ranking, lexical_ranking = dense_tail[:_NUM_CANDIDATES], word_search.ranking[:_NUM_CANDIDATES]
     tails = dense_tail, word_search.ranking  # chunks that are not candidates follow in their order
     with query.trace.step("resemblance") as step:
@@ -157,8 +159,7 @@ def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids 
         cosines = _collect_cosines(query, dense_ranking, word_search, chunks)
         noise = fit_noise([cosine for _, cosine in dense_ranking], query.chunk_count)
         dense_scores = scale_to_best(cosines - noise.mean)
-        other_chunks = _list_other_chunks(dense_tail, extra_chunks)
-        lexical_scores = scale_to_best(_collect_lexical_scores(word_search, other_chunks, chunks))
+        lexical_scores = scale_to_best(np.array([bm25_scores[chunk] for chunk in chunks.tolist()]))
         reliability = compute_dense_reliability(cosines, lexical_scores, noise)
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
@@ -204,23 +205,17 @@ def _list_ids(ranking: Ranking) -> Ids:
     return np.array([chunk for chunk, _ in ranking], np.uint64)
 
 
-def _list_other_chunks(dense_ranking: Ranking, extra_chunks: Ids) -> Ids:
-    """Return the chunks, ids ascending, whose BM25 score is needed even if it is low.
-
-    They are those of dense search and ``extra_chunks``.
-    """
-    return merge_distinct(_list_ids(dense_ranking), extra_chunks)
-
-
-def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, WordSearchResult, Mapping[str, float]]:
+def _run_searches(
+    query: Query, top: int, extra_chunks: Ids
+) -> tuple[Ranking, WordSearchResult, Mapping[int, float], Mapping[str, float]]:
     """Run dense and lexical search for the best ``top`` chunks each.
 
-    Returns the dense ranking, the lexical result and the IDF weights of the question's terms. The lexical result also
-    has the BM25 scores of the chunks that :func:`_list_other_chunks` returns. Takes two rounds of reads, because BM25
-    needs the term counts that the first round reads.
+    Returns the dense ranking, the lexical result, the BM25 scores of the chunks of both searches and of
+    ``extra_chunks``, and the IDF weights of the question's terms. Takes two rounds of reads, because BM25 needs the
+    term counts that the first round reads.
     """
     reading = query.reading
-    nearest = build_nearest_request(query, top)
+    nearest = NearestChunksRequest(query.vector, top, query.allowed)
     words = parse_question_words(query.question, query.stem)
     with query.trace.step("vector search") as step:
         (dense_ranking, step.detail), counts = reading.fetch(nearest, build_count_request(words))
@@ -228,23 +223,15 @@ def _run_searches(query: Query, top: int, extra_chunks: Ids) -> tuple[Ranking, W
     with query.trace.step("lexical search") as step:
         terms = words.list_lookup_terms(counts)
         weights = build_term_weights(reading.counters, terms, counts)
-        others = _list_other_chunks(dense_ranking, extra_chunks)
-        word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, others, nearest.vector))
+        other_chunks = merge_distinct(_list_ids(dense_ranking), extra_chunks)
+        word_search = reading.fetch(WordSearchRequest(weights, top, query.allowed, other_chunks, nearest.vector))
         step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
+    bm25_scores = dict(word_search.ranking)
+    bm25_scores.update(zip(other_chunks.tolist(), word_search.other_scores.tolist(), strict=True))
     # A word of several languages counts once, by the language of the question.
     own_terms = words._replace(variants=()).list_lookup_terms(counts)
     rarities = {term: weights.rarities[term] for term in own_terms if term in weights.rarities}
-    return dense_ranking, word_search, rarities
-
-
-def _collect_lexical_scores(word_search: WordSearchResult, other_chunks: Ids, chunks: Ids) -> npt.NDArray[np.float64]:
-    """Return the BM25 scores of ``chunks``, in their order.
-
-    Each chunk must be in the ranking of ``word_search``, or in ``other_chunks``, the chunks of its ``other_scores``.
-    """
-    scores = dict(word_search.ranking)
-    scores.update(zip(other_chunks.tolist(), word_search.other_scores.tolist(), strict=True))
-    return np.array([scores[chunk] for chunk in chunks.tolist()])
+    return dense_ranking, word_search, bm25_scores, rarities
 
 
 def _compute_lexical_weight(
