@@ -27,7 +27,7 @@ from bench_communities import (
 def test_figures_of_a_small_graph() -> None:
     # Two triangles joined by an edge (Newman 2004): 6/7 inside, and half of all ends on either side.
     ends = ([0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3])
-    edges = Edges(*(np.array(column) for column in ends), np.ones(7, np.int64))
+    edges = Edges(np.array(ends[0]), np.array(ends[1]), np.ones(7, np.int64))
     assert compute_modularity(edges, np.array([0, 0, 0, 1, 1, 1])) == pytest.approx(6 / 7 - 1 / 2)
     vectors = np.array([[1.0, 0], [0.8, 0.6], [0, 1], [0.6, 0.8]])
     labels = np.array([0, 0, 1, 1])

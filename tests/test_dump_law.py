@@ -145,7 +145,8 @@ class Model:
         elif action in ("put_edge", "delete_edge"):
             self._change_edge(transaction, action, *values)
         elif action in ("alias", "merge"):
-            self._add_alias(transaction, Alias(*(" ".join(form.split()) for form in values), action))
+            alias, canonical = (" ".join(form.split()) for form in values)
+            self._add_alias(transaction, Alias(alias, canonical, action))
         else:
             self._remove_alias(transaction, action, *values)
 
@@ -206,7 +207,7 @@ class Model:
 
     def _list_document_edges(self) -> set[tuple[str, str, str]]:
         return {
-            StatedEdge(*row.split(","), value.get("meta", {}).get("tree", key)).key
+            StatedEdge(*row.split(","), value.get("meta", {}).get("tree", key)).key  # type: ignore[call-arg]
             for key, value in self.documents.items()
             if value["format"] == "pairs"
             for row in value["text"].split("\n")

@@ -87,7 +87,7 @@ def test_an_overview_is_measured_by_the_words_of_written_answers(tmp_path: Path)
     text = "\n\n".join(
         f"They spoke of {topic}. " + "And on it went. " * 60 for topic in ("herons", "violins", "lanterns")
     )
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "corpus": [{"id": "talk", "title": "Talk", "text": text}],
         "questions": [
             {

@@ -146,7 +146,7 @@ def test_only_allowed_documents_are_found(
             nearest = graph.find_nearest(query, 30, allowed_chunks)
             assert allowed.get_chunk_mask(nearest.labels).all()
             assert len(set(exact.tolist()) & set(nearest.labels.tolist())) >= 4
-    nothing = AllowedDocuments(*[np.empty(0, np.uint64)] * 3, 0)
+    nothing = AllowedDocuments(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint64), 0)
     assert graph.find_nearest(QUERIES[0], 30, nothing) == (
         pytest.approx([]),
         pytest.approx([]),
@@ -200,7 +200,7 @@ def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
     with pytest.raises(IndexUnavailableError, match="contradict each other"):
         HnswGraph(graph.arrays, COUNT)
     arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "starts", "links", "checks")]
-    code_graph = CodeGraph(*arrays, graph.entry)
+    code_graph = CodeGraph(*arrays, graph.entry)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="does not match a graph"):
         code_graph.search(np.zeros(200, np.float32), 5)
     with pytest.raises(ValueError, match="does not match a graph"):

@@ -188,7 +188,7 @@ def test_the_source_of_a_document_is_its_file(store: kvstore.Store, folder: Path
     store.ingest(folder)
     (folder / "rows.csv").write_text("id,text\na,The Old Pier burned.\n")
     store.ingest(os.path.relpath(folder / "rows.csv"))
-    sources = {key: store.get(key).source for key in store.keys()}  # type: ignore[union-attr]  # type: ignore[union-attr]  # noqa: SIM118
+    sources = {key: store.get(key).source for key in store.keys()}  # type: ignore[union-attr]  # noqa: SIM118
     assert sources == {
         "a": str(folder / "rows.csv"),
         "deep/two.txt": str(folder / "deep" / "two.txt"),

@@ -196,7 +196,8 @@ class Filter:
         self.tables = [self._make_table(encoding, writable) for encoding in ENCODINGS]
         self.blocks = kernel.BlockStore(self.tables[3], lambda after: [])
         head = head or ((0,) * 7, (0, 0))
-        self.directory = kernel.Directory(*self.tables[:3], self.blocks, self.hasher, head[0])
+        directories, forks, buckets = self.tables[:3]
+        self.directory = kernel.Directory(directories, forks, buckets, self.blocks, self.hasher, head[0])
         self.index = kernel.EntityIndex(
             self.hasher, self.directory, self.blocks, AddressLists(), self.to_addresses, head[1]
         )
@@ -492,7 +493,8 @@ def call_word_scores(chance: RandomArguments) -> None:
     chunks = np.array(sorted(chance.draw.sample(range(500), 40)), np.uint64)
     chunks = chance.draw.choice([chunks, chunks[::-1].copy(), chance.draw_array("u8", 9)])
     groups = chance.draw.choice([None, np.ones(20, np.uint8), chance.draw_array("u1", 90)])
-    scores = WordScores(*(chance.draw.choice(numbers) for _ in range(3)), chance.draw.choice([1, 5, 500, 0]), groups)
+    k1, b, average = (chance.draw.choice(numbers) for _ in range(3))
+    scores = WordScores(k1, b, average, chance.draw.choice([1, 5, 500, 0]), groups)
     calls: list[Callable[[], Any]] = [
         lambda: scores.restrict_to(chunks),
         lambda: scores.compute_bound(1.5, blocks),
@@ -643,8 +645,8 @@ def call_layers(chance: RandomArguments) -> None:
                 chance.draw_array("f4", dimension),
                 chance.draw_small_array("i8", len(sizes), 9),
                 chance.draw.choice([1, 5, 400, chance.draw_number()]),
-                linked=chance.draw.random() < 0.8,
-                whole=chance.draw.choice([0, 0, 20, 10**6]),
+                follow_links_down=chance.draw.random() < 0.8,
+                max_compared_nodes=chance.draw.choice([0, 0, 20, 10**6]),
             )
 
 

@@ -266,8 +266,8 @@ def test_a_migration_leaves_no_index_file_of_before_in_use(tmp_path: Path) -> No
         with store.state() as view:
             chunks = {chunk for record in view.documents.scan() for chunk in record.chunk_ids()}
         store.compact()
-    with Environment.open(tmp_path / "notes") as old, old.write() as view:
-        view.put("meta", b"format", migrations.format_record(migrations.CURRENT_FORMAT - 1))
+    with Environment.open(tmp_path / "notes") as old, old.write() as transaction:
+        transaction.put("meta", b"format", migrations.format_record(migrations.CURRENT_FORMAT - 1))
     kvstore.migrate(tmp_path / "notes")
     with kvstore.open(tmp_path / "notes") as store:
         with store.state() as view:

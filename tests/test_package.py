@@ -295,8 +295,8 @@ with kvstore.open("store", embedder="hashing", settings={"language": "rules"}) a
     store.put("tea", "Tea is made from the leaves of Camellia sinensis.", title="Tea")
     print(store.ask("What is tea made from?").citations[0].document, store.check())
 """
-    files, answer = run_command(sys.executable, "-c", code).splitlines()
-    assert files.count(str(installed)) == len(PACKAGES)
+    paths, answer = run_command(sys.executable, "-c", code).splitlines()
+    assert paths.count(str(installed)) == len(PACKAGES)
     assert answer == "tea []"
     shell = [sys.executable, "-c", "from kvstore_shell.cli import main; main()"]
     assert "tea" in run_command(*shell, "shell", "store", "-c", "SELECT key FROM documents")

@@ -140,7 +140,8 @@ def test_a_large_commit_appends_to_tables_and_buffers_the_rest(
     pages, segments = put_documents(1000)
     assert segments > 1
     with store.state() as view:
-        assert view.lmdb.get_table_statistics()[tables.TEXTS]["entries"] == 640
+        statistics = view.lmdb.get_table_statistics()  # type: ignore[attr-defined]
+        assert statistics[tables.TEXTS]["entries"] == 640
         mine = dump(view)
     store._session.environment.buffer_reader = ChangeBufferReader(get_buffered_tables())
     with store.state() as view:

@@ -290,7 +290,6 @@ def test_a_child_process_drops_the_transaction_of_its_parent(store: kvstore.Stor
     child = os.fork()
     if child == 0:
         try:
-            transaction._store = None
             del transaction
             gc.collect()
             os._exit(0)

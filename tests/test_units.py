@@ -146,7 +146,8 @@ def test_a_unit_takes_less_than_500_bytes(make_store: Callable[..., kvstore.Stor
     store.create_index("units")
     store._session.environment.write_with_growth(WriteTransaction.merge_buffer)
     with store.state() as state:
-        tables, units = state.lmdb.get_table_statistics(), state.get_part(UNITS).count
+        tables = state.lmdb.get_table_statistics()  # type: ignore[attr-defined]
+        units = state.get_part(UNITS).count
         unit_tables = [tables[name] for name in ("units_parts", "units_vectors", "units_vector_space")]
         pages = sum(
             table["psize"] * sum(table[k] for k in ("branch_pages", "leaf_pages", "overflow_pages"))

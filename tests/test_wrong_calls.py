@@ -160,7 +160,10 @@ def test_the_error_of_a_statement_names_the_problem(store: kvstore.Store, statem
         (lambda store: store.retrieve("x", topp=1), "retrieve() has no argument 'topp'; did you mean 'top'?"),
         (lambda store: store.prompt("x", wehre="1"), "prompt() has no argument 'wehre'; did you mean 'where'?"),
         (lambda store: store.put("a", "b", titel="c"), "put() has no argument 'titel'; did you mean 'title'?"),
-        (lambda _: kvstore.open("x", embeder="hashing"), "kvstore.open() has no argument 'embeder'; did you mean 'em"),
+        (
+            lambda _: kvstore.open("x", embeder="hashing"),  # type: ignore[call-arg]
+            "kvstore.open() has no argument 'embeder'; did you mean 'embedder'?",
+        ),
         (lambda _: kvstore.open("x", readonly=True), "check the path, or create one with kvstore.open()"),
         (lambda store: store.backup(store.path / "copy"), "copy: is inside the store"),
         (lambda store: store.delete_where(""), "the condition is empty; the condition true selects all documents"),

@@ -184,7 +184,7 @@ def load_and_measure(
             shutil.copytree(progress.store, progress.copy)
             progress.save_figures(count, step, figures={})
             continue
-        job: dict[str, Any] = {"paragraphs": count} if step in ("ask", "replace") else {}
+        job = {"paragraphs": count} if step in ("ask", "replace") else {}
         store = progress.copy if step in STEPS_ON_COPY else progress.store
         shutil.rmtree(progress.work / "backup", ignore_errors=True)  # of an earlier step
         name, _, kind = step.partition(" ")  # a step is "index KIND", or has a name only

@@ -105,9 +105,9 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
     None if the reader reads nothing.
     """
     asker = store._make_asker()
-    with asker._open_query(question.text, clauses={}) as (strategy, query):
+    with asker._open_query(question.text, {}) as (strategy, query):
         evidence = asker._retrieve_evidence(strategy, query)
-        _, reading = asker._read_evidence(query, evidence, clauses={})
+        _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None
         rule_confidence = estimate_confidence(

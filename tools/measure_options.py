@@ -16,6 +16,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from evaluation.measures import DEPTH, compute_document_measures, compute_span_measures
@@ -127,7 +128,7 @@ def compute_means(
     return {name: statistics.mean(measure_values) for name, measure_values in values.items()}
 
 
-def format_row(row: Mapping[str, object]) -> str:
+def format_row(row: Mapping[str, Any]) -> str:
     """Format a row of the report as a line of text."""
     return "{data:14} {strategy:9} {option:10} {default} -> {value}: {largest:+.4f}".format(**row)
 

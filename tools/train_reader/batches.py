@@ -201,8 +201,8 @@ class Batches(torch.utils.data.Dataset[Batch]):
         parts = []
         for ordinals in torch.argsort(lengths).chunk(_NUM_PARTS):
             length = int(lengths[ordinals].max())
-            tensors = (tensor[ordinals, :length] for tensor in (inputs.ids, inputs.mask, inputs.types))
-            parts.append(Part(ordinals, *tensors, spans[ordinals]))
+            ids, mask, types = (tensor[ordinals, :length] for tensor in (inputs.ids, inputs.mask, inputs.types))
+            parts.append(Part(ordinals, ids, mask, types, spans[ordinals]))
         groups = torch.full((len(draft.groups), max(map(len, draft.groups))), -1)  # -1 fills short rows
         for index, ordinals in enumerate(draft.groups):
             groups[index, : len(ordinals)] = torch.tensor(ordinals)
