@@ -15,3 +15,13 @@ def gather_rows(
     order: npt.NDArray[np.int64],
     out: npt.NDArray[np.float32],
 ) -> int: ...
+def read_used_rows(
+    blocks: list[memoryview],
+    size: int,
+    encoding: bytes,
+    rows_of_block: int,
+    quantized: bool,
+    verified: npt.NDArray[np.uint64],
+    ids: npt.NDArray[np.uint64],
+    out: npt.NDArray[np.float32],
+) -> tuple[int, int]: ...

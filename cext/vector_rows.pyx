@@ -2,7 +2,7 @@
 """Rows of many vector blocks, verified and copied in one call.
 
 In: blocks as stored (kvstore/structures/vectors/vectors.py has the layout), and for each wanted row its block and its
-index there. Out: the rows as float32; rows of a quantized block are integers times a scale, in float32. A block that
+index there, or all used rows. Out: the rows as float32; rows of a quantized block are integers times a scale, in float32. A block that
 was verified before is recognized by its checksum and not verified again.
 """
 
@@ -17,6 +17,8 @@ cdef enum:
     _CHECKED = 8
     _HEADER = 16
 
+# The id of a free row.
+cdef uint64_t _FREE_ID = 0xFFFFFFFFFFFFFFFF
 # Set in a recorded checksum, so that 0 means no checksum.
 cdef uint64_t _VERIFIED = <uint64_t> 1 << 32
 
@@ -58,6 +60,16 @@ cdef void _copy_row(
         out[index] = codes[index] * scale
 
 
+cdef int _check_shape(
+    Py_ssize_t size, bytes encoding, uint16_t rows_of_block, Py_ssize_t dimension, bint quantized
+) except -1:
+    """Raise ValueError if a block of this shape does not fit into ``size`` bytes."""
+    cdef Py_ssize_t needed_bytes = _HEADER + rows_of_block * (8 + (4 + dimension if quantized else 4 * dimension))
+    if len(encoding) != 4 or size < needed_bytes:
+        raise ValueError(f"a block of {rows_of_block} rows of {dimension} numbers does not fit into {size} bytes")
+    return 0
+
+
 def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, uint16_t rows_of_block, bint quantized,
                 uint64_t[::1] verified not None, const int64_t[::1] block_indexes not None,
                 const int64_t[::1] rows not None, const int64_t[::1] order not None, float[:, ::1] out not None) -> int:
@@ -69,16 +81,14 @@ def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, 
     that is missing, damaged, or of another size, encoding or shape; -1 if all are valid. Raises ValueError if the
     arguments do not match, IndexError for an invalid row or block.
     """
-    cdef Py_ssize_t count = block_indexes.shape[0], dimension = out.shape[1], position = 0, block, needed_bytes
+    cdef Py_ssize_t count = block_indexes.shape[0], dimension = out.shape[1], position = 0, block
     cdef const uint8_t* encoding_bytes = encoding
     cdef Py_buffer buffer
     cdef bint sound
-    needed_bytes = _HEADER + rows_of_block * (8 + (4 + dimension if quantized else 4 * dimension))
     if rows.shape[0] != count or order.shape[0] != count or out.shape[0] != count or verified.shape[0] != len(blocks):
         raise ValueError(f"{count} blocks, {rows.shape[0]} rows, {order.shape[0]} numbers and {out.shape[0]} rows to "
                          f"write do not match, or {len(blocks)} blocks do not match {verified.shape[0]} checksums")
-    if len(encoding) != 4 or size < needed_bytes:
-        raise ValueError(f"a block of {rows_of_block} rows of {dimension} numbers does not fit into {size} bytes")
+    _check_shape(size, encoding, rows_of_block, dimension, quantized)
     while position < count:
         block = block_indexes[position]
         if not 0 <= block < len(blocks):
@@ -105,3 +115,41 @@ def gather_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, 
         finally:
             PyBuffer_Release(&buffer)
     return -1
+
+
+def read_used_rows(list blocks not None, Py_ssize_t size, bytes encoding not None, uint16_t rows_of_block,
+                   bint quantized, uint64_t[::1] verified not None, uint64_t[::1] ids not None,
+                   float[:, ::1] out not None) -> tuple[int, int]:
+    """Write the ids and the vectors of all used rows of ``blocks``, in order, to ``ids`` and ``out``.
+
+    ``size``, ``encoding``, ``rows_of_block``, ``quantized`` and ``verified`` are as in :func:`gather_rows`. Returns the
+    number of rows, and the index of the first block that is damaged, or of another size, encoding or shape; -1 if all
+    are valid. Raises ValueError if the arguments do not match, or have no room for the rows.
+    """
+    cdef Py_ssize_t count = 0, block, row, dimension = out.shape[1]
+    cdef const uint8_t* encoding_bytes = encoding
+    cdef const uint8_t* data
+    cdef uint64_t row_id
+    cdef Py_buffer buffer
+    cdef Py_ssize_t most_rows = len(blocks) * rows_of_block
+    if verified.shape[0] != len(blocks) or ids.shape[0] < most_rows or out.shape[0] < most_rows:
+        raise ValueError(f"{verified.shape[0]} checksums, {ids.shape[0]} ids and {out.shape[0]} rows to write do not "
+                         f"match {len(blocks)} blocks of {rows_of_block} rows")
+    _check_shape(size, encoding, rows_of_block, dimension, quantized)
+    for block in range(len(blocks)):
+        PyObject_GetBuffer(blocks[block], &buffer, PyBUF_SIMPLE)
+        try:
+            data = <const uint8_t*> buffer.buf
+            if buffer.len != size or not _is_sound(
+                data, size, encoding_bytes, rows_of_block, <uint32_t> dimension, &verified[block]
+            ):
+                return count, block
+            for row in range(rows_of_block):
+                memcpy(&row_id, data + _HEADER + 8 * row, 8)
+                if row_id != _FREE_ID:
+                    ids[count] = row_id
+                    _copy_row(data, rows_of_block, row, dimension, quantized, &out[count, 0])
+                    count += 1
+        finally:
+            PyBuffer_Release(&buffer)
+    return count, -1

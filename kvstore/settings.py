@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from .errors import InputError, SettingsMismatchError
@@ -35,7 +35,7 @@ TIME_LIMIT = 120.0
 QUERY_TIMEOUT, QUERY_ROWS = 30.0, 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class FixedSettings:
     """Settings that are fixed when a store is created.
 
@@ -95,6 +95,10 @@ class FixedSettings:
                 )
 
 
+#: The names of the fixed settings, in the order of their fields.
+FIXED_SETTING_NAMES = tuple(field.name for field in fields(FixedSettings))
+
+
 @frozen_dataclass
 class SessionSettings:
     """Settings that a session changes with ``SET``. They are not stored.
@@ -138,7 +142,7 @@ class SessionSettings:
                 stacklevel=2,
             )
             return self
-        if name in FixedSettings.__slots__:
+        if name in FIXED_SETTING_NAMES:
             raise InputError(f"{name} is fixed when a store is created; create a new store to change it")
         if name not in kinds:
             raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")

@@ -14,7 +14,13 @@ import pytest
 
 import kvstore
 from kvstore.systems.adaptive import strategy as adaptive_strategy
-from kvstore.systems.hybrid.direct_search import Weights, compute_dense_reliability, fit_noise, search_hybrid
+from kvstore.systems.hybrid.direct_search import (
+    Weights,
+    compute_dense_reliability,
+    compute_normal_quantile,
+    fit_noise,
+    search_hybrid,
+)
 
 
 def find_documents(store: kvstore.Store, question: str, using: str = "hybrid", **options: float) -> list[str]:
@@ -162,6 +168,15 @@ def test_the_cosine_of_a_chunk_that_has_nothing_to_do_with_a_question_is_reckone
     best = [normal.inv_cdf(1 - place / (among + 1)) for place in range(1, 101)]
     assert fit_noise(best, among) == pytest.approx((middle, 0.05, 20), abs=1e-9)
     assert fit_noise(best[:3], 3) == fit_noise([], 0) == (0, 0, 0)
+
+
+def test_normal_quantiles_are_those_of_the_standard_library() -> None:
+    normal = NormalDist()
+    for count in (2, 13, 100, 6119, 1_000_000_000):
+        for rank in {1, 2, count // 40 or 1, count // 13 or 1, count // 2}:
+            probability = 1 - rank / (count + 1)
+            assert compute_normal_quantile(probability) == normal.inv_cdf(probability)
+            assert compute_normal_quantile(1 - probability) == normal.inv_cdf(1 - probability)
 
 
 @pytest.fixture

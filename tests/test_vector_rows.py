@@ -15,7 +15,7 @@ from kvstore.errors import CorruptionError
 from kvstore.storage import records
 from kvstore.storage.environment import Environment
 from kvstore.structures.vectors.vectors import CHUNK_VECTORS, Matrix, Vectors, VectorSpace, VectorWriter, VerifiedBlocks
-from kvstore_cext.vector_rows import gather_rows
+from kvstore_cext.vector_rows import gather_rows, read_used_rows
 
 DIMENSION = 300
 QUANTIZED = VectorSpace("units", "units_vectors", "units_vector_space", quantized=True)
@@ -63,6 +63,34 @@ def test_vectors_are_gathered_in_any_order(
         assert before.tobytes() == vectors[rows].tobytes()
 
 
+@settings(deadline=None, max_examples=num_examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(count=st.integers(0, 60), quantized=st.booleans(), data=st.data())
+def test_all_rows_are_those_of_a_scan(
+    environment: Environment, count: int, quantized: bool, data: st.DataObject
+) -> None:
+    space = QUANTIZED if quantized else CHUNK_VECTORS
+    removed = data.draw(st.sets(st.integers(0, max(count - 1, 0)), max_size=count))
+    with environment.write() as view:
+        view.clear(space.blocks)
+        view.clear(space.free_rows)
+        writer = VectorWriter(view, DIMENSION, space)
+        places: list[tuple[int, int]] = []
+        for number, vector in enumerate(make_vectors(count)):
+            places.append(writer.add(number + 1, vector, 1 + max((block for block, _ in places), default=0)))
+        for index in removed:
+            writer.remove(*places[index])
+        writer.flush()
+    with environment.snapshot() as snapshot:
+        for verified in (None, VerifiedBlocks()):
+            stored = Vectors(snapshot, DIMENSION, space, verified)
+            for _ in range(2):
+                ids, vectors = stored.read_all()
+                assert len(ids) == count - len(removed)
+                parts = list(stored.scan())
+                assert ids.tobytes() == b"".join(part_ids.tobytes() for part_ids, _ in parts)
+                assert vectors.tobytes() == b"".join(part_vectors.tobytes() for _, part_vectors in parts)
+
+
 def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> None:
     with environment.write() as view:
         writer = VectorWriter(view, DIMENSION)
@@ -80,6 +108,8 @@ def test_a_damaged_or_missing_block_is_reported(environment: Environment) -> Non
         view.put(CHUNK_VECTORS.blocks, records.encode_u32(1), bytes(value[:-1]) + bytes([value[-1] ^ 1]))
     with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="vector block 1 is damaged"):
         Vectors(snapshot, DIMENSION).gather(places)
+    with environment.snapshot() as snapshot, pytest.raises(CorruptionError, match="vector block 1 is damaged"):
+        Vectors(snapshot, DIMENSION).read_all()
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:
@@ -102,4 +132,21 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
                 rows,
                 order,
                 np.zeros((1, 4), np.float32),
+            )
+    for all_blocks, size, encoding, num_checksums, num_rows in [
+        ([], 64, b"vec1", 1, 1),
+        ([block], 64, b"vec1", 1, 0),
+        ([block], 64, b"vec", 1, 1),
+        ([block], 20, b"vec1", 1, 1),
+    ]:
+        with pytest.raises(ValueError, match="do not match|a block of"):
+            read_used_rows(
+                all_blocks,
+                size,
+                encoding,
+                1,
+                False,
+                np.zeros(num_checksums, np.uint64),
+                np.zeros(num_rows, np.uint64),
+                np.zeros((num_rows, 4), np.float32),
             )

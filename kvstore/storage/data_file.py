@@ -14,7 +14,6 @@ import mmap
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from ..errors import (
     StoreFullError,
     StoreNotFoundError,
 )
+from ..process.frozen_dataclass import frozen_dataclass
 from .dense_copy import write_dense_copy
 from .lmdb_errors import READ_ERRORS, translate_error
 from .location import (
@@ -51,7 +51,7 @@ SMALLEST_MAP = 1 << 20
 MAX_TABLES = 256
 
 
-@dataclass(frozen=True)
+@frozen_dataclass
 class FileStatistics:
     """Sizes of the data file in bytes.
 
@@ -66,7 +66,7 @@ class FileStatistics:
     max_readers: int
 
 
-@dataclass(frozen=True)
+@frozen_dataclass
 class CompactReport:
     """The result of COMPACT: the size of ``data.mdb`` in bytes, before and after."""
 

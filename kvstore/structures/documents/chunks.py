@@ -8,9 +8,11 @@ missing id raises CorruptionError.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View, WriteView
 from .. import tables
@@ -66,8 +68,8 @@ class Chunks(tables.ViewReader):
         field_rows = _decode_rows(
             [stored_values[position] for position in positions], [keys[position] for position in positions]
         )
-        for position, fields in zip(positions, field_rows.tolist(), strict=True):
-            chunk_records[position] = ChunkRecord._make(fields)
+        for position, row in zip(positions, field_rows.tolist(), strict=True):
+            chunk_records[position] = ChunkRecord._make(row)
         return chunk_records
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
@@ -132,7 +134,7 @@ class ChunkWriter(tables.ViewWriter, Chunks):
         self._write_view.change_many(tables.CHUNKS, dict.fromkeys(map(records.encode_u64, chunks)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class AbstractRecord:
     """A node of a document's tree of abstracts (summaries).
 
@@ -149,6 +151,10 @@ class AbstractRecord:
     children: list[int]
     section: int
     summary: list[tuple[int, int]]
+
+
+#: A function that returns the fields of an abstract record in their order, as they are stored.
+_get_fields = attrgetter(*(field.name for field in fields(AbstractRecord)))
 
 
 class Abstracts:
@@ -215,8 +221,7 @@ class AbstractWriter(Abstracts):
 
     def put(self, abstract: int, record: AbstractRecord) -> None:
         """Store or replace the record of an abstract."""
-        row = [getattr(record, name) for name in AbstractRecord.__slots__]  # in the order of the fields
-        self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(row))
+        self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(_get_fields(record)))
 
     def remove(self, abstracts: Iterable[int]) -> None:
         """Delete the records of abstracts."""

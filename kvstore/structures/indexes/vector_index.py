@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...arguments import Choice, Option
 from ...errors import IndexUnavailableError
+from ...process.frozen_dataclass import frozen_dataclass
 from ...storage.index_file import FileHead, FilePart
 from ...storage.view import WriteView
 from ..state import State
@@ -52,7 +53,7 @@ _BuildOptions = Mapping[str, int | str]
 _GROWTH_FACTOR = 2
 
 
-@dataclass(frozen=True)
+@frozen_dataclass
 class ChunkSegments:
     """Segments of chunk codes read from their file, in order of the chunks.
 

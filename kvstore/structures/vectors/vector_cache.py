@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -45,12 +44,13 @@ def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRan
     return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
 
 
-@dataclass(frozen=True)
 class VectorCacheContent:
     """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
 
-    coverage: ChangeRanges
-    parts: tuple[VectorPart, ...] = ()
+    def __init__(self, coverage: ChangeRanges, parts: tuple[VectorPart, ...] = ()) -> None:
+        """Create a version with the vectors of ``parts``, which are those that ``coverage`` describes."""
+        self.coverage = coverage
+        self.parts = parts
 
     def get_many(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
         """Return the vectors of the cached chunks among ``chunks``, in their order, and a mask of these chunks.
@@ -81,16 +81,15 @@ class VectorCacheContent:
         return VectorCacheContent(extend_coverage(self.coverage, change, stop), tuple(parts))
 
 
-@dataclass
 class VectorCache:
-    """The vectors shared by the states of one open store. A thread must hold ``lock`` to change ``vectors``.
+    """The vectors shared by the states of one open store. A thread must hold ``lock`` to change ``vectors``."""
 
-    ``limit`` is the maximum size in bytes. The vectors of a larger store are not cached, but read for every search.
-    """
-
-    vectors: VectorCacheContent | None = None
-    limit: int = 1 << 30
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, vectors: VectorCacheContent | None = None) -> None:
+        """Create a cache of these vectors; None for an empty one."""
+        self.vectors = vectors
+        #: The maximum size in bytes. The vectors of a larger store are not cached, but read for every search.
+        self.limit = 1 << 30
+        self.lock = threading.Lock()
 
 
 def concatenate_parts(parts: Sequence[VectorPart]) -> VectorPart:

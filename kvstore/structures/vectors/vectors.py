@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvstore_cext.row_products import compute_row_dots, compute_selected_row_dots
-from kvstore_cext.vector_rows import gather_rows
+from kvstore_cext.vector_rows import gather_rows, read_used_rows
 
 from ...errors import CorruptionError, InputError
 from ...storage import records
@@ -44,6 +44,8 @@ _MAX_BLOCK_PAGES, _MAX_BLOCK_ROWS, _SUFFICIENT_FILL = 64, 65535, 0.97
 FREE_ID = 2**64 - 1
 #: A flag that distinguishes a recorded checksum from a missing one.
 _VERIFIED_FLAG = 1 << 32
+#: The number of blocks that are read between two checks of the mapped memory.
+_READ_BATCH = 256
 
 
 class VectorSpace(NamedTuple):
@@ -220,16 +222,11 @@ class Vectors:
         blocks, rows = location_array[order].T
         block_numbers, block_indexes = np.unique(blocks, return_inverse=True)
         stored_blocks = self._view.get_many(self.space.blocks, list(map(records.encode_u32, block_numbers.tolist())))
-        checksums = (
-            np.zeros(len(block_numbers), np.uint64)
-            if self._verified_blocks is None
-            else self._verified_blocks.get_many(block_numbers)
-        )
+        checksums = self._get_verified_checksums(block_numbers)
         vectors = np.empty((len(locations), self.dimension), np.float32)
-        shape = self._block_size, self._encoding, self._rows_per_block, self.space.quantized
         # Fills ``vectors``, adds the checksums of verified blocks to ``checksums``, and stops at a damaged block.
         damaged_index = gather_rows(
-            stored_blocks, *shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
+            stored_blocks, *self._block_shape, checksums, block_indexes, np.ascontiguousarray(rows), order, vectors
         )
         if damaged_index >= 0:
             block_number = int(block_numbers[damaged_index])
@@ -258,14 +255,19 @@ class Vectors:
         """Return all ids and vectors that :meth:`scan` yields, as one part; each vector is copied once."""
         max_rows = self._view.count(self.space.blocks) * self._rows_per_block
         ids, matrix, num_rows = np.empty(max_rows, np.uint64), np.empty((max_rows, self.dimension), np.float32), 0
-        for key, value in self._view.scan(self.space.blocks):
-            block = self._open_block(value, int(records.U32.unpack(key)[0]))
-            is_used = block.ids != FREE_ID
-            rows = slice(None) if is_used.all() else is_used
-            block_ids = block.ids[rows]
-            ids[num_rows : num_rows + len(block_ids)] = block_ids
-            matrix[num_rows : num_rows + len(block_ids)] = block.get_vectors(rows)
-            num_rows += len(block_ids)
+        stored_blocks = self._view.scan(self.space.blocks)
+        while batch := list(itertools.islice(stored_blocks, _READ_BATCH)):
+            block_numbers = np.array([records.U32.unpack(key)[0] for key, _ in batch], np.int64)
+            checksums = self._get_verified_checksums(block_numbers)
+            # Fills the rest of ``ids`` and ``matrix``, and adds the checksums of verified blocks to ``checksums``.
+            num_read, damaged_index = read_used_rows(
+                [value for _, value in batch], *self._block_shape, checksums, ids[num_rows:], matrix[num_rows:]
+            )
+            if damaged_index >= 0:
+                raise self._make_damage_error(int(block_numbers[damaged_index]))
+            if self._verified_blocks is not None:
+                self._verified_blocks.put_many(block_numbers, checksums)
+            num_rows += num_read
         return ids[:num_rows], matrix[:num_rows]
 
     def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
@@ -283,6 +285,17 @@ class Vectors:
         """Return the number of rows of a block that are recorded as free."""
         value = self._view.get(self.space.free_rows, records.encode_u32(block_number))
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
+
+    @property
+    def _block_shape(self) -> tuple[int, bytes, int, bool]:
+        """The size of a block in bytes, its encoding, its rows, and True if these are quantized, for the kernel."""
+        return self._block_size, self._encoding, self._rows_per_block, self.space.quantized
+
+    def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Return the checksums of blocks in the form of :meth:`VerifiedBlocks.get_many`, 0 for unverified ones."""
+        if self._verified_blocks is None:
+            return np.zeros(len(block_numbers), np.uint64)
+        return self._verified_blocks.get_many(block_numbers)
 
     def _get_block(self, block_number: int) -> _VectorBlock:
         """Return a stored block. Raises CorruptionError if it is missing or damaged."""

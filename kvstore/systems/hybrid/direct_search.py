@@ -31,7 +31,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -89,7 +88,7 @@ _MAX_WORD_DISTANCE = 8
 _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass
 class Weights:
     """The weights of the parts of a score.
 
@@ -103,6 +102,9 @@ class Weights:
     nearness: float = 0.2
     headings: float = 0.1
     entries: float = 0.3
+
+
+DEFAULT_WEIGHTS = Weights()
 
 
 @frozen_dataclass
@@ -141,7 +143,7 @@ class HybridResult:
         return {chunk: ", ".join(ranks) for chunk, ranks in parts.items()}
 
 
-def search_hybrid(query: Query, weights: Weights = Weights(), extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
+def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
     Candidates are the best chunks of each search, and ``extra_chunks``, which must be allowed. The steps are recorded
@@ -301,14 +303,61 @@ def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
     upper_rank = lower_rank // _UPPER_RANK_DIVISOR
     if not upper_rank:
         return Noise(mean=0.0, deviation=0.0, sample_size=0)
-    from statistics import NormalDist
-
-    normal = NormalDist()
     # The expected distance of each rank above the mean, in standard deviations.
-    low, high = (normal.inv_cdf(1 - rank / (num_chunks + 1)) for rank in (lower_rank, upper_rank))
+    low, high = (compute_normal_quantile(1 - rank / (num_chunks + 1)) for rank in (lower_rank, upper_rank))
     deviation = (cosines[upper_rank - 1] - cosines[lower_rank - 1]) / (high - low)
     mean = cosines[lower_rank - 1] - low * deviation
     return Noise(mean, deviation, sample_size=upper_rank)
+
+
+#: Wichura 1988 (Applied Statistics 37, 477–484), Algorithm AS 241, PPND16: the coefficients of the numerators and
+#: denominators of two rational functions, the highest power first.
+_CENTRAL_QUANTILE = (
+    (
+        2.50908092873012267270e3, 3.34305755835881281050e4, 6.72657709270087008530e4, 4.59219539315498714570e4,
+        1.37316937655094611250e4, 1.97159095030655144270e3, 1.33141667891784377450e2, 3.38713287279636660800e0,
+    ),
+    (
+        5.22649527885285456100e3, 2.87290857357219426740e4, 3.93078958000927106100e4, 2.12137943015865958670e4,
+        5.39419602142475110770e3, 6.87187007492057908300e2, 4.23133307016009112520e1, 1.0,
+    ),
+)  # fmt: skip
+_OUTER_QUANTILE = (
+    (
+        7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
+        3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0,
+    ),
+    (
+        1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+        6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0,
+    ),
+)  # fmt: skip
+
+
+def compute_normal_quantile(probability: float) -> float:
+    """Return the quantile of the standard normal distribution for a probability from 1e-10 to 1 - 1e-10.
+
+    The result is that of ``statistics.NormalDist().inv_cdf``, without the import of :mod:`statistics` and of what it
+    imports, which takes as long as a search.
+    """
+    centered = probability - 0.5
+    if abs(centered) <= 0.425:
+        squared = 0.180625 - centered * centered
+        numerator, denominator = (_evaluate_polynomial(powers, squared) for powers in _CENTRAL_QUANTILE)
+        return numerator * centered / denominator
+    tail = probability if centered <= 0 else 1 - probability
+    numerator, denominator = (
+        _evaluate_polynomial(powers, math.sqrt(-math.log(tail)) - 1.6) for powers in _OUTER_QUANTILE
+    )
+    return math.copysign(numerator / denominator, centered)
+
+
+def _evaluate_polynomial(coefficients: tuple[float, ...], value: float) -> float:
+    """Return the value of a polynomial with these coefficients, the highest power first (Horner's method)."""
+    result = 0.0
+    for coefficient in coefficients:
+        result = result * value + coefficient
+    return result
 
 
 def compute_dense_reliability(

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
-from .direct_search import Weights, search_hybrid
-
-_DEFAULTS = Weights()
+from .direct_search import DEFAULT_WEIGHTS, Weights, search_hybrid
 
 
 class HybridStrategy:
@@ -19,15 +17,15 @@ class HybridStrategy:
     description = "cosine and BM25 on one scale, with bonuses for headings, entries and words close together"
     options: Mapping[str, Option] = {
         "words": Option(
-            _DEFAULTS.words,
+            DEFAULT_WEIGHTS.words,
             0,
             1,
             "share of lexical search; dense search has the rest if it separates its best results as well",
         ),
-        "nearness": Option(_DEFAULTS.nearness, 0, 10, "bonus for question words that occur close together"),
-        "headings": Option(_DEFAULTS.headings, 0, 10, "bonus for headings that contain words of the question"),
+        "nearness": Option(DEFAULT_WEIGHTS.nearness, 0, 10, "bonus for question words that occur close together"),
+        "headings": Option(DEFAULT_WEIGHTS.headings, 0, 10, "bonus for headings that contain words of the question"),
         "entries": Option(
-            _DEFAULTS.entries, 0, 10, "bonus if a section or entry named in the question begins in the chunk"
+            DEFAULT_WEIGHTS.entries, 0, 10, "bonus if a section or entry named in the question begins in the chunk"
         ),
     }
 
