@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import re
+import unicodedata
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +17,7 @@ from kvstore.errors import InputError
 from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_parts
 from kvstore.text.languages import detect_english
 from kvstore.text.names import SentenceNames, extract_title_names, find_identifiers, is_name_key, is_term
-from kvstore.text.normalize import fold, fold_text, to_entity_key
+from kvstore.text.normalize import fold, fold_text, normalize, to_entity_key
 from kvstore.text.sentences import split_sentences
 from kvstore.text.words import UNSPACED_RANGES, get_stemmer, segment_words, split_words, split_written_words
 from kvstore_cext.words import WordSet
@@ -22,6 +27,32 @@ def list_names(text: str) -> set[str]:
     spans = [text[start:end] for start, end in split_sentences(text)]
     sentence_names = SentenceNames(spans)
     return {name.form for index in range(len(spans)) for name in sentence_names.iter_names(index)}
+
+
+@given(
+    st.lists(st.sampled_from("aắ가ᄀ\u0300\u0301\u0315\u0327\u0344\u0f73\u0f71\u3099\u05b0—"), min_size=1, max_size=8),
+    st.randoms(use_true_random=False),
+    st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]),
+)
+def test_ordered_marks_have_the_same_normal_form(pool: list[str], draw: random.Random, form: Any) -> None:
+    text = "a" + "".join(draw.choices(pool, k=200))
+    assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+def test_long_runs_of_marks_are_ordered_before_they_are_normalized(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+
+    def record(form: Any, text: str) -> str:
+        texts.append(text)
+        return unicodedata.normalize(form, text)
+
+    functions = SimpleNamespace(normalize=record, combining=unicodedata.combining)
+    monkeypatch.setattr("kvstore.text.normalize.unicodedata", functions)
+    for marks in ("\u0315\u0300", "\u0f73", "\u0344\u0327"):
+        fold_text("a" + marks * 1000)
+        classes = [unicodedata.combining(character) for text in texts if len(text) > 100 for character in text[1:]]
+        assert classes and sum(first > second for first, second in itertools.pairwise(classes)) < 10
+        texts.clear()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ on every machine. A text without a word has the zero vector.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
+from ..text.normalize import normalize
 from ..text.patterns import compile_lazily
 from .protocol import Embeddings, normalised
 
@@ -51,7 +51,7 @@ class HashingEmbedder:
         """
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            counts = Counter(WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).casefold()))
+            counts = Counter(WORD_PATTERN.findall(normalize("NFKC", text).casefold()))
             if not counts:
                 continue
             features = [_compute_features(word, self.dimension) for word in counts]

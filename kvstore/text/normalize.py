@@ -10,11 +10,12 @@ line inside.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from array import array
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kvstore_cext.folding import fold_pieces
 
@@ -52,6 +53,12 @@ _VOWEL_SIGN_PATTERN = compile_lazily(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]+"
 )
+#: Runs of at least this many combining marks are ordered before they are normalized; no real text has such runs.
+_MIN_ORDERED_MARKS = 64
+#: Letters, and ranges without combining marks: ASCII, punctuation, symbols, emoji.
+_NO_MARK = r"\x00-\u02ff\u2000-\u20cf\u2100-\u2cee\u2e00-\u3029\uff00-\uffff\U0001f000-\U0001ffff\w\s"
+_POSSIBLE_MARK_PATTERN = compile_lazily(f"[^{_NO_MARK}]")
+_LONG_MARKS_PATTERN = compile_lazily(f"[^{_NO_MARK}]{{{_MIN_ORDERED_MARKS},}}")
 #: The first and last character of Hebrew and Arabic.
 SEMITIC_RANGE = ("\u0590", "\u06ff")
 _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
@@ -59,7 +66,25 @@ _SEMITIC_PATTERN = compile_lazily(f"[{'-'.join(SEMITIC_RANGE)}]")
 
 def compose(text: str) -> str:
     """Return a text with composed letters (NFC), because a combining mark alone is not a character of a word."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """Return a text in a Unicode normal form, in linear time.
+
+    ``unicodedata.normalize`` sorts the marks after a letter by insertion, in quadratic time. Decomposed and ordered
+    marks have the same normal forms, so long runs of them are ordered first. The sample has a character of each run.
+    """
+    if _POSSIBLE_MARK_PATTERN.search(text[::_MIN_ORDERED_MARKS]):
+        text = _LONG_MARKS_PATTERN.sub(_order_marks, text)
+    return unicodedata.normalize(form, text)
+
+
+def _order_marks(match: re.Match[str]) -> str:
+    """Return the matched characters decomposed, with consecutive combining marks in canonical order."""
+    decomposed = "".join(unicodedata.normalize("NFD", character) for character in match.group())
+    runs = itertools.groupby(decomposed, key=lambda character: unicodedata.combining(character) > 0)
+    return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
 
 
 def fold_without_offsets(text: str) -> str:
@@ -71,8 +96,8 @@ def fold_without_offsets(text: str) -> str:
         return text.lower()
     # Case folding can undo composition, and composition can create characters that fold again. Doing both twice reaches
     # a fixed point for all of Unicode 15.
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    folded = _ACCENTED_PATTERN.sub(_strip_accents, unicodedata.normalize("NFKC", folded.casefold()))
+    folded = normalize("NFKC", normalize("NFKC", text).casefold())
+    folded = _ACCENTED_PATTERN.sub(_strip_accents, normalize("NFKC", folded.casefold()))
     if _SEMITIC_PATTERN.search(folded) is None:
         return folded
     return _VOWEL_SIGN_PATTERN.sub("", folded).translate(_LETTER_FORMS)
@@ -136,13 +161,8 @@ class FoldedText(NamedTuple):
 
 def _split_clusters(piece: str) -> list[str]:
     """Split a text into clusters: each is a character with the combining characters that follow it."""
-    clusters: list[str] = []
-    for character in piece:
-        if clusters and unicodedata.combining(character):
-            clusters[-1] += character
-        else:
-            clusters.append(character)
-    return clusters
+    starts = [index for index, character in enumerate(piece) if not index or not unicodedata.combining(character)]
+    return [piece[start:end] for start, end in itertools.pairwise([*starts, len(piece)])]
 
 
 def fold(text: str) -> FoldedText:
