@@ -97,7 +97,11 @@ class MeasuredSystem:
 
 @dataclass
 class Run:
-    """The folders of a run, and its results."""
+    """The folders of a run, and its results.
+
+    ``figures_by_count`` has the figures of each system by the number of passages. ``seconds`` is the time limit of a
+    row. If ``keep`` is false, each store is deleted after its last row.
+    """
 
     data: Path
     cache: Path
@@ -106,7 +110,7 @@ class Run:
     batch: int
     seconds: int
     keep: bool
-    sizes: dict[int, dict[str, Figures]] = field(default_factory=dict)
+    figures_by_count: dict[int, dict[str, Figures]] = field(default_factory=dict)
     not_run: list[str] = field(default_factory=list)
     _warmed_up: set[str] = field(default_factory=set)
 
@@ -115,7 +119,7 @@ class Run:
         if system.label not in self._warmed_up:
             self._warmed_up.add(system.label)
             self._warm_up(system, corpus)
-        figures = self.sizes.setdefault(corpus.count, {}).setdefault(system.label, {})
+        figures = self.figures_by_count.setdefault(corpus.count, {}).setdefault(system.label, {})
         folder = self.stores / f"{system.label}-{corpus.count}"
         if "load" in rows or not folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -149,7 +153,7 @@ class Run:
 
     def _measure_interpreter(self, corpus: Corpus) -> float:
         """Return the peak megabytes of a process that only reads the documents; measured once per corpus."""
-        figures = self.sizes[corpus.count].setdefault("interpreter", {})
+        figures = self.figures_by_count[corpus.count].setdefault("interpreter", {})
         if not figures:
             figures |= self._measure_row(MeasuredSystem("interpreter", ""), corpus, "interpreter", Path()) or {}
         return figures["memory_mb"] or 0
@@ -301,10 +305,10 @@ def main(
         growth = {}
         if "growth" in row_names:
             run.measure_all(columns, growth_counts, list(GROWTH_ROWS))
-            growth = _compute_growth(*(run.sizes[count] for count in growth_counts))
-        target_results = _list_target_results(run.sizes, growth, columns, passages)
+            growth = _compute_growth(*(run.figures_by_count[count] for count in growth_counts))
+        target_results = _list_target_results(run.figures_by_count, growth, columns, passages)
         result = {
-            "sizes": run.sizes,
+            "sizes": run.figures_by_count,
             "growth": growth,
             "targets": [asdict(result) for result in target_results],
             "versions": {column.name: get_version(column.name) for column in columns},
@@ -315,7 +319,7 @@ def main(
     if out is not None:
         out.write_text(json.dumps(result, indent=1, ensure_ascii=False))
     labels = [column.label for column in columns]
-    for count, figures_by_system in run.sizes.items():
+    for count, figures_by_system in run.figures_by_count.items():
         _print_figures(f"{count:,} passages", figures_by_system, labels)
     if growth:
         _print_figures("times as long at {1:,} passages as at {0:,}".format(*growth_counts), growth, labels)
@@ -344,13 +348,16 @@ def _parse_checkout(value: str) -> MeasuredSystem:
 
 
 def _list_target_results(
-    sizes: dict[int, dict[str, Figures]], growth: dict[str, Figures], columns: list[MeasuredSystem], passages: int
+    figures_by_count: dict[int, dict[str, Figures]],
+    growth: dict[str, Figures],
+    columns: list[MeasuredSystem],
+    passages: int,
 ) -> list[TargetResult]:
     """Compare the figures of kvstore at multiples of ``passages``, and the growth, with the targets."""
     labels = [column.label for column in columns if column.name == "kvstore"]
     results = [
         result
-        for count, figures in sizes.items()
+        for count, figures in figures_by_count.items()
         if count % passages == 0
         for result in iter_target_results(figures, labels, count // passages)
     ]
@@ -414,7 +421,7 @@ def _open_in_place(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _open_copy(folder: Path) -> Iterator[Path]:
-    """Yield a copy of a store that is not in the page cache; delete it at the end."""
+    """Yield a copy of a store, whose pages are dropped from the page cache; delete it at the end."""
     copy = folder.with_name(f"{folder.name}-copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)

@@ -29,7 +29,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,12 +152,8 @@ def main(
             report = rows[0] if len(rows) == 1 else {"rows": rows, "differences": differences}
     if as_json:
         print(json.dumps(report))
-    elif "rows" in report:
-        print(format_table([{name: value for name, value in row.items() if name in SHOWN} for row in report["rows"]]))
-        print(format_table([format_difference(row) for row in report["differences"]]))
     else:
-        for name, value in report.items():
-            print(f"{name:28} {value}")
+        print_report(report)
 
 
 @dataclass(frozen=True)
@@ -181,21 +177,13 @@ class _Measurement:
         rows: list[dict[str, Any]],
         differences: list[dict[str, Any]],
     ) -> None:
-        """Add a row for every system and set to ``rows``, and the gains of the first system to ``differences``.
+        """Append a row for every system and set to ``rows``, and the gains of the first system to ``differences``.
 
         ``store`` contains the documents of all sets, and ``seconds`` is the time that it took to fill it. ``name``
         replaces the name of a set in the row.
         """
         self._create_indexes(store)
-        retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
-        if self.ablated:
-            retrievers += build_ablations(store, self.ablated)
-        if self.segments:
-            retrievers += [SegmentRetriever(store, strategy) for strategy in self.strategies]
-        if self.compare:
-            from evaluation.baselines import build_baselines
-
-            retrievers += build_baselines(store, log)
+        retrievers = self._build_retrievers(store)
         for question_set in question_sets:
             dataset = name or question_set.name
             common_fields = {"dataset": dataset, "ingest_s": round(seconds, 1)}
@@ -216,6 +204,19 @@ class _Measurement:
                 if outcomes
             ]
             differences += compare_systems(dataset, outcomes_by_system)
+
+    def _build_retrievers(self, store: kvstore.Store) -> list[Retriever]:
+        """Return the systems to measure: first the strategies, and then their variants and the baselines."""
+        retrievers: list[Retriever] = [StrategyRetriever(store, strategy) for strategy in self.strategies]
+        if self.ablated:
+            retrievers += build_ablations(store, self.ablated)
+        if self.segments:
+            retrievers += [SegmentRetriever(store, strategy) for strategy in self.strategies]
+        if self.compare:
+            from evaluation.baselines import build_baselines
+
+            retrievers += build_baselines(store, log)
+        return retrievers
 
     def _create_indexes(self, store: kvstore.Store) -> None:
         """Create the indexes of ``--with-index`` and those that a strategy needs, unless they exist."""
@@ -273,6 +274,16 @@ def format_table(rows: list[dict[str, Any]]) -> str:
     cells = [columns, *([str(row.get(name, "")) for name in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def print_report(report: Mapping[str, Any]) -> None:
+    """Print the tables of a report with several rows, or the figures of a single row, one to a line."""
+    if "rows" in report:
+        print(format_table([{name: value for name, value in row.items() if name in SHOWN} for row in report["rows"]]))
+        print(format_table([format_difference(row) for row in report["differences"]]))
+    else:
+        for name, value in report.items():
+            print(f"{name:28} {value}")
 
 
 def log(text: str) -> None:

@@ -87,18 +87,7 @@ def build_forecast(
     Paths and files that cannot be read are listed as failures. Raises the other errors that the ingest would raise
     before it reads a file.
     """
-    files: list[Source] = []
-    failures: list[str] = []
-    skipped: Counter[str] = Counter()
-    for path in paths:
-        try:
-            path_sources = find_sources([path], format, include)
-        except ReaderError as error:
-            failures.append(str(error))
-            continue
-        files += path_sources.files
-        skipped += path_sources.skipped
-        failures += [f"{failure.place}: {failure.reason}" for failure in path_sources.failures]
+    files, skipped, failures = _find_files(paths, format, include)
     new_files = _select_new_files(destination, files, compute_reading_digest(format, options))
     num_bytes = sum(source.size for source in new_files)
     sample = (  # evenly spaced files
@@ -131,6 +120,28 @@ def build_forecast(
             content.left_out.values(), key=lambda region: (-region.characters, region.element, region.reason)
         ),
     )
+
+
+def _find_files(
+    paths: Sequence[str | Path], format: str | None, include: Sequence[str]
+) -> tuple[list[Source], Counter[str], list[str]]:
+    """Return the files that an ingest of ``paths`` would read, the numbers of skipped files by reason, and failures.
+
+    A failure is a message about a path or file that cannot be read.
+    """
+    files: list[Source] = []
+    skipped: Counter[str] = Counter()
+    failures: list[str] = []
+    for path in paths:
+        try:
+            path_sources = find_sources([path], format, include)
+        except ReaderError as error:
+            failures.append(str(error))
+            continue
+        files += path_sources.files
+        skipped += path_sources.skipped
+        failures += [f"{failure.place}: {failure.reason}" for failure in path_sources.failures]
+    return files, skipped, failures
 
 
 @dataclass(slots=True)

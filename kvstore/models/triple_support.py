@@ -238,19 +238,18 @@ class _OrderedText:
 def check_triple(subject: str, relation: str, object_: str, text: str, *, title: str | None = None) -> None:
     """Raise ValueError unless a sentence of a text has the subject, the relation and the object of a triple in order.
 
-    Also raises it for a relation that is not a short verb phrase, and for a triple that repeats its words.
+    Also raises it for a relation that is not a short verb phrase, and for a triple that repeats its words. In languages
+    other than English, only the order of subject and object is checked; in those without spaces between words, none.
 
-    A sentence that does not name the subject can be about it only if the ``title`` of the text names it.
+    A pronoun can stand for the subject if the previous sentence or the ``title`` of the text names it. If the title
+    does, the sentence need not mention the subject at all.
     :meth:`~kvstore.models.statement_support.SourcePassages.find_supporting` checks that a sentence has their words.
     """
     subject_stems, object_stems = map(check_name, (subject, object_))
     relation_stems = list_content_stems(relation)
     source = _parse_text(text)
     relation_words = segment_words(relation)
-    if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
-        raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
-    if source.is_english and not _is_verb_phrase(relation, relation_words, subject, source.nouns):
-        raise ValueError("the relation of a triple has no verb")
+    _check_relation(relation, relation_words, subject, source)
     if subject_stems == object_stems or {*segment_words(subject), *segment_words(object_)}.issuperset(relation_words):
         raise ValueError("a triple repeats its words; write other words in subject, relation and object")
     if not source.has_spaces:
@@ -283,6 +282,14 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
             if has_order:
                 return
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
+
+
+def _check_relation(relation: str, relation_words: Sequence[str], subject: str, source: _OrderedText) -> None:
+    """Raise ValueError unless a relation is short, has no number and, in English, can be a verb phrase."""
+    if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
+        raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
+    if source.is_english and not _is_verb_phrase(relation, relation_words, subject, source.nouns):
+        raise ValueError("the relation of a triple has no verb")
 
 
 def _find_subjects(

@@ -216,13 +216,7 @@ class NavigationFilter:
                 return reason
         elif shape.text_length < _MAX_LABEL_CHARACTERS and tag in _LABEL_TAGS and self._is_contents_label(node):
             return "table of contents"
-        is_breadcrumbs = (
-            class_match is not None
-            and "crumb" in class_match[0]
-            and shape.text_length < _MIN_CONTENT_PROSE
-            and not shape.prose_length
-        )
-        if is_breadcrumbs and _SEPARATORS_PATTERN.search(node.text(deep=True)):
+        if class_match is not None and _is_breadcrumbs(node, shape, class_match):
             return "navigation"
         if class_and_id and shape.text_length < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(class_and_id):
             return "beside the content"
@@ -413,6 +407,19 @@ def _find_class_reason(tag: str, shape: Shape, class_and_id: str, class_match: r
     ):
         return "links"
     return None
+
+
+def _is_breadcrumbs(node: LexborNode, shape: Shape, class_match: re.Match[str]) -> bool:
+    """True if an element is the path of the page in its site, as "Home > Lakes", by its name and by its separators.
+
+    ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id.
+    """
+    return (
+        "crumb" in class_match[0]
+        and shape.text_length < _MIN_CONTENT_PROSE
+        and not shape.prose_length
+        and _SEPARATORS_PATTERN.search(node.text(deep=True)) is not None
+    )
 
 
 def _leads_to_other_pages(aside: LexborNode) -> bool:

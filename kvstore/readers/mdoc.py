@@ -155,7 +155,18 @@ class MdocInterpreter:
             if defines_name and arguments and not self.name:
                 self.name = arguments[0]
             arguments = arguments or [self.name]
-        elif macro == "Xr":  # a reference to another page
+        else:
+            arguments = self._add_own_text(macro, arguments, output)
+        for token in arguments:
+            self._add_word(token, output)
+        return end
+
+    def _add_own_text(self, macro: str, arguments: list[str], output: RunningText) -> list[str]:
+        """Add the text that replaces or precedes the arguments of a macro, and return the arguments still to be added.
+
+        ``arguments`` can be changed in place.
+        """
+        if macro == "Xr":  # a reference to another page
             output.add(arguments[0] + (f"({arguments[1]})" if len(arguments) > 1 else "") if arguments else "")
             arguments = arguments[2:]
         elif macro == "Ap":  # an apostrophe
@@ -206,9 +217,7 @@ class MdocInterpreter:
             output.add("is currently in beta test." if macro == "Bt" else "currently under development.")
         elif macro in ("Bk", "Ek", "Db", "Tg", "Es"):  # layout and markup without text
             arguments = []
-        for token in arguments:
-            self._add_word(token, output)
-        return end
+        return arguments
 
     def _format_standard_sentence(self, macro: str, names: Sequence[str]) -> str:
         """Return the standard sentence on exit statuses (``Ex``) or return values (``Rv``)."""
