@@ -581,7 +581,7 @@ cdef class LayeredGraphBuilder:
     cdef bint _is_apart(self, uint32_t candidate, float cosine) noexcept nogil:
         """True if a candidate is farther from every selected node than from the node to link.
 
-        ``cosine`` is that of the candidate with the node to link.
+        ``cosine`` is the cosine of the candidate with the node to link.
         """
         # Compared in groups of four, because most candidates fail at the first.
         cdef float[4] cosines

@@ -130,7 +130,7 @@ cdef uint64_t _get_largest(numbers) except? 0:
 
 
 def locate_last_blocks(dict changes) -> list:
-    """Return for each owner a key range (start, stop), whose last key is that of the block to change first.
+    """Return for each owner a key range (start, stop), which ends with the key of the block to change first.
 
     That is the block in which the owner's largest changed number belongs. ``changes`` are as in :func:`change_blocks`.
     """

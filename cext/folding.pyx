@@ -19,8 +19,8 @@ cdef inline bint _is_space(Py_UCS4 c) noexcept:
 def fold_pieces(str text not None, fold_piece not None, bint with_offsets=True) -> tuple:
     """Return the normal form of a text in UTF-8, and the offset in the text of each byte of the form.
 
-    The offsets, packed as u64, include that of the end of the form. They count bytes of the text in UTF-8. Without
-    ``with_offsets``, they are empty.
+    The offsets, packed as u64, include the offset of the end of the form. They count bytes of the text in UTF-8.
+    Without ``with_offsets``, they are empty.
 
     A piece is a word, or a run of white space, with a character that is not ASCII. ``fold_piece`` maps it to its form,
     the offset in the piece of each byte of the form, and the number of bytes of the piece. The rest of the text, which

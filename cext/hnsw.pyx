@@ -190,7 +190,7 @@ cdef inline Py_ssize_t get_row_width(const Graph& graph, Py_ssize_t layer) noexc
 
 
 cdef inline void prefetch_links(const Graph& graph, uint32_t node) noexcept nogil:
-    """Prefetch the packed links of a node or, during the build, those in the lowest layer."""
+    """Prefetch the packed links of a node or, during the build, its links in the lowest layer."""
     cdef uint64_t start
     if is_packed(graph):
         start = get_start(graph, node)

@@ -125,9 +125,9 @@ ctypedef pair[int64_t, pair[int64_t, int64_t]] Mention
 
 
 cdef bint _read_mentions(const Py_buffer& sealed, vector[Mention]& mentions) noexcept:
-    """Set ``mentions`` to those of a stored row; return False if the row is invalid.
+    """Set ``mentions`` to the mentions in a stored row; return False if the row is invalid.
 
-    For each mention it has three numbers: entity, distance from the start of the previous mention, and length.
+    A row has three numbers per mention: entity, distance from the start of the previous mention, and length.
     """
     cdef const uint8_t* cursor = <const uint8_t*> sealed.buf
     cdef const uint8_t* end

@@ -179,7 +179,7 @@ cdef class PostingChanges:
         self._max_postings = max_postings
 
     def add(self, uint64_t chunk, counts, length) -> None:
-        """Add the postings of a chunk: ``counts`` has the frequency of each term, ``length`` is that of the chunk.
+        """Add the postings of a chunk: ``counts`` has each term's frequency, ``length`` is its number of words.
 
         Both are capped at their maximum.
         """

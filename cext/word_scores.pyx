@@ -54,7 +54,7 @@ cdef int _list_first_chunks(list blocks, vector[uint64_t]& firsts) except -1:
 
 
 cdef int _decode_block(tuple block, uint64_t first, vector[Posting]& postings) except -1:
-    """Set ``postings`` to those of a block (key and value) whose first chunk is ``first``.
+    """Set ``postings`` to the postings of a block (key and value) whose first chunk is ``first``.
 
     Raises ValueError if the block fails its checksum.
     """
@@ -246,7 +246,7 @@ cdef class WordScores:
         Returns their ids, ascending, as packed u64, and their scores as packed f64.
         """
         cdef size_t candidate, count = 0
-        cdef double minimum = self._find_top_score() if self._scores.size() > self._top else -1
+        cdef double minimum = self._find_cutoff_score() if self._scores.size() > self._top else -1
         for candidate in range(self._chunks.size()):
             if self._scores[candidate] >= minimum:
                 self._chunks[count], self._scores[count] = self._chunks[candidate], self._scores[candidate]
@@ -333,8 +333,8 @@ cdef class WordScores:
             candidate += 1
         return False
 
-    cdef double _find_top_score(self) noexcept:
-        """Return the lowest of the ``top`` best scores."""
+    cdef double _find_cutoff_score(self) noexcept:
+        """Return the cutoff score: the lowest of the ``top`` best scores."""
         cdef vector[double] scores
         cdef size_t candidate, rank, last = self._top - 1
         cdef double score
@@ -357,4 +357,4 @@ cdef class WordScores:
     cdef void _raise_minimum(self) noexcept:
         """Raise the minimum score of a result to the lowest of the ``top`` best scores so far."""
         if self._admits_new and self._scores.size() >= self._top:
-            self._minimum = max(self._minimum, self._find_top_score() * _TIE_FACTOR)
+            self._minimum = max(self._minimum, self._find_cutoff_score() * _TIE_FACTOR)

@@ -65,7 +65,7 @@ def count_tokens(str text) -> int:
 
 
 def find_words(str text not None) -> list:
-    """Return the matches of ``[UNSPACED]|[^\\W UNSPACED]+`` in a text, in order."""
+    """Return the words of a text, in order: the matches of ``[UNSPACED]|[^\\W UNSPACED]+``."""
     cdef Py_ssize_t size = len(text), position = 0, start
     words = []
     while position < size:

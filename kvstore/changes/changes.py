@@ -189,7 +189,8 @@ class Changes:
     ) -> None:
         """Withdraw the earlier values of stated facts, and add the names of new facts and documents to ``names``.
 
-        An introduction is a statement that makes a name known. Those of documents are counted when they are stored.
+        An introduction is a statement that makes a name known. Introductions by a document are counted when it is
+        stored.
         """
         for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)

@@ -257,7 +257,7 @@ class _Checker:
     def _count_introduction(self, entity: int, slot: int) -> None:
         """Count a statement that makes a name known, for the later checks of the entities and of the counters.
 
-        ``slot`` is the index of the form and kind of the name among those of the entity.
+        ``slot`` is the index of the slot with the name's form and kind in the record of the entity.
         """
         self._introduction_sums.add(entity, (slot,))
         self._totals["introductions"] += 1

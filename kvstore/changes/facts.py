@@ -396,7 +396,7 @@ def list_fact_kinds() -> list[Fact[Any, Any]]:
 
 
 def find_fact_kind(line: ExportLine) -> Fact[Any, Any]:
-    """Return the kind of fact that an export line states: the one whose name is a field of the line.
+    """Return the kind of fact that an export line states: a field of the line has the name of the kind.
 
     Raises InputError if there is none.
     """

@@ -78,7 +78,10 @@ class NameChanges:
         record.remove_introduction(record.get_slot_index(form, kind))
 
     def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
-        """Withdraw statements that make names known, each an entity and a slot index; return the key of each entity."""
+        """Withdraw statements that make names known; return the key of each entity.
+
+        Each of these ``introductions`` is given as the entity and the index of a slot in its record.
+        """
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:
             self._records[entity].remove_introduction(slot)

@@ -145,7 +145,7 @@ class PendingChanges:
 
 
 def validate_stored(record: DocumentRecord, text: str) -> ValidDocument:
-    """Return a stored document as it was put, validated again; its key is that of the record."""
+    """Return a stored document as it was put, validated again, with the key of its ``record``."""
     return validate(
         record.key,
         text,
@@ -323,8 +323,8 @@ def _derive_changed_parts(
 ) -> dict[str, dict[str, tuple[Any, Matrix]]]:
     """Return the parts of stored documents that depend on changed facts, with their vectors: by key and derivation.
 
-    ``changed_facts`` are the new values by document key and kind of fact, None for a deleted fact. ``find_vectors`` is
-    that of :func:`complete_pending`.
+    ``changed_facts`` are the new values by document key and kind of fact, None for a deleted fact. ``find_vectors`` has
+    the meaning it has in :func:`complete_pending`.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
     missing_texts: list[dict[str, Sequence[str]]] = []
@@ -356,7 +356,7 @@ def _derive_changed_parts(
 
 
 def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
-    """Return the vectors, by space and text, that new documents can take over from the stored ones that they replace.
+    """Return the vectors, by space and text, that new documents can take over from the documents they replace.
 
     ``documents`` are the keys of the new documents, each with its texts to embed.
     """

@@ -188,7 +188,7 @@ class _Rebuilder:
         return Counters(change=old_counters.change, hits=old_counters.hits, **next_ids)
 
     def _build_substitute_counters(self) -> Counters:
-        """Return substitutes for damaged counters: next ids above all ids in use, and a commit number never used."""
+        """Return substitutes for damaged counters: next ids above all ids in use, and a change number never used."""
 
         def get_next_id(table: str) -> int:
             """Return the number after the largest key of a table."""

@@ -67,7 +67,7 @@ def check_documents(documents: Iterable[Mapping[str, Any]], put: Callable[..., A
 
 
 def _drop_missing_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments without the optional ones that are NaN or another missing value of a data frame."""
+    """Return the arguments without optional ones whose value is NaN or another missing value of a data frame."""
     return {
         name: value for name, value in arguments.items() if name in ("key", "text") or to_plain_value(value) is not None
     }

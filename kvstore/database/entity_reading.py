@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def list_names(state: State, prefix: str, limit: int) -> list[str]:
-    """Return entity names whose normal form begins with that of ``prefix``, in order, at most ``limit``."""
+    """Return at most ``limit`` entity names, in order, whose normal form begins with the normal form of ``prefix``."""
     return [record.name for record in islice(state.entities.iter_with_prefix(to_entity_key(prefix)), limit)]
 
 

@@ -81,7 +81,7 @@ class IndexManager:
         valid_options = validate_options(index, options)
 
         def create_record(view: WriteView) -> None:
-            """Store the record of the index and of its companions."""
+            """Store the record of the index and of its companions; raise InputError if the index exists."""
             require_maintained(view)
             existing = Indexes(view).get(index)
             if existing is not None and existing.is_created:

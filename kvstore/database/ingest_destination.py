@@ -68,7 +68,7 @@ class IngestDestination:
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
         """Return the description of the work that a worker process needs to read and, with ``embed``, embed files.
 
-        ``format`` and ``options`` are those of the ingest.
+        ``format`` and ``options`` are the arguments of the ingest.
         """
         from ..ingest.worker import Job
 
@@ -91,10 +91,10 @@ class IngestDestination:
         deleted: Sequence[str] = (),
         files: Sequence[tuple[IngestedFile, list[bytes]]] = (),
     ) -> None:
-        """Store the documents of a batch, delete those with the keys ``deleted``, and record files, in one commit.
+        """Store a batch of documents, delete the documents with the keys ``deleted``, and record files, in one commit.
 
-        ``batch`` has each document with its origin; one without extracted content is stored already. ``files`` are
-        ingested files with the digests of their documents.
+        ``batch`` has each document with its origin; a document without extracted content is stored already. ``files``
+        are ingested files with the digests of their documents.
         """
         # Embed before taking the writer's lock, because embedding takes most of the time.
         new_documents = [

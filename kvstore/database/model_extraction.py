@@ -125,7 +125,7 @@ class ModelExtraction:
         within: int | None = None,
         by: str | None = None,
     ) -> None:
-        """Validate the arguments, which are those of :meth:`.Database.extract`. Raises InputError."""
+        """Validate the arguments of :meth:`.Database.extract`; raise InputError if they are invalid."""
         if share is not None and within is not None:
             raise InputError("SHARE and WITHIN both limit the tokens to send; give one of them")
         if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):

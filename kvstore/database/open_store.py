@@ -254,7 +254,10 @@ class OpenStore:
                 raise
 
     def _close(self) -> None:
-        """Write counted lookups, merge the change buffer and compact the file, if possible; close the environment."""
+        """Write counted lookups, merge the change buffer and compact the file, then close the environment.
+
+        A step that fails, or for which another writer has the lock, is logged and left out.
+        """
         if "indexing" in vars(self):
             self.indexing.stop()
         # Losing counts is acceptable, and another writer must not be kept waiting, so the lock timeout is 0.
@@ -323,7 +326,7 @@ class OpenStore:
                 self._undecided -= self._undecided if names is None else frozenset(names)
 
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-        """Write the undecided settings among those that ``choose`` returns, and return the changed ones.
+        """Write the settings that ``choose`` returns, as far as they are undecided, and return the changed ones.
 
         Nothing is written unless the store is empty and no other process has it open. All settings are fixed
         afterwards, even if nothing was written.

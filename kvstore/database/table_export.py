@@ -74,7 +74,7 @@ def open_table_writer(suffix: str, file: IO[bytes], schema: Any) -> Iterator[Any
 
 
 def _build_schema(pa: Any, table: SqlTable, state: State) -> Any:
-    """Return the Arrow schema of a table; that of ``chunks`` also has the vectors. ``pa`` is the module pyarrow."""
+    """Return the Arrow schema of a table; the table ``chunks`` also gets the vectors. ``pa`` is the module pyarrow."""
     fields = [(name, pa.type_for_alias(ARROW_TYPES.get(kind, "string"))) for name, (kind, _) in table.columns.items()]
     if table is not CHUNKS:
         return pa.schema(fields)

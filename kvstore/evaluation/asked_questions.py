@@ -105,7 +105,7 @@ def ask_questions(
 ) -> list[AskedQuestion]:
     """Ask a store all questions, and return the outcome of each.
 
-    The first question is asked twice, so that loading models and caches is not measured. ``clauses`` are those of
+    The first question is asked twice, so that loading models and caches is not measured. ``clauses`` are the clauses of
     :meth:`kvstore.Store.ask`. ``progress`` is called with the number of questions asked so far.
     """
     if questions:
@@ -186,7 +186,7 @@ def _compute_near_miss_metrics(
     """Return how well refusal and confidence distinguish near misses from answerable questions, by name of the metric.
 
     ``near_refused`` is the fraction of near misses that were refused. With answerable questions, ``auc`` is the AUC of
-    all questions, ``auc_plain`` that of the questions without a negation, and ``near_refused_at_90`` the fraction of
+    all questions, ``auc_plain`` the AUC of the questions without a negation, and ``near_refused_at_90`` the fraction of
     near misses below the confidence that 90 % of the answerable questions reach. Without near misses, it is empty.
     """
     metrics: dict[str, Any] = {}

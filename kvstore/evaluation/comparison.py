@@ -133,12 +133,12 @@ def evaluate_store(
     compare_chunk_sizes: bool = True,
     progress: EvaluationProgress = lambda label, done, total: None,
 ) -> EvaluationReport:
-    """Measure a store on questions, by default on those that :func:`make_questions` makes from its documents.
+    """Measure a store on questions. By default, :func:`make_questions` makes them from its documents.
 
     ``strategies`` are compared with the current one (default: :data:`DEFAULT_STRATEGIES`), and ``limit`` is the maximum
-    number of questions that are made. ``model`` is that of :meth:`kvstore.Store.ask`. Without ``compare_chunk_sizes``,
-    no temporary stores with other chunk sizes are built. Raises InputError if a strategy is unknown or lacks its index,
-    or if no question can be made from the documents.
+    number of questions that are made. ``model`` is the language model of :meth:`kvstore.Store.ask`. Without
+    ``compare_chunk_sizes``, no temporary stores with other chunk sizes are built. Raises InputError if a strategy is
+    unknown or lacks its index, or if no question can be made from the documents.
     """
     if questions is None:
         questions = make_questions(store, limit)

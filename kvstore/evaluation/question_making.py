@@ -170,7 +170,7 @@ def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
 
 
 def _iter_facts(document: Document) -> Iterator[_AskableFact]:
-    """Yield the facts of a document: those that its headings state, then those of its other blocks, in order."""
+    """Yield the facts of a document: first the facts in its headings, then the facts in its other blocks, in order."""
     text = document.text
     is_english = detect_language(text) in (None, "english")
     blocks = parse_blocks(text, document.format)
@@ -222,8 +222,8 @@ def _iter_heading_facts(
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
     """Yield a fact for one cell of each row: the first cell is the subject, and the column is the attribute.
 
-    ``key`` and ``text`` are those of the document. Rows whose subject or column has no words, or whose cells are too
-    long, are skipped.
+    ``key`` and ``text`` are the document's key and text. Rows whose subject or column has no words, or whose cells are
+    too long, are skipped.
     """
     rows = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):

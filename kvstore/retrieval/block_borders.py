@@ -41,7 +41,7 @@ class BlockFinder:
     """A finder of the blocks of documents in one state. The blocks of a range that was parsed are cached."""
 
     def __init__(self, documents: Documents) -> None:
-        """Read texts from ``documents``, those of the state."""
+        """Read texts from ``documents``, the documents of the state."""
         self._documents = documents
         #: A cache of the blocks in a byte range of a document, by (document id, start, end).
         self._blocks_by_range: dict[tuple[int, int, int], list[BlockSpan]] = {}

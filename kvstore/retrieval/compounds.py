@@ -42,8 +42,8 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
 def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
     """Return a compound of one of ``others`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
 
-    ``others`` are the other nouns of the question. Of several compounds, the one in most chunks is returned; None if no
-    chunk contains any.
+    ``others`` are the other nouns of the question. The compound in the most chunks is returned, or None if no chunk
+    contains any.
     """
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
     terms = [stem(fold_text(compound)) for compound in compounds]

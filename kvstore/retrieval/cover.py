@@ -111,9 +111,9 @@ def select_cover(
 ) -> list[CoverSentence]:
     """Select sentences of at most ``max_tokens`` tokens in total, whose distinct words have a high total weight.
 
-    The selection is greedy. The sentences stay in the order of ``candidates``. ``weights`` default to
-    :func:`compute_word_weights`, which doubles those of ``question_words``. At most ``max_per_document`` sentences are
-    taken from one document.
+    The selection is greedy. The sentences stay in the order of ``candidates``. ``weights`` has the weight of each word;
+    by default, :func:`compute_word_weights` computes them, with double weights for ``question_words``. At most
+    ``max_per_document`` sentences are taken from one document.
     """
     indexes = select_greedy_cover(
         [sentence.words for sentence in candidates],

@@ -99,7 +99,7 @@ class Hit(ChunkReference):
     is its document's title. ``spans`` are its sources, in order, and never empty. A chunk has one span. A segment,
     which is one slice of a document, has one for each of its chunks. The text of a summary or a report was assembled or
     written: its spans are the text it consists of or was written from, in any number of documents, and its own position
-    is that of the first span.
+    is the position of the first span.
     """
 
     rank: int

@@ -71,7 +71,10 @@ def expand_entity(
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Group nodes by the name of their tree, or select those of ``tree``; the tree of relations from prose is last."""
+    """Group nodes by the name of their tree; with ``tree``, return only the group of that name.
+
+    The group of the tree of relations from prose is last.
+    """
     nodes_by_tree: dict[str, list[int]] = {}
     for node, name in get_tree_names(state, nodes).items():
         if tree is None or tree == name:

@@ -17,9 +17,9 @@ from .query import Query, Strategy
 def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidence:
     """Return the evidence with hits of ``filler`` appended, as far as ``top`` and ``within`` (in tokens) allow.
 
-    The added hits are chunks that no earlier hit contains. Their scores are lowered to that of the hit before them, so
-    that scores never increase with the rank. If a prompt has the evidence's segments (joined neighboring chunks)
-    instead of its hits, the added hits are appended to the segments too.
+    The added hits are chunks that no earlier hit contains. Their scores are lowered to the score of the hit before
+    them, so that scores never increase with the rank. If a prompt has the evidence's segments (joined neighboring
+    chunks) instead of its hits, the added hits are appended to the segments too.
     """
     num_missing = query.top - len(evidence.hits)
     tokens_left = None

@@ -164,8 +164,8 @@ def _find_chunk_id(query: Query, hit: Hit) -> int:
 def _merge_hits(query: Query, chunk_hits: Sequence[Hit], other_hits: Sequence[Hit]) -> list[Hit]:
     """Return hits by descending score, at most ``query.top``, and at most ``query.within`` tokens together.
 
-    If the chunks were reranked, they come first, because their new scores are not comparable with those of other hits.
-    Scores are lowered so that none exceeds the one before it.
+    If the chunks were reranked, they come first, because their new scores are not comparable with the scores of other
+    hits. Scores are lowered so that none exceeds the score before it.
     """
     hits = [*chunk_hits, *other_hits]
     if query.rerank is None:

@@ -81,7 +81,8 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
 class TermWeights(NamedTuple):
     """The parameters of a BM25 search.
 
-    ``rarities`` maps the terms that occur in some chunk to their idf. ``average_length`` is that of chunks, in words.
+    ``rarities`` maps the terms that occur in some chunk to their idf. ``average_length`` is the average length of the
+    chunks in words.
     """
 
     rarities: dict[str, float]

@@ -22,7 +22,7 @@ def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple
     """Return the nodes and the abstracts at the addresses of an entity, both with the most informative first.
 
     An address is a rank with the id of a node of the forest or of an abstract. If the entity has more than ``limit``
-    addresses, only the first are returned: ``limit`` in total, and those that tie in rank with the last.
+    addresses, only the first are returned: ``limit`` in total, and further addresses with the rank of the last.
     """
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]

@@ -60,7 +60,7 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     def fetch(self, state: State) -> Ranking:
         """Return the ``top`` chunks by BM25, with each phrase counted as one more term.
 
-        The rarity (IDF) of a phrase is the sum of those of its words, times ``share``.
+        The rarity (IDF) of a phrase is the sum of the rarities of its words, times ``share``.
         """
         scores_by_chunk = dict(best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top))
         min_score = min(scores_by_chunk.values()) if len(scores_by_chunk) == self.top else 0.0

@@ -53,11 +53,12 @@ class Query:
     """A question on one snapshot.
 
     ``user_vector`` is the user's vector, which replaces the embedder's. ``allowed`` are the documents that satisfy the
-    restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are those of
-    the statement's WITH, checked against the strategy's own. ``rerank`` reorders the first ``NUM_RERANK_CANDIDATES`` of
-    a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the strategy that adds hits if there
-    are too few. ``count_hits`` counts a use of each entity key, which raises the entity's temperature.
-    ``original_question`` is the question as the user wrote it if it was respelled (:mod:`.respelling`).
+    restriction (None: all). ``within`` is the maximum number of tokens of all hits together. ``options`` are the
+    options after the statement's WITH, checked against the strategy's options. ``rerank`` reorders the first
+    ``NUM_RERANK_CANDIDATES`` of a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the
+    strategy that adds hits if there are too few. ``count_hits`` counts a use of each entity key, which raises the
+    entity's temperature. ``original_question`` is the question as the user wrote it if it was respelled
+    (:mod:`.respelling`).
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.

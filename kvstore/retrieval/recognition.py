@@ -57,7 +57,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
     capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[Seed]:
-        """Return the entities that the question names, those with the fewest addresses first.
+        """Return the entities that the question names, in ascending order of their number of addresses.
 
         Addresses are places in documents and trees. An entity without any is omitted.
         """

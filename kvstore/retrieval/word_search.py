@@ -48,7 +48,7 @@ class WordSearchResult(NamedTuple):
     """The best chunks by BM25, best first, and the requested scores of other chunks.
 
     ``other_scores`` are the scores of the other chunks, in order; a chunk without any of the terms has 0. ``cosines``
-    are those of the best chunks, in order, or None if no vector was given.
+    has the cosine of each of the best chunks, in order, or is None if no vector was given.
     """
 
     ranking: Ranking

@@ -47,7 +47,7 @@ def check_token(text: str, token: Token) -> None:
 def find_condition_end(text: str, tokens: Sequence[Token], position: int) -> int:
     """Return the index of the first token after the condition that begins at token ``position``.
 
-    ``tokens`` are those of the statement, and ``text`` is its source. The condition ends before the next clause, at
+    ``tokens`` are the tokens of the statement, and ``text`` is its text. The condition ends before the next clause, at
     the end of the statement, or at the ``)`` that encloses the statement. Raises StatementError for an invalid token or
     an unbalanced parenthesis.
     """

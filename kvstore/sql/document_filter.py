@@ -101,7 +101,7 @@ def _evaluate_condition(
 ) -> FilterResult:
     """Return the documents that satisfy a condition.
 
-    ``find_matching(ids)`` reads the documents with these ids (None: all) and returns the ids of those that satisfy the
+    ``find_matching(ids)`` reads the documents with these ids (None: all), and returns the ids that satisfy the
     condition. It is called for the documents for which the index cannot decide.
     """
     index = state.get_part(METADATA)

@@ -62,7 +62,7 @@ def translate_error(error: Exception, text: str, make_error: MakeError) -> Excep
 def _explain_message(message: str, position: int | None, text: str, make_error: MakeError) -> StatementError:
     """Return the error for a message of SQLite in kvstore's terms, with a suggestion for a wrong name.
 
-    ``position`` is that of the error in the query ``text``, None if SQLite does not report it.
+    ``position`` is the position of the error in the query ``text``, or None if SQLite does not report it.
     """
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")

@@ -274,8 +274,8 @@ class ChangeBuffer:
     ) -> Iterator[tuple[bytes, memoryview]]:
         """Merge the ``stored`` records of a table with its changed records, and yield the current records.
 
-        ``keys`` are those of the changed records, from :meth:`TableBuffer.iter_keys`. Both inputs and the output are in
-        key order, or with ``reverse`` in the opposite order.
+        ``keys`` are the keys of the changed records, from :meth:`TableBuffer.iter_keys`. Both inputs and the output are
+        in key order, or with ``reverse`` in the opposite order.
         """
         first_key = next(keys, None)
         return stored if first_key is None else self._iter_overlay(table, first_key, keys, stored, reverse)
@@ -322,7 +322,7 @@ def _yield_if_present(
 
 
 def make_segment_key(last_key: bytes | None) -> bytes:
-    """Return a key for the segment that follows the one with key ``last_key``, or for the first segment.
+    """Return a key for the segment after the segment with key ``last_key``, or for the first segment if that is None.
 
     It is the number of the segment (u32) and random bytes, which make the key unique in the history of the store.
     """
@@ -385,7 +385,7 @@ class BufferedTableCache(dict[str, bool]):
     """
 
     def __init__(self, names: Set[str]) -> None:
-        """Start without tables; ``names`` are those of the buffered tables."""
+        """Start without tables; ``names`` are the names of the buffered tables."""
         super().__init__()
         self.names = names
 

@@ -228,7 +228,7 @@ class DataFile:
     def _find_address(self, transaction: lmdb.Transaction[memoryview], change: int) -> int | None:
         """Compute the address of LMDB's map from the address and the page number of the main tree's first record.
 
-        The page number is read from the file, in commit number ``change``. Returns None if the main tree is empty.
+        The page number is read from the file, as of commit number ``change``. Returns None if the main tree is empty.
         """
         page_size = self._page_size = self.environment.stat()["psize"]
         verify_meta = partial(self._verify_not_overtaken, change)

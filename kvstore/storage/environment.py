@@ -260,8 +260,8 @@ class Environment(OpenFile):
     def write(self, timeout: float | None = None) -> WriteTransaction:
         """Begin the store's only write transaction, waiting at most ``timeout`` seconds (default: the lock timeout).
 
-        Raises LockTimeoutError naming the holder, TransactionError if this thread has one open, ReadOnlyError
-        for an environment opened read-only, and ClosedError.
+        Raises LockTimeoutError, which names the holder of the lock; TransactionError if this thread has a write
+        transaction open; ReadOnlyError if the environment is read-only; and ClosedError if it is closed.
         """
         self._acquire_writer_lock(timeout)
         lmdb_transaction: _LmdbTransaction | None = None
@@ -301,9 +301,9 @@ class Environment(OpenFile):
     def write_with_growth(self, function: Callable[[WriteTransaction], Result], timeout: float | None = None) -> Result:
         """Run ``function`` in a write transaction and commit; if the map is full, grow it and run ``function`` again.
 
-        ``timeout`` is that of :meth:`write`. Returns the result of ``function``, which must be able to run more than
-        once: each run begins from the last commit. Raises StoreFullError if ``max_bytes``, the system or an open
-        snapshot prevents growth, and the errors of ``function`` and :meth:`write`.
+        ``timeout`` has the meaning it has in :meth:`write`. Returns the result of ``function``, which must be able to
+        run more than once: each run begins from the last commit. Raises StoreFullError if ``max_bytes``, the system or
+        an open snapshot prevents growth, and the errors of ``function`` and :meth:`write`.
         """
         while True:
             try:
@@ -443,8 +443,8 @@ class Environment(OpenFile):
         """Run ``function`` with the last commit and a transaction in a new, empty data file, then replace the old one.
 
         This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``.
-        ``timeout`` is that of :meth:`compact`. A crash at any point leaves either the old file or the new one,
-        complete. Raises the errors of :meth:`compact` and of ``function``; the store is then unchanged.
+        ``timeout`` has the meaning it has in :meth:`compact`. A crash at any point leaves either the old file or the
+        new one, complete. Raises the errors of :meth:`compact` and of ``function``; the store is then unchanged.
         """
         results: list[Result] = []  # ``write`` appends the result of ``function``
         directory = self.path / REPAIR_DIRECTORY

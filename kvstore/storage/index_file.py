@@ -60,7 +60,7 @@ Content = TypeVar("Content")
 
 
 class FilePart(NamedTuple):
-    """A part of an index; ``name`` is that of its file, or empty if it is not written yet."""
+    """A part of an index; ``name`` is the name of its file, or empty if it is not written yet."""
 
     head: FileHead
     arrays: Arrays
@@ -361,7 +361,7 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def _glob_parts(path: Path) -> Iterator[Path]:
-    """Yield the additional files of an index, whose names extend that of the main file."""
+    """Yield the additional files of an index, whose names begin with the name of the main file."""
     return path.parent.glob(f"{path.stem}-*{INDEX_SUFFIXES[0]}")
 
 

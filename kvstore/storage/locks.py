@@ -420,7 +420,7 @@ class SharedOpenLock:
     def ensure_reader_table(self, timeout: float) -> None:
         """Create the reader table if it is missing, before the store is reopened.
 
-        The ``timeout`` and the errors are those of :meth:`acquire`.
+        The ``timeout`` and the errors are the same as in :meth:`acquire`.
         """
         assert self._descriptor is not None
         try:
@@ -431,8 +431,8 @@ class SharedOpenLock:
     def _create_missing_table(self, descriptor: int, deadline: float) -> bool:
         """Create the reader table if it is missing; return False if the lock on the data file was lost meanwhile.
 
-        ``descriptor`` is that of the data file. Raises LockTimeoutError if another process still has the store open at
-        ``deadline`` (monotonic seconds).
+        ``descriptor`` is the descriptor of the data file. Raises LockTimeoutError if another process still has the
+        store open at ``deadline`` (monotonic seconds).
         """
         directory = self.path.parent
         if not can_create_reader_table(directory):

@@ -125,8 +125,8 @@ class VerifiedTransaction:
     ) -> None:
         """Wrap a write transaction that will make the commit number ``change``.
 
-        ``pages`` are those of the last commit (None: it has no table), and ``handles`` LMDB's handles of its tables, by
-        name.
+        ``pages`` are the pages of the last commit (None: it has no table), and ``handles`` has LMDB's handles of its
+        tables, by name.
         """
         #: The LMDB transaction, for calls that read no page.
         self.lmdb = transaction

@@ -394,7 +394,7 @@ class OpenFile:
         return self._open_lock.hold_exclusively()
 
     def _rewrite_file(self, write: Callable[[Path], None], wait: float) -> None:
-        """Replace the data file with the one that ``write`` creates; this thread must hold the writer lock.
+        """Replace the data file with a file that ``write`` creates; this thread must hold the writer lock.
 
         A repair does this. Raises TransactionError if another process has the file open, or a transaction of this
         process is not over after ``wait`` seconds. ``write`` may open snapshots, and must close them.

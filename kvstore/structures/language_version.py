@@ -31,7 +31,7 @@ def put_settings(view: WriteView, settings: FixedSettings) -> None:
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
-    """Record the installed versions of the pipeline and the segmenter as those that all data is derived with."""
+    """Record the installed versions of the pipeline and the segmenter, with which all data is derived."""
     view.put(tables.META, _KEY, records.pack(_get_installed_version(settings)))
 
 
@@ -68,7 +68,7 @@ def explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | Non
 
 
 def check_language_version(state: State) -> Iterator[str]:
-    """Yield a sentence for CHECK if the installed version differs from the one the store was derived with."""
+    """Yield a sentence for CHECK if the store was derived with a version other than the installed one."""
     language = state.settings.language
     stored_version, installed_version = get_stored_language_version(state.lmdb), _get_installed_version(state.settings)
     if (reason := explain_segmenter_mismatch(state.lmdb, state.settings)) is not None:

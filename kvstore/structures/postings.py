@@ -180,9 +180,9 @@ class Postings(tables.ViewReader):
         return self._view.scan_prefixes(tables.POSTINGS, [encode_term(term)])
 
     def get_candidate_blocks(self, term: str, chunks: Ids, size: TermSize) -> list[Record]:
-        """Return the blocks of a term that may contain one of ``chunks`` (ascending); all blocks of the term if few.
+        """Return the blocks of a term that may contain one of ``chunks`` (ascending).
 
-        ``size`` is the size of the term.
+        ``size`` is the size of the term. If it has few blocks, all of them are returned.
         """
         if size.blocks <= _BLOCKS_PER_SEEK * len(chunks):
             return self.get_blocks(term)
@@ -236,7 +236,7 @@ class PostingWriter(tables.ViewWriter, Postings):
     def add(self, chunk: int, counts: Mapping[str, int], length: int) -> None:
         """Add the postings of a new chunk: its count of each term, and its length in words.
 
-        Its id must be larger than that of any chunk added before.
+        The id of the chunk must be larger than the id of any chunk added before.
         """
         self._changes.add(chunk, counts, length)
 

@@ -129,7 +129,7 @@ class RestrictedChunks(Chunks):
         return [record if self._allowed.has_chunk(chunk) else None for chunk, record in records]
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
-        """Return for each id True if it is that of a chunk of an allowed document, else False."""
+        """Return for each id True if it belongs to a chunk of an allowed document, else False."""
         ids = list(chunks)
         return [
             present and self._allowed.has_chunk(chunk)

@@ -21,7 +21,7 @@ class Spending:
     """The use of one language model by one kind of statement.
 
     ``calls`` is the number of answered requests; ``sent`` and ``received`` are the tokens of their prompts and answers.
-    ``kept`` is the number of answers that were stored or displayed, ``refused`` that of unusable answers.
+    ``kept`` is the number of answers that were stored or displayed, and ``refused`` the number of unusable answers.
     """
 
     statement: str

@@ -73,10 +73,10 @@ class State:
         open_indexes: OpenIndexes | None = None,
         node_cache: NodeCache | None = None,
     ) -> None:
-        """Create the state of the view ``lmdb``; ``settings`` are those that the store was created with.
+        """Create the state of the view ``lmdb``; ``settings`` are the settings of the store.
 
         ``open_indexes`` and ``node_cache`` are the caches of the open store, which its states share; None for a state
-        without them, such as that of a repair.
+        without them, as in a repair.
         """
         self.lmdb = lmdb
         self.settings = settings

@@ -202,7 +202,7 @@ class Evaluation:
     # Words -----------------------------------------------------------------------------------------------------------
 
     def _find_text_candidates(self, query: TextQuery) -> DocumentMask:
-        """Return a superset of the documents that match a full-text query: those that contain its words anywhere.
+        """Return a superset of the documents that match a full-text query: the documents with its words anywhere.
 
         The words need not be in one chunk, because a phrase can continue from one chunk into the next.
         """
@@ -318,8 +318,9 @@ class Evaluation:
     def _compare_numbers(self, start: bytes, operator: str, number: float, end: bytes) -> Bounds:
         """Return the documents with a number at key prefix ``start`` that is ``operator`` ``number``.
 
-        For > and >=, texts also match if ``end`` is AFTER_TEXT. A stored number is a possible match if it is so close
-        to ``number`` that SQLite may parse the decimal form of one as the other, unless both decimal forms are exact.
+        For > and >=, texts also match if ``end`` is AFTER_TEXT. SQLite may parse the decimal form of a number as
+        another number that is very close. A stored number so close to ``number`` is therefore only a possible match,
+        unless both decimal forms are exact.
         """
         # A bound plus one byte is the key of an integer or a float, so high_key + b"\xff" sorts after both.
         low_key, high_key = (start + encode_number_bound(bound) for bound in _compute_parse_range(number))

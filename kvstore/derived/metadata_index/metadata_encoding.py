@@ -363,7 +363,7 @@ def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[in
 def _pack_boundaries(boundaries: list[int]) -> bytes:
     """Encode a set of offsets as a container with a checksum, in the smallest of the three forms.
 
-    ``boundaries`` are those of its runs, as :func:`_unpack_boundaries` returns them.
+    ``boundaries`` are the boundaries of its runs, as :func:`_unpack_boundaries` returns them.
     """
     starts, ends = boundaries[::2], boundaries[1::2]
     list_bytes, run_bytes = 2 * (sum(ends) - sum(starts)), 4 * len(starts)

@@ -125,7 +125,7 @@ class MetadataIndex:
         return next((language for language, mask in languages if mask[offset]), None)
 
     def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
-        """Return the language codes, each with the mask of the documents in that language among those of a container.
+        """Return each language code with the mask of the documents of a container that are in the language.
 
         Containers of other documents are skipped, because their number grows with the store.
         """

@@ -79,9 +79,9 @@ class StoredDegrees:
     def __init__(self, values: UInt64Array) -> None:
         """Decode ``values``, one number per entity.
 
-        A number with _SEVERAL_FLAG has two counts: of the entity's chunks, and of those that mention it other than only
-        in lower case (informative chunks). A number without the flag is the entry (chunk and features) of the entity's
-        only chunk, or 0 if it has no chunk.
+        A number with _SEVERAL_FLAG has two counts: of the entity's chunks, and of its informative chunks, which do not
+        mention it only in lower case. A number without the flag is the entry (chunk and features) of the entity's only
+        chunk, or 0 if it has no chunk.
         """
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_SEVERAL_FLAG)) != 0
@@ -113,7 +113,7 @@ class StoredDegrees:
 class DecodedDegree(NamedTuple):
     """The decoded degree of an entity: its counts of chunks (see :class:`.edges.Degrees`), and its only chunk.
 
-    ``features`` are those of the edge to the only chunk. Both are 0 if the entity has several chunks.
+    ``features`` are the features of the edge to that chunk. Both are 0 if the entity has several chunks.
     """
 
     entity: int

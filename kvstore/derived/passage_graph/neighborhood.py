@@ -43,12 +43,12 @@ def make_entity_node(entity: int) -> int:
 
 
 def is_entity(node: int) -> bool:
-    """True if a node is that of an entity (the highest bit is set), not that of a chunk."""
+    """True if a node represents an entity (its highest bit is set), False if it represents a chunk."""
     return node >= _ENTITY_BIT
 
 
 def get_entity(node: int) -> int:
-    """Return the id of the entity of a node, which must be that of an entity, not that of a chunk."""
+    """Return the id of the entity that a node represents; the node must not represent a chunk."""
     return node ^ _ENTITY_BIT
 
 
@@ -73,7 +73,10 @@ class EntityDegrees(ReadRequest[Degrees]):
 
 
 class NameDegrees(ReadRequest[list[Degrees]]):
-    """A request for the degrees, over the allowed documents, of each group of entities: those of one name."""
+    """A request for the degrees of groups of entities, counted over the allowed documents.
+
+    A group has the entities of one name.
+    """
 
     entities: Sequence[Sequence[int]]
 

@@ -189,7 +189,8 @@ def _collect_trees(
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
     """Return two maps from each neighbor of the entity ``identity`` in the forest to the names of trees.
 
-    The first has the trees in which the neighbor is a parent of the entity, the second those in which it is a child.
+    The first has the trees in which the neighbor is a parent of the entity, the second the trees in which it is a
+    child.
     """
     trees_above: _TreesByEntity = defaultdict(set)
     trees_below: _TreesByEntity = defaultdict(set)

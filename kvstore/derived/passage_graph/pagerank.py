@@ -230,7 +230,7 @@ def make_seed_request(
 ) -> NeighborhoodRequest:
     """Return a request for the rows of the seeds (nodes with masses) that will be expanded in the first round.
 
-    It can be sent before all seeds are known. ``degrees`` are those of the entities, by node. ``vector`` is the vector
+    It can be sent before all seeds are known. ``degrees`` has the degree of each entity node. ``vector`` is the vector
     of the bias, or None without a bias.
     """
     total = math.fsum(seeds.values())
@@ -287,7 +287,7 @@ class _WeightedRows:
     """A reader of rows of one snapshot's graph that computes the weights of their edges."""
 
     def __init__(self, reader: BatchedReader, weights: EdgeWeights, bias: Bias | None) -> None:
-        """Prepare the weights of all kinds of edges; ``bias`` is that of the walk, or None."""
+        """Prepare the weights of all kinds of edges; ``bias`` is the bias of the walk, or None if it has none."""
         self._reader = reader
         self._bias = bias
         self._num_chunks = max(1, reader.counters.chunks)
@@ -314,14 +314,14 @@ class _WeightedRows:
         return costs
 
     def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
-        """Read the rows of nodes in one request, and yield those of chunks and then those of entities."""
+        """Read the rows of nodes in one request, and yield the rows of chunks, then the rows of entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
             request = replace(request, compared=self._bias.chunks)
         return self.weight_rows(request, self._reader.fetch(request))
 
     def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
-        """Yield the weighted rows of a request's answer: those of chunks, then those of entities."""
+        """Yield the weighted rows of a request's answer: first the rows of chunks, then the rows of entities."""
         if surroundings.chunks is not None:
             yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:
@@ -362,7 +362,7 @@ class _WeightedRows:
         )
 
     def _compute_link_weights(self, links: LinkRows) -> Masses:
-        """Return the weight of each link: that of its kind, times its multiplicity to the power ``count_exponent``."""
+        """Return the weight of each link: its kind's weight times its multiplicity to the power ``count_exponent``."""
         distinct = merge_distinct(links.multiplicities)
         powers = np.array([multiplicity**self._weights.count_exponent for multiplicity in distinct.tolist()])
         link_weights: Masses = self._link_weights[links.kinds] * powers[np.searchsorted(distinct, links.multiplicities)]

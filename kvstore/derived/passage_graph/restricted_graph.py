@@ -28,7 +28,7 @@ _FIRST_ABSTRACT = addresses.make_address(addresses.NODE_RANK + 1, 0)
 
 
 class RestrictedPassageGraph(PassageGraph):
-    """The passage graph limited to the allowed documents: those that satisfy the restriction."""
+    """The passage graph limited to the allowed documents, which satisfy the restriction."""
 
     def __init__(self, state: State) -> None:
         """Read the graph of ``state``, which must be restricted to some documents."""
@@ -60,7 +60,7 @@ class RestrictedPassageGraph(PassageGraph):
         return StoredDegrees(np.array([encode_degree(total, informative) for total, informative in counts], np.uint64))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
-        """Return the links of entities, without those that only excluded documents state."""
+        """Return the links of entities, except links that only excluded documents state."""
         links = super().read_link_rows(entities)
         pairs = zip(links.entities.tolist(), links.others.tolist(), links.kinds.tolist(), strict=True)
         visible = np.array([self._is_link_visible(*link) for link in pairs], np.bool_)

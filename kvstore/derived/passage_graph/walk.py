@@ -50,9 +50,9 @@ def compute_name_masses(
     ``degrees`` has the chunk counts of the entities of each seed, in the order of ``seeds``; it is the answer to
     :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the number of chunks that
     name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in ``compared``) have
-    equal masses. The mass of a name is divided equally among those of its entities that occur in chunks. If even
-    the rarest name is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk
-    contains any of the names.
+    equal masses. The mass of a name is divided equally among its entities that occur in chunks. If even the rarest name
+    is in more than ``_MAX_RARE_CHUNKS`` chunks, the sum is below 1. The result is empty if no chunk contains any of the
+    names.
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
@@ -122,8 +122,8 @@ def compute_spreads(
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
     """Return the likeliest walk to each node: its nodes from the seed to the target, and the names of all but the last.
 
-    Both lists are empty if no walk reaches the node. Of equally likely walks, the one that begins nearest to
-    the target wins, then the first by name, entities before chunks.
+    Both lists are empty if no walk reaches the node. If several walks are equally likely, the walk with the start
+    nearest to the target wins, then the first by name, entities before chunks.
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}

@@ -30,8 +30,8 @@ class SynonymGraph:
     """Names as rows of ``vectors``, ``entities`` and ``digests``, and pairs of synonyms.
 
     Pair *i* is the rows ``first[i]`` and ``second[i]`` with ``cosines[i]``. Each pair is in both directions, in order
-    of the first row. ``digests`` identify the embedded form of a name. ``change`` is the number of the last
-    change before the build, and ``options`` are those of the build.
+    of the first row. ``digests`` identify the embedded form of a name. ``change`` is the number of the last change
+    before the build, and ``options`` are the options of the build.
     """
 
     graph: HnswGraph

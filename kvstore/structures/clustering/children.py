@@ -15,7 +15,7 @@ class ChildIndex:
     """The children of each node, built from the ``parents`` of the nodes, shape (n,)."""
 
     def __init__(self, parents: IntArray) -> None:
-        """Build the index from the parent of each node; that of a root is negative."""
+        """Build the index from the parent of each node, which is negative for a root."""
         order = np.argsort(parents, kind="stable")
         #: All nodes with a parent, sorted by parent; those of parent p are at ``_bounds[p]`` to ``_bounds[p + 1]``.
         self._by_parent = order[np.searchsorted(parents[order], 0) :]

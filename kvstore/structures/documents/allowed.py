@@ -49,7 +49,7 @@ class AllowedDocuments:
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
         """Create the set of ``documents``, ids ascending, which have ``num_chunks`` chunks together.
 
-        The chunk ids of a document are those of consecutive leaf groups of GROUP_SIZE ids each. ``first_groups`` and
+        The chunk ids of a document form consecutive leaf groups of GROUP_SIZE ids each. ``first_groups`` and
         ``group_counts`` are the first leaf group and the number of groups of each document.
         """
         self.documents = documents

@@ -92,7 +92,7 @@ class _PageHead(NamedTuple):
 
 
 class _PageKind(NamedTuple):
-    """The pages of one kind, their table, the prefix of their keys, and that of the list of their free numbers."""
+    """The pages of one kind, their table, and the key prefixes of the pages and of the list of their free numbers."""
 
     pages: PageTable
     table: str
@@ -310,8 +310,8 @@ class FilterPages:
     ) -> _PageKind:
         """Return a kind of pages with its page table.
 
-        ``counts`` are the numbers of pages ever allocated and in use. ``prefix`` begins the keys of the pages in
-        ``table``, and ``free_list`` those of their list of free pages (None: they have none).
+        ``counts`` are the numbers of pages ever allocated and in use. The keys of the pages in ``table`` begin with
+        ``prefix``, and the keys of their list of free pages with ``free_list`` (None: there is no such list).
         """
         load = partial(self._reader.load_page, table, prefix, encoding)
         list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)

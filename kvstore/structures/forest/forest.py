@@ -294,7 +294,7 @@ class Forest(tables.ViewReader):
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
-        """Iterate over the assertions of an edge: the user's first, then those of documents by id, in text order."""
+        """Iterate over the assertions of an edge: the user's first, then the documents' by id, in text order."""
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:

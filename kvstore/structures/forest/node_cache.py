@@ -41,6 +41,6 @@ class NodeCache:
             return self._nodes[max_relatives]
 
     def _switch_change(self, change: int) -> None:
-        """Drop the cached data if it is not that of commit number ``change``."""
+        """Drop the cached data if it belongs to a commit other than number ``change``."""
         if change != self._change:
             self._change, self._nodes, self._keys = change, {}, {}

@@ -166,9 +166,9 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return a chunk id; the file should be extended once the next chunk id of the store is at least that.
+        """Return a chunk id; the file should be extended once the store's next chunk id has reached it.
 
-        ``head`` is that of the file, or None if there is no file. Only automatic kinds implement the method.
+        ``head`` is the head of the file, or None if there is no file. Only automatic kinds implement the method.
         """
         raise NotImplementedError
 
@@ -284,9 +284,10 @@ class IndexWriter(tables.ViewWriter, Indexes):
         return True
 
     def carry_over_all(self, old_indexes: Indexes, kinds: Iterable[Index]) -> Iterator[str]:
-        """Copy the index records of the state before a rebuild, changed as each kind defines (``carry_over``).
+        """Copy the index records of the state before a rebuild, each as :meth:`Index.carry_over` returns it.
 
-        Yields a sentence for each damaged record, which is not copied: the index is then as in a new store.
+        An index without a record, or for which ``carry_over`` returns None, is dropped. Yields a sentence for each
+        damaged record, which is not copied: the index is then as in a new store.
         """
         for kind in kinds:
             try:

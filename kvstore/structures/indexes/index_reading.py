@@ -85,9 +85,9 @@ def reject_file(state: State, kind: FileIndex[Any, Any], error: IndexUnavailable
 
 
 def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
-    """Return the status of each index in a state, including the indexes that every commit updates.
+    """Return the status of each index of a state: those that every commit updates, then those of ``kinds``.
 
-    Returns nothing if the state does not belong to an open store.
+    The list is empty if the state does not belong to an open store.
     """
     open_indexes, change = state.open_indexes, state.counters.change
     if open_indexes is None:

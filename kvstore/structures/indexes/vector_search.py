@@ -56,8 +56,8 @@ def _search_index(
 ) -> Ranking | None:
     """Return the nearest chunks by the index, or None if the index is damaged or does not cover this state.
 
-    The search is repeated with more candidates until no unvisited row can be nearer than the last result. ``record``
-    is that of the index.
+    The search is repeated with more candidates until no unvisited row can be nearer than the last result. ``record`` is
+    the record of the index.
     """
     with index.newer_vectors.lock:
         newer_parts = _update_parts(state, index.newer_vectors)
@@ -87,7 +87,7 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
     """Return the candidates that exist in the state and may be among the ``top`` nearest, with their stored vectors.
 
     The cosines of candidates are approximate, because they are computed from codes. A candidate is omitted only if its
-    cosine is below that of the last of the ``top`` by more than the sum of both possible errors.
+    cosine is below the cosine of the last of the ``top`` by more than the possible errors of both cosines together.
     """
     # One NearCodes per segment. Its first three fields are labels (chunk ids), cosines and scales.
     labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
@@ -110,9 +110,9 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
 
 
 def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
-    """Return all vectors of a state, and cache them for the next search.
+    """Return all vectors of a state, and cache them for the next search if they fit.
 
-    The parts may include vectors of other states.
+    Cached parts can also have vectors of chunks that only other states have.
     """
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
@@ -130,7 +130,7 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 
 
 def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
-    """Return the cached vectors and those of chunks that were added since, and add the latter to the cache.
+    """Return the cached vectors and the vectors of chunks that were added since, and cache the added vectors too.
 
     Added vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached,
     or if there would be more than ``max_vectors``.

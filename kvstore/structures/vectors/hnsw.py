@@ -182,14 +182,14 @@ def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
 
 
 class HnswBuilder:
-    """Links rows to a graph. The first rows are those of ``base``, if given, and are already linked.
+    """Links rows to a graph. If ``base`` is given, the first rows are its rows, which are linked already.
 
     Each row has ``m`` links per layer (twice as many in the lowest). ``ef_construction`` is the number of candidates
     examined for them.
     """
 
     def __init__(self, rows: CodedRows, base: HnswGraph | None = None, *, m: int, ef_construction: int) -> None:
-        """Prepare to link ``rows``; the first ones are those of ``base``, which are linked already."""
+        """Prepare to link ``rows``, which begin with the rows of ``base``; these are linked already."""
         num_rows = len(rows.labels)
         self._rows = rows
         #: The offsets of the rows in ``_upper_links``, which has their links in the layers above the lowest.
@@ -238,7 +238,7 @@ def make_linked_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDAr
 def _draw_heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
     """Draw for each label the number of layers above the lowest that contain it.
 
-    The result is a function of the label (SplitMix64, Steele et al. 2014). Its distribution is that of the paper: each
+    The result is a function of the label (SplitMix64, Steele et al. 2014). It is distributed as in the paper: each
     layer has 1 / m of the nodes of the layer below.
     """
     with np.errstate(over="ignore"):

@@ -189,7 +189,8 @@ class VerifiedBlocks:
 class Vectors:
     """The vectors of one space in one view.
 
-    ``dimension`` is that of the store. ``verified_blocks`` are the blocks that need not be verified again.
+    ``dimension`` is the dimension of the store's vectors. ``verified_blocks`` are the blocks that need not be verified
+    again.
     """
 
     def __init__(

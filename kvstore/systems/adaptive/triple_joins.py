@@ -29,8 +29,8 @@ _MAX_NAME_CHUNKS = 200
 class JoinedChunks(NamedTuple):
     """Chunks of names that triples join to a question, one row per name and chunk.
 
-    ``matches`` are the scores of the triples as fractions of the best, and ``cosines`` those of the chunks with the
-    question. ``pairs`` are the two names that the triple of each row joins.
+    ``matches`` has the score of each row's triple as a fraction of the best score, and ``cosines`` the cosine of its
+    chunk with the question. ``pairs`` are the two names that the triple of each row joins.
     """
 
     chunks: Ids

@@ -96,7 +96,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
-        """Return the graph, or None if it belongs to other communities than those of the state."""
+        """Return the graph, or None if it was built from communities other than the communities of the state."""
         communities = bind_index(state, COMMUNITIES)
         return content if communities is not None and communities.change == content.change else None
 

@@ -122,7 +122,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
 def _select_existing(
     state: State, communities: Communities, layer: int, nodes: Sequence[tuple[int, float]]
 ) -> RankedNodes:
-    """Return those of the ``nodes`` of a layer that exist, with rounded cosines, in the same order.
+    """Return the existing nodes among the ``nodes`` of a layer, with rounded cosines, in the same order.
 
     Others were deleted after the graph was built.
     """
@@ -199,7 +199,7 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
 
 
 def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]]:
-    """Return the chunks that mention each entity, except those that mention it only in lower case.
+    """Return the chunks that mention each entity, except chunks that mention it only in lower case.
 
     An entity with more than :data:`_MAX_ENTITY_CHUNKS` chunks has none.
     """

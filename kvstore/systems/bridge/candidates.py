@@ -132,7 +132,7 @@ class _PoolBuilder:
         """Add chunks to the pool until it is full.
 
         ``seed_addresses`` are the entities of the question with the packed addresses of their abstracts. Chunks below
-        the abstracts that mention an entity come first. Those below ancestors and descendants of these abstracts
+        the abstracts that mention an entity come first. Chunks below the ancestors and descendants of these abstracts
         follow, level by level.
         """
         passes = [
@@ -256,7 +256,7 @@ class _PoolBuilder:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def _cache_existing_chunks(self, chunks: Iterable[int]) -> None:
-        """Look up the chunk ids that are not in the cache yet, and cache True for those that exist, else False."""
+        """Look up the chunk ids that are not in the cache yet, and cache True if the chunk exists, else False."""
         missing = [chunk for chunk in dict.fromkeys(chunks) if chunk not in self._chunk_exists]
         if missing:
             self._chunk_exists.update(zip(missing, self._state.chunks.has_many(missing), strict=True))

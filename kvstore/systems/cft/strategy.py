@@ -38,7 +38,7 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Fuse the nearest chunks with those that state relations of the question's entities.
+        """Fuse the nearest chunks with the chunks that state relations of the question's entities.
 
         The evidence has sentences about these entities as its ``context``.
         """

@@ -22,7 +22,7 @@ _CONNECTIVES = frozenset((",", ";", ":", "-", "–", "—", "and", "or", "but", 
 
 
 class Clause(NamedTuple):
-    """A clause: characters ``start`` to ``end`` of the text, and those of its subject if it lies outside the clause."""
+    """A range of characters in the text; ``subject`` is the range of the subject if that is outside the clause."""
 
     start: int
     end: int
@@ -133,8 +133,8 @@ def _is_clause_end(sentence: Sentence, index: int) -> bool:
 def _find_subject(sentence: Sentence, subtrees: _Subtrees, index: int) -> tuple[int, int] | None:
     """Return the character range of the subject of the predicate at word ``index``.
 
-    A predicate without a subject shares that of the predicate with which it is coordinated. Returns None if there is no
-    subject, or if it is too long to be repeated.
+    A predicate without a subject shares the subject of the predicate with which it is coordinated. Returns None if
+    there is no subject, or if it is too long to be repeated.
     """
     words = sentence.words
     while index >= 0:

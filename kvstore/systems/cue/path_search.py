@@ -141,7 +141,8 @@ def _select_best_paths(
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
     """Yield the extensions of a path: for each of its last ``entities``, the units nearest to the rest of the question.
 
-    The rest is the question's vector minus ``beam.discount`` times those of the path. Units on the path are skipped.
+    The rest is the question's vector minus ``beam.discount`` times the sum of the vectors of the path's units. Units on
+    the path are skipped.
     """
     for entity, rows in graph.get_entity_rows(entities).items():
         for row in path.rows:
@@ -174,7 +175,7 @@ def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
 
 
 def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitPath:
-    """Return the path of an extension with its unit appended; ``score`` is that of the new path."""
+    """Return the path of an extension with its unit appended; ``score`` is the score of the new path."""
     path, entity, row, _ = extension
     return UnitPath(
         rows=(*path.rows, row),

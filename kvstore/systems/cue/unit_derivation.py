@@ -43,7 +43,7 @@ _MIN_WORDS = 4
 
 
 class UnitSpan(NamedTuple):
-    """The span of a unit in bytes of the document's text, and that of its subject if it lies outside the clause."""
+    """A unit's range of bytes in the document's text, and the range of its subject if that is outside the unit."""
 
     start: int
     end: int
@@ -109,10 +109,10 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 
 
 def count_units(encoded: Any) -> int:
-    """Return the number of units of one chunk. ``encoded`` is its entry in the result of :func:`encode_part`.
+    """Return the number of units of one chunk, given the chunk's entry in the result of :func:`encode_part`.
 
-    The entry is this number, or two numbers per unit. A negative number marks a unit with a separate subject, which
-    takes four, so the spans must be decoded.
+    The entry is the number of units itself, or a list with two numbers per unit, or four if the unit has a separate
+    subject. A negative number in the list shows that it has such units; it must then be decoded to count them.
     """
     if isinstance(encoded, int):
         return encoded

@@ -131,7 +131,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
-        """Read the units that mention each entity, from the chunks nearest to the question that mention it."""
+        """Read the units that mention each entity, in the ``max_chunks`` nearest of the chunks that mention it."""
         units = state.get_part(UNITS)
         flags_by_entity = {
             entity: self._select_nearest_chunks(state, flags_by_chunk)
@@ -227,7 +227,7 @@ KeyedEntity = tuple[int, str]
 
 
 class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
-    """A request for the entities that units mention, including those of their document's title, sorted by key."""
+    """A request for the entities in each unit and in the title of its document, sorted by key."""
 
     ids: Sequence[int]
 
@@ -259,7 +259,7 @@ class TitleForms(ReadRequest[NameForms]):
     names: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> NameForms:
-        """Return the entities of each name, and those that title links connect with them, all with their keys.
+        """Return the entities of each name, and the entities that title links connect with them, all with their keys.
 
         A title link connects two names that differ only by an addition in parentheses at the end.
         """

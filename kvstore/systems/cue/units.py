@@ -40,10 +40,9 @@ RULE = "rule"
 class StoredUnit(NamedTuple):
     """A unit: its id, its document, its chunk and its ordinal in the chunk.
 
-    ``start`` and ``end`` are byte offsets in the document's text; for a unit written by a model, those of the whole
-    chunk.
-    ``source`` is that model, or :data:`RULE`. ``subject`` is the span of a clause's subject if it lies outside the
-    clause.
+    ``start`` and ``end`` are byte offsets in the document's text; a unit that a model wrote has the offsets of the
+    whole chunk. ``source`` is that model, or :data:`RULE`. ``subject`` is the span of a clause's subject if it lies
+    outside the clause.
     """
 
     id: int
@@ -114,7 +113,7 @@ class _DocumentUnits:
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return a unit; ``ordinal`` is that of its chunk, and ``number`` its own number in the chunk, from 0.
+        """Return the unit with the number ``number`` (from 0) in the chunk with the ordinal ``ordinal``.
 
         A unit that a model wrote has the span of its chunk.
         """
@@ -225,7 +224,7 @@ class Units:
         return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
-        """Return the entities that each unit mentions, ascending; those in its document's title count as mentioned."""
+        """Return the entities that each unit, or the title of its document, mentions, ascending."""
         units = self.get(ids)
         # Names are recognized in the text of a unit that a model wrote; those of other units are stored by chunk.
         self.load_names(unit.chunk for unit in units if unit.source == RULE)
@@ -297,7 +296,7 @@ class Units:
     def _find_entities(self, unit: StoredUnit) -> set[int]:
         """Return the entities that a unit's own text mentions at least once with a capital, as a name.
 
-        For a unit that a rule split from a chunk, they are those of the chunk's stored mentions that lie in the unit.
+        For a unit that a rule split from a chunk, they come from the stored mentions of the chunk that lie in the unit.
         The text of a unit that a model wrote has no stored mentions, so its names are recognized here.
         """
         if unit.source == RULE:

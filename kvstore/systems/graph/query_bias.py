@@ -38,7 +38,7 @@ class QueryBias:
     def __init__(self, vector: Vector, max_cosine: float, strength: float) -> None:
         """Start with no factors.
 
-        ``vector`` is that of the question without its names, ``max_cosine`` its cosine with the best chunk, and
+        ``vector`` is the vector of the question without its names, ``max_cosine`` its cosine with the best chunk, and
         ``strength`` how strongly the walk prefers similar chunks.
         """
         self.vector = vector
@@ -49,7 +49,7 @@ class QueryBias:
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
         """Compute and store the factors of further chunks.
 
-        ``cosines`` are those of the chunks with the question without its names. The factor is e to the power of
+        ``cosines`` has the cosine of each chunk with the question without its names. The factor is e to the power of
         strength · cosine / greatest cosine.
         """
         if len(chunks):

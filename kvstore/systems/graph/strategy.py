@@ -81,8 +81,9 @@ class WalkWeights:
     """The weights of a walk.
 
     ``restart`` is the probability that the walk goes back to its starts. ``passages`` is the total weight of the best
-    chunks as starts, relative to that of the names. ``bias`` is how strongly the cosine with the question without
-    its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to that rest in the result.
+    chunks as starts, relative to the total weight of the names. ``bias`` is how strongly the cosine with the question
+    without its names draws the walk to a chunk. ``relevance`` is the weight of a chunk's relevance to that rest in the
+    result.
     """
 
     restart: float = 0.2
@@ -281,7 +282,7 @@ class GraphStrategy:
 def _compute_path_shares(
     query: Query, weights: TermWeights, names: Sequence[Seed], chunks: Ids, near_ranking: Ranking
 ) -> npt.NDArray[np.float64]:
-    """Return the score of the best path of units through each chunk, divided by that of the best path of all.
+    """Return the score of the best path of units through each chunk, as a fraction of the best score of any path.
 
     A chunk without a path gets 0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
@@ -345,9 +346,9 @@ def _select_candidates(
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
     """Return the ids of the candidate chunks, ascending, and their masses as fractions of the greatest mass.
 
-    Candidates are the :data:`_NUM_REACHED` allowed chunks with the most mass, those that tie with the last of them, and
-    those of ``rankings``. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`, which is added to
-    every mass.
+    Candidates are the :data:`_NUM_REACHED` allowed chunks with the most mass, the chunks that tie with the last of
+    them, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`,
+    which is added to every mass.
     """
     is_allowed = query.mask_allowed(ranks.chunks)
     walked_chunks, masses = ranks.chunks[is_allowed], ranks.chunk_masses[is_allowed]
@@ -369,7 +370,8 @@ def _select_candidates(
 def _score_relevance(query: Query, remainder: str, weights: TermWeights, chunks: Ids) -> npt.NDArray[np.float64]:
     """Return the relevance of each chunk to ``remainder``, the question without its names, from 0 to 2.
 
-    It is the sum of cosine and BM25, each as a fraction of the best. ``weights`` are those of the text's terms.
+    It is the sum of cosine and BM25, each as a fraction of the best. ``weights`` are the BM25 weights of the terms of
+    ``remainder``.
     """
     vector = query.embed_part(remainder)
     with query.trace.step("relevance of candidates") as step:

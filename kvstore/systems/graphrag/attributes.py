@@ -40,7 +40,7 @@ def compute_entity_vectors(graph: EntityGraph, chunk_vectors: Matrix) -> Matrix:
     """Return unit vectors of the nodes, shape (nodes, dimension).
 
     The vector of a node is the centroid of the chunks that mention it, weighted by the strength of the mentions.
-    ``chunk_vectors`` are those of :func:`load_chunk_vectors`.
+    ``chunk_vectors`` is the result of :func:`load_chunk_vectors`.
     """
     order = np.argsort(graph.mention_nodes, kind="stable")
     starts = np.searchsorted(graph.mention_nodes[order], np.arange(len(graph.entities) + 1))
@@ -108,8 +108,8 @@ def _find_new_edges(
     """Return the codes and the weights of edges from nodes to similar nodes, at most ``max_neighbors`` per node.
 
     The code of an edge (first, second) is first * number of nodes + second, so pairs can be compared as numbers.
-    ``edge_codes`` are those of existing edges, which are not new. ``vectors`` has the unit vector of each node, and the
-    cosine of a new edge exceeds ``min_cosine``.
+    ``edge_codes`` are the codes of the existing edges, which are not returned. ``vectors`` has the unit vector of each
+    node, and the cosine of a new edge exceeds ``min_cosine``.
     """
     count = len(vectors)
     # Some of the nearest are already joined by edges, so more are needed than are added.

@@ -83,9 +83,9 @@ class Communities(StoredCommunities):
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
-        """Return the ids of the visible communities of a level, and of the coarser ones that are not split further.
+        """Return the ids of the visible communities of a level, and of coarser communities that are not split further.
 
-        They are ascending, and a partition of the entities.
+        The ids are ascending. The communities are a partition of the entities.
         """
         communities: list[int] = self.filter_visible(self.tree.get_partition(level)).tolist()
         return communities
@@ -124,7 +124,7 @@ class Communities(StoredCommunities):
     def list_members(self, community: int) -> list[tuple[int, float]]:
         """Return (entity, weight) for each member that exists in the state, strongest first.
 
-        The weight of a member is that of its edges within the community.
+        The weight of a member is the total weight of its edges within the community.
         """
         return list(self.iter_members(community))
 
@@ -220,7 +220,7 @@ class Communities(StoredCommunities):
     def list_extracted_spans(self, communities: Sequence[int]) -> list[list[StoredSpan]]:
         """Return, for each community, the sentences of its report that no model wrote.
 
-        These are the existing ones of :meth:`list_summary_spans` and :meth:`list_findings`, without duplicates.
+        These are the existing sentences of :meth:`list_summary_spans` and :meth:`list_findings`, without duplicates.
         """
         self.preload(communities)
         groups = [
@@ -295,7 +295,7 @@ class Communities(StoredCommunities):
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:
-        """Return those of the communities that are visible, see :meth:`is_visible`, in the same order."""
+        """Return the visible ones among ``communities`` (see :meth:`is_visible`), in the same order."""
         if self._is_current:
             return communities
         visible = self._cache.visible
@@ -356,7 +356,7 @@ class Communities(StoredCommunities):
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of communities with a unit vector.
 
-        The vector of a community is that of the report that a model wrote, if there is one, else its centroid.
+        The vector of a community is the vector of its report by a model, if there is one, else its centroid.
         """
         scores = super().compute_cosines(communities, vector)
         for index in np.flatnonzero(np.isin(communities, list(self.text_vectors))).tolist():

@@ -33,10 +33,10 @@ class CommunityTree:
     """The communities of an entity graph.
 
     ``partitions`` holds the community of each node at each level, coarsest first, shape (levels, nodes). If a node has
-    no new community at a level, that of the coarser level is repeated; a node in no community has :data:`NO_COMMUNITY`.
-    ``levels`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an entry for each chunk:
-    its finest home community, and the fraction of its names' weight in that community. ``vectors`` are unit vectors of
-    the communities, the centroids of their members' vectors.
+    no new community at a level, the community of the coarser level is repeated; a node in no community has
+    :data:`NO_COMMUNITY`. ``levels`` and ``parents`` have an entry for each community. ``homes`` and ``shares`` have an
+    entry for each chunk: its finest home community, and the fraction of its names' weight in that community.
+    ``vectors`` are unit vectors of the communities, the centroids of their members' vectors.
     """
 
     graph: EntityGraph

@@ -73,7 +73,7 @@ def list_report_spans(summary: Iterable[StoredSpan], findings: Iterable[Finding]
 def build_title(names: Iterable[str]) -> str:
     """Return a title, such as "Bergen, Oslo", of the first names that do not contain each other.
 
-    ``names`` are those of members, strongest first.
+    ``names`` are the names of a community's members, strongest first.
     """
     title_names: list[str] = []
     for name in names:

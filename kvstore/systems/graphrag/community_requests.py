@@ -39,7 +39,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
     max_chunks: int
 
     def fetch(self, state: State) -> EntityChunkRows:
-        """Read the degrees of the entities, and the chunks of those that are not too general."""
+        """Read the degrees of all entities, and the chunks of the entities that are not too general."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
@@ -108,7 +108,7 @@ class HierarchySentences(ReadRequest[list[list[str]]]):
     max_relatives: int
 
     def fetch(self, state: State) -> list[list[str]]:
-        """Build the sentences about each name from its first nodes in the forest."""
+        """Build the sentences about the first ``max_nodes`` forest nodes of each name."""
         hierarchy = Hierarchy(state, self.max_relatives)
         return [
             hierarchy.build_sentences(sort_nodes(state, nodes)[: self.max_nodes])

@@ -39,7 +39,7 @@ _VECTORS_PER_BLOCK = 64
 def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
-    """Return the rows (key, value) of each table for the communities of a tree, except those of :data:`TERMS`."""
+    """Return the rows (key, value) of each table except :data:`TERMS` for the communities of a tree."""
     graph = tree.graph
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parents.tolist()):

@@ -120,7 +120,7 @@ class DriftStrategy:
     def _follow_up(
         self, query: Query, starts: Sequence[StartEntity], primer: Sequence[NearbyCommunity]
     ) -> list[list[LocalResult]]:
-        """Search for the strongest names of the primer, then for those of the results; return the results by round.
+        """Search for the strongest names of the primer, then for the names in the results; return the results by round.
 
         ``starts`` are the entities of the question, which are not searched for again.
         """

@@ -130,7 +130,7 @@ _MentionArrays = tuple[IntArray, npt.NDArray[np.uint32], npt.NDArray[np.uint16]]
 
 
 def _read_mentions(passage_graph: PassageGraph, chunks: npt.NDArray[np.uint64]) -> _MentionArrays:
-    """Return the mentions of entities in chunks (chunk index, entity, features), without those in lower case only."""
+    """Return the mentions (chunk index, entity, features) of entities in chunks, except mentions only in lower case."""
     parts: list[_MentionArrays] = [(np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint16))]
     order = np.argsort(chunks, kind="stable")  # rows are read in order of chunk ids
     for first in range(0, len(chunks), _CHUNK_BATCH_SIZE):
@@ -199,7 +199,7 @@ def _group_by_size(mention_chunks: IntArray, mention_nodes: IntArray, degrees: I
     """Yield an array for each number of nodes from 2: the nodes of the chunks with that number, shape (chunks, nodes).
 
     Of a chunk with more than :data:`_MAX_CHUNK_NODES` nodes, only that many, the rarest, are included. The parameters
-    are those of :func:`_count_cooccurrences`, which forms the pairs of all chunks in an array together.
+    are as in :func:`_count_cooccurrences`, which pairs the nodes of all chunks of an array at once.
     """
     if not len(mention_chunks):
         return
@@ -271,7 +271,8 @@ def _sum_edges(count: int, parts: list[tuple[IntArray, IntArray]]) -> Edges:
 def compute_edge_weights(count: int, cooccurrences: Edges, links: Edges, degrees: IntArray) -> Edges:
     """Return the strongest edges of each of ``count`` nodes, weighted relative to the number of chunks of both ends.
 
-    The weight is that of co-occurrences and links together, divided by the square root of the product of the degrees.
+    The weight of an edge is the sum of its weights in ``cooccurrences`` and ``links``, divided by the square root of
+    the product of the degrees, in fixed point.
     """
     summed_edges = _sum_edges(
         count,

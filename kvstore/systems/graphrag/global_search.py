@@ -286,7 +286,7 @@ def _list_allowed_chunks(
 class _CoverSource(NamedTuple):
     """The sentences that a cover report is chosen from.
 
-    ``preferred`` are those of the nearest chunk, if that comes first, and ``others`` the rest. ``positions`` maps
+    ``preferred`` are the sentences of the nearest chunk, if it comes first, and ``others`` the rest. ``positions`` maps
     chunks to document keys and ordinals.
     """
 

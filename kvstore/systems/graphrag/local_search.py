@@ -121,8 +121,8 @@ class LocalStrategy:
     def _build_reports(self, query: Query, starts: Sequence[StartEntity], share: float) -> dict[int, Hit]:
         """Return the reports on the communities with the most start entities, by community, best first.
 
-        Of communities with equally many, the one with the higher rating comes first. ``share`` is the fraction of the
-        query's hits and tokens for reports.
+        If several communities have equally many, the community with the higher rating comes first. ``share`` is the
+        fraction of the query's hits and tokens for reports.
         """
         names: dict[int, list[str]] = {}
         ratings: dict[int, int] = {}
@@ -232,7 +232,7 @@ def _select_highest(scores: Mapping[int, float], limit: int) -> list[int]:
 
 
 def _find_start_entities(query: Query, rankings: Sequence[Ranking], limit: int) -> list[StartEntity]:
-    """Return the entities that a question names, followed by those of its nearest chunks; at most ``limit``."""
+    """Return the entities that a question names, then the entities in its nearest chunks; at most ``limit``."""
     named_starts = find_question_entities(query)[:limit]
     with query.trace.step("entities of near chunks") as step:
         top_rankings = [ranking[:_NUM_NEAREST] for ranking in rankings]
@@ -283,7 +283,7 @@ class _SearchPool(NamedTuple):
 def _select_candidates(
     query: Query, search: LocalSearch, rows: EntityRows, weights: npt.NDArray[np.float64]
 ) -> _SearchPool:
-    """Return the chunks that a search ranks: the best by its entities, and those of its other rankings.
+    """Return the chunks that a search ranks: the best chunks by its entities, and the chunks of its other rankings.
 
     ``rows`` has the chunks of each start entity, and ``weights`` the weight of each.
     """

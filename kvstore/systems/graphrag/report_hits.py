@@ -201,7 +201,7 @@ def insert_reports(
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
-    """Return a report as a hit with rank 1, or None if it has no spans. Its position is that of the first span."""
+    """Return a report as a hit with rank 1, or None if it has no spans. The hit has the position of its first span."""
     if not content.spans:
         return None
     first_span = content.spans[0]

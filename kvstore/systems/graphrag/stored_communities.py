@@ -40,8 +40,8 @@ _REMEDY = "DROP INDEX communities, and create it again"
 class Community(NamedTuple):
     """A community as it was built.
 
-    Level 0 is the coarsest. ``rating`` is 10 times its number of chunks divided by that of the largest community of its
-    level. ``content`` is the digest of the material that its report is written from.
+    Level 0 is the coarsest. ``rating`` is 10 times its number of chunks divided by the number of chunks of the largest
+    community of its level. ``content`` is the digest of the material that its report is written from.
     """
 
     id: int
@@ -101,7 +101,7 @@ class StoredCommunities:
         return self._rows.get_cached("tree", self._read_tree)
 
     def _read_tree(self, rows: GenerationRows) -> StoredTree:
-        """Read the tree and check that parents exist and are coarser. Raises CorruptionError."""
+        """Read the tree; raise CorruptionError unless all parents exist and are coarser than their children."""
         tree = StoredTree.from_rows(rows)
         children = np.flatnonzero(tree.parents != NO_COMMUNITY)
         parents = tree.parents[children]
@@ -122,7 +122,7 @@ class StoredCommunities:
             self._records[community] = row
 
     def get_built_terms(self, communities: Sequence[int]) -> list[str]:
-        """Return one string of terms per community: those of its title and report at build time.
+        """Return one string of terms per community: the terms of its title and report at build time.
 
         They are current if :attr:`Communities.is_unchanged` is true. Raises CorruptionError if they are not stored.
         """

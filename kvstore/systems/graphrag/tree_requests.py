@@ -106,8 +106,8 @@ class ScoredCommunities(NamedTuple):
 class ScoredChildren(ReadRequest[ScoredCommunities]):
     """A request for the children of ``parents`` (None: the coarsest communities), with their scores.
 
-    Omits communities without allowed chunks; ``allowed`` is that of :class:`ChunkPlacement`. ``vector`` is the
-    question's unit vector, and ``rarities`` are those of its terms.
+    Omits communities without allowed chunks; ``allowed`` is the mask in :class:`ChunkPlacement`. ``vector`` is the
+    question's unit vector, and ``rarities`` has the rarity (IDF) of each of its terms.
     """
 
     parents: IntArray | None

@@ -146,8 +146,8 @@ class HybridResult:
 def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
-    Candidates are the best chunks of each search, and ``extra_chunks``, which must be allowed. The steps are recorded
-    in the query's trace.
+    An entry is a section or list item that begins in the chunk. The candidates are the best chunks of each search, and
+    ``extra_chunks``, which the query's condition must allow. The steps are recorded in the query's trace.
     """
     dense_tail, word_search, bm25_scores, rarities = _run_searches(
         query, max(_NUM_CANDIDATES, query.reach), extra_chunks
@@ -366,10 +366,10 @@ def compute_dense_reliability(
     """Return the factor by which the weight of dense search is multiplied, from 0 to 1; low for an unsuitable embedder.
 
     If the embedder supports the language, the best chunks of lexical search have higher cosines than unrelated chunks.
-    ``noise`` is the distribution of the latter. The function averages the cosines, weighted by the square of their
-    chunks' lexical scores. It expresses the average in standard deviations above the noise, adds the standard error of
-    the noise's mean, and maps the sum to 0 to 1. The error is added so that dense search does not lose weight by chance
-    in a small store.
+    ``noise`` is the distribution of the cosines of unrelated chunks. The function averages the cosines, weighted by the
+    square of their chunks' lexical scores. It expresses the average in standard deviations above the noise, adds the
+    standard error of the noise's mean, and maps the sum to 0 to 1. The error is added so that dense search does not
+    lose weight by chance in a small store.
 
     A flat lexical ranking is weak evidence, so it lowers the factor less. ``lexical`` are the BM25 scores of the same
     chunks, as fractions of the best.
@@ -388,9 +388,9 @@ def compute_dense_reliability(
 class _Bonuses(NamedTuple):
     """The bonuses of a chunk before weighting, each from 0 to 1.
 
-    ``proximity`` is that of the question's words in the text, and ``headings`` the fraction of the words in the
-    headings. ``entries`` is the best match of a section or list entry that begins in the chunk. ``numbers`` is the
-    fraction of the question's reference numbers that the chunk contains.
+    ``proximity`` is how near the question's words are to each other in the text, and ``headings`` the fraction of them,
+    weighted by rarity, that occur in the title or headings. ``entries`` is the best match of a section or list entry
+    that begins in the chunk. ``numbers`` is the fraction of the question's reference numbers that the chunk contains.
     """
 
     proximity: float

@@ -40,7 +40,7 @@ _NodeId = tuple[Literal["chunk", "abstract", "topic"], int]
 
 
 class TreeNode(NamedTuple):
-    """A node and its cosine with the question; ``position`` is that of its first chunk, None for a topic."""
+    """A node and its cosine with the question; ``position`` is the position of its first chunk, or None for a topic."""
 
     id: _NodeId
     level: int
@@ -49,7 +49,7 @@ class TreeNode(NamedTuple):
 
 
 class NodesAboveChunks(NamedTuple):
-    """Chunks and those of their ancestors that can be shown, and the number of chunks and all ancestors."""
+    """Chunks with their ancestors that can be shown, and the number of chunks and ancestors, shown or not."""
 
     nodes: list[TreeNode]
     node_count: int
@@ -186,7 +186,7 @@ class _NodeReader:
         return paths
 
     def find_topics(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the topics above each chunk: first those of similar content, then those of related content."""
+        """Return the topics above each chunk: first topics of similar content, then topics of related content."""
         if self._topics is None:
             return [[] for _ in chunks]
         pairs = zip(self._topics.find_topics_by_chunk(chunks), self._topics.find_related_topics(chunks), strict=True)
@@ -222,8 +222,8 @@ class _NodeReader:
     def score_nodes(self, nodes: Sequence[_NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with the cosines of their vectors with a unit vector.
 
-        The vector of a topic with a text by a language model is that of the text, if it has one. That of any other node
-        is the sum of its chunks' vectors.
+        If a language model wrote the text of a topic, and the text has a vector, that is the vector of the topic. The
+        vector of any other node is the sum of its chunks' vectors.
         """
         self.load_abstracts(id for kind, id in nodes if kind == "abstract")
         chunk_groups, positions = self._locate_nodes([(kind, id) for kind, id in nodes if kind != "topic"])

@@ -48,8 +48,8 @@ _MIN_PART_TOKENS = 30
 def summarize(query: Query, strategy: str) -> Evidence:
     """Return sentences that cover most of the content of all allowed documents, as evidence.
 
-    Their length is at most that of the hits requested. The hits are the parts of documents, or the topics, that contain
-    the sentences.
+    They have at most ``query.within`` tokens or, without that limit, as many as ``query.top`` chunks can have. The hits
+    are the parts of documents, or the topics, that contain the sentences.
     """
     with query.trace.step("read documents") as step:
         overview = _read_overview(query)
@@ -96,8 +96,8 @@ def _select_sentences(
 ) -> tuple[list[CoverSentence], float]:
     """Return the sentences to show, in the order of ``sentences``, and the fraction of all word weight that they cover.
 
-    They come from at most ``query.top`` groups, those with the most weight, since each group becomes one hit.
-    ``get_group`` returns the group of a sentence.
+    They come from at most ``query.top`` groups, which have the most weight; each group becomes one hit. ``get_group``
+    returns the group of a sentence.
     """
     question_words = () if is_overview_question(query.question) else extract_question_words(query.question)
     weights = compute_word_weights(sentences, question_words)

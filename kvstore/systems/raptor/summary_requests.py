@@ -48,7 +48,7 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
     max_abstracts: int
 
     def fetch(self, state: State) -> DocumentCandidates:
-        """Read the documents, and the sentences of their texts or abstracts."""
+        """Read the documents, and the sentences of their texts or abstracts; see the class."""
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
         else:
@@ -87,8 +87,8 @@ class TopicCandidates(NamedTuple):
 class TopicSentences(ReadRequest[TopicCandidates | None]):
     """A request for the sentences of all documents with the topics of each; None if there are no topics.
 
-    If the documents have more than ``max_bytes``, the sentences are those of the summaries of at most ``max_topics``
-    topics, and those of at most ``max_newer_chunks`` chunks that were added after the topics were built.
+    If the documents have more than ``max_bytes``, the sentences come from the summaries of at most ``max_topics``
+    topics, and from at most ``max_newer_chunks`` chunks that were added after the topics were built.
     """
 
     max_bytes: int
@@ -249,7 +249,7 @@ def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequen
 
 
 def _list_abstracts(record: DocumentRecord, *, leaves: bool) -> list[int]:
-    """Return the lowest abstracts of a document if ``leaves``, otherwise the one over the whole document."""
+    """Return the lowest abstracts of a document if ``leaves``, else only the abstract of the whole document."""
     abstracts = list(record.iter_abstract_ids())  # the leaves first, the root last
     return abstracts[: len(record.groups)] if leaves else abstracts[-1:]
 

@@ -53,13 +53,13 @@ class Topic(NamedTuple):
 
     ``chunk_count`` and ``document_count`` count everything below. ``title`` has spans of characteristic words,
     ``summary`` spans of sentences, and ``prompt_spans`` spans of the text that a model is shown; ``content`` is the
-    digest of the latter. ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored
-    only if there are more than :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. The ids of
-    topics count from 0, from the finest level and in order of their first chunk.
+    digest of that text. ``vector_sum`` is the sum of the vectors of all chunks below, packed float32. It is stored only
+    if there are more than :data:`~.ordered_chunks.MAX_SUMMED_CHUNKS` chunks and more than one member. The ids of topics
+    count from 0, from the finest level and in order of their first chunk.
 
     The topics of the second tree follow, in order of names. They have ``entities`` (ids) instead of a title: at level 0
-    the entities that its sentences mention, above that the ones in the most chunks. Their ``children`` at level 0 are
-    the chunks that contain these sentences.
+    the entities that its sentences mention, above that the entities in the most chunks. Their ``children`` at level 0
+    are the chunks that contain these sentences.
     """
 
     level: int
@@ -84,7 +84,7 @@ class _Groups:
     """Integers by group."""
 
     def __init__(self, members: IntArray, starts: IntArray) -> None:
-        """Group integers: those of group n are ``members[starts[n] : starts[n + 1]]``."""
+        """Group integers: group n consists of ``members[starts[n] : starts[n + 1]]``."""
         self._members, self._starts = members, starts
 
     @staticmethod
@@ -111,10 +111,10 @@ class _TopicLevel:
     def __init__(
         self, first: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
     ) -> None:
-        """Group chunks by ``labels``, those of the level, and relate its topics to those of the next levels.
+        """Group chunks by their labels at this level, and relate its topics to the next finer and coarser level.
 
-        ``first`` is the id of its first topic. ``finer_labels`` and ``coarser_labels`` are None at the finest and the
-        coarsest level.
+        ``first`` is the id of the level's first topic. ``finer_labels`` is None at the finest level, and
+        ``coarser_labels`` at the coarsest.
         """
         self.first, self.labels = first, labels
         self.chunk_indexes = _Groups.from_labels(labels)
@@ -164,8 +164,8 @@ class TopicTree:
         """Build a tree from ``partitions`` of the chunks into topics, finest first.
 
         The candidates for second topics are ``second_topics``, rows (topic, chunk). With ``soft`` above 0 and the
-        ``vectors`` of the chunks, they are instead the topics whose cosine with a chunk is at most ``soft`` less than
-        that of its own topic.
+        ``vectors`` of the chunks, the candidates are instead the topics whose cosine with a chunk is at least the
+        cosine of the chunk's own topic minus ``soft``.
         """
         self._chunks = chunks
         self._levels = _build_levels(partitions)
@@ -270,8 +270,8 @@ def iter_partitions(vectors: Matrix, method: str, size: int, levels: int) -> Ite
 def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
     """Return partitions of unit vectors by Gaussian mixtures (``gmm``), at least one partition.
 
-    ``size`` and ``levels`` are those of :func:`iter_partitions`. Raises InputError if the package for mixtures is
-    missing.
+    ``size`` and ``levels`` have the same meaning as in :func:`iter_partitions`. Raises InputError if the package for
+    mixtures is missing.
     """
     from .gaussian_mixtures import fit_gaussian_mixtures
 
@@ -292,8 +292,9 @@ def _ensure_partition(partitions: Iterator[Partition], count: int) -> Iterator[P
 def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLevel, soft: float) -> IntArray:
     """Return rows (topic, chunk) for chunks that are almost as near to another topic as to their own, shape (n, 2).
 
-    Both are indexes, the topic within the ``finest`` level. The other topic is the nearest with the same parent (of the
-    ``coarser`` level). Its cosine with the chunk is at most ``soft`` less. ``vectors`` are those of the chunks.
+    A topic is an index in the ``finest`` level, and a chunk the index of its row in ``vectors``. The other topic is the
+    nearest one with the same parent (in the ``coarser`` level). The chunk's cosine with the other topic is at least its
+    cosine with its own topic minus ``soft``.
     """
     pairs: list[tuple[int, int]] = []
     for parent in range(len(coarser)):
@@ -320,7 +321,7 @@ def _find_second_topics(vectors: Matrix, finest: _TopicLevel, coarser: _TopicLev
 
 
 def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
-    """Return the chunks of the finest topics, with those of ``second_topics``, rows (topic, chunk), added.
+    """Return the chunks of the finest topics, and add the chunks of ``second_topics``, which has rows (topic, chunk).
 
     A second topic counts only if it has the same parent as the chunk's own topic.
     """

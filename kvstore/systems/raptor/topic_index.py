@@ -206,7 +206,7 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
 
 
 def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield some topics as nodes of an outline, those with the most chunks first; children are computed on demand."""
+    """Yield topics as nodes of an outline, topics with the most chunks first; children are computed on demand."""
     chunk_counts = {topic: len(topics.list_chunks(topic)) for topic in topic_ids}
     for topic in sorted(chunk_counts, key=lambda topic: (-chunk_counts[topic], topic)):
         model_text = topics.get_written_text(topic)

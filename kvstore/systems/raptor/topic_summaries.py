@@ -136,7 +136,7 @@ def summarize_from_children(
 ) -> None:
     """Set the summary, title and prompt spans of a draft, chosen from the summaries of its child topics.
 
-    ``finer_summaries`` are those of the finer level, whose first topic has the id ``first``.
+    ``finer_summaries`` are the summaries of the next finer level, whose first topic has the id ``first``.
     """
     children = [member - first for member in draft.members]
     child_sentences = [finer_summaries.get_sentences(child, chunks) for child in children]

@@ -69,15 +69,15 @@ class TreeColumns:
 
 
 class StoredTopicTrees:
-    """The trees of topics as parallel arrays: that of similar content, then that of related content."""
+    """Two trees of topics in parallel arrays: the tree of similar content, then the tree of related content."""
 
     def __init__(
         self, levels: npt.NDArray[np.uint8], parents: IntArray, sizes: IntArray, chunks: Ids, similar_count: int
     ) -> None:
         """Store arrays indexed by topic: its level, its parent (:data:`ROOT`: none) and its number of chunks.
 
-        ``chunks`` are those of the leaf topics, one topic after another. The first ``similar_count`` topics are the
-        tree of similar content.
+        ``chunks`` has the chunks of the leaf topics, one topic after another. The first ``similar_count`` topics are
+        the tree of similar content.
         """
         self.levels = levels
         self.parents = parents
@@ -151,7 +151,7 @@ class StoredTopicTrees:
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
         """Return the leaf topics that contain each chunk, ascending, in one tree.
 
-        It is that of related content if ``related``, else of similar content.
+        With ``related`` it is the tree of related content, else the tree of similar content.
         """
         if related and self.similar_count == len(self):
             return [[] for _ in chunks]

@@ -128,9 +128,10 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
 def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:
     """Return the summary, the title if the model wrote one, and the indexes of the summary's sources.
 
-    ``indexes`` are those of the texts among the texts of the topic, and ``task`` is the instruction. Unusable
-    sentences and an unusable title are dropped. The sources of a sentence are those texts that the answer names and
-    that support it or, if there are none, the first text that supports it. Raises ValueError if no sentence is usable.
+    ``indexes`` has the index of each of the ``texts`` among all texts of the topic, and ``task`` is the instruction.
+    Unusable sentences and an unusable title are dropped. The sources of a sentence are the texts that the answer names,
+    as far as they support it. If none does, its source is the first text that supports it. Raises ValueError if no
+    sentence is usable.
     """
     passages = SourcePassages(texts)
     entries = answer["sentences"]

@@ -92,7 +92,7 @@ class Topics:
     def list_roots(self, *, related: bool = False) -> list[int]:
         """Return the visible topics without a parent in one tree.
 
-        It is that of related content if ``related``, else of similar content.
+        With ``related`` it is the tree of related content, else the tree of similar content.
         """
         return list(filter(self.is_visible, self.tree.list_roots(related=related).tolist()))
 
@@ -167,7 +167,7 @@ class Topics:
     def find_topics_by_chunk(self, chunks: Sequence[int]) -> list[list[int]]:
         """Return, for each chunk, the topics that contain it, finest first.
 
-        If a chunk is in several leaf topics, the ancestors are those of the first.
+        If a chunk is in several leaf topics, only the ancestors of the first are included.
         """
         leaves_by_chunk = self._find_leaves(chunks)
         for chunk, leaves in zip(chunks, leaves_by_chunk, strict=True):
@@ -208,7 +208,7 @@ class Topics:
         return self._filter_existing(self.get(topic).summary)
 
     def list_source_spans(self, topic: int) -> list[StoredSpan]:
-        """Return the sources of a topic's text: those that the language model named, else the summary sentences."""
+        """Return the sources of a topic's text, as the language model named them, else the summary sentences."""
         model_text = self.get_written_text(topic)
         sources = () if model_text is None else model_text.value.get("sources", ())
         if not sources:
@@ -271,7 +271,8 @@ class Topics:
     def _list_ancestors(self, topics: Sequence[int]) -> list[int]:
         """Return the distinct ancestors of topics.
 
-        Those of the first topic come first, from its parent to its root, then the new ones of the next topic.
+        First come the ancestors of the first topic, from its parent to its root, then the new ancestors of the next
+        topic.
         """
         ancestors: dict[int, None] = {}
         for topic in topics:
@@ -397,7 +398,7 @@ class Topics:
         return {chunk: leaves[0] for (chunk, _), leaves in zip(pairs, leaf_lists, strict=True) if leaves}
 
     def _find_nearest_older(self, vector: Vector) -> int | None:
-        """Return the chunk nearest to a vector among those that the topics were built from, or None."""
+        """Return the chunk nearest to a vector, out of the chunks that the topics were built from, or None."""
         count = _NUM_NEIGHBORS
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
@@ -412,7 +413,7 @@ class Topics:
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
         """Return the nearest older chunk for each of many vectors, None if it is in no topic.
 
-        This takes one pass over the stored vectors. Older chunks are those that the topics were built from.
+        This takes one pass over the stored vectors. The older chunks are the chunks that the topics were built from.
         """
         chunks = np.zeros(len(vectors), np.uint64)
         cosines = np.full(len(vectors), -np.inf, np.float32)

@@ -64,8 +64,8 @@ def _find_nearest_chunks(query: Query) -> list[int]:
 def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeNode]:
     """Return nodes by descending cosine, ties by position and then level.
 
-    The position is that of the first chunk: document key and ordinal. The positions of topics are read only if
-    topics tie, since this takes another round of requests.
+    The position is the document key and the ordinal of the first chunk. The positions of topics are read only if topics
+    tie, since this takes another round of requests.
     """
     nearest_first = sorted(nodes, key=lambda node: -node.cosine)
     groups = [list(group) for _, group in groupby(nearest_first, key=lambda node: node.cosine)]
@@ -104,7 +104,10 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
 
 
 def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
-    """Yield nodes as hits, read in batches, each twice as large as the one before, to bound the number of rounds."""
+    """Yield nodes as hits, read in batches.
+
+    Each batch is twice as large as the last, which limits the number of rounds.
+    """
     start = 0
     while start < len(nodes):
         batch = nodes[start : start + batch_size]
