@@ -197,10 +197,10 @@ class Linker:
         self._added_addresses: dict[int, RankedTargets] = {}
         self._removed_addresses: dict[int, RankedTargets] = {}
         self._keys: dict[int, str] = {}
-        #: The new documents, and the chunks of older ones that changed or mention a new name, by document.
+        #: The new documents; and by document, the older chunks that changed, and those whose text has other mentions.
         self._new_documents: dict[int, AddedDocument] = {}
         self._changed_chunks: dict[int, set[int]] = {}
-        self._mentioned_chunks: dict[int, list[AddedChunk]] = {}
+        self._mentioned_chunks: dict[int, dict[int, AddedChunk]] = {}
         #: The removed names that each chunk mentioned.
         self._chunks_without_names: dict[int, set[int]] = {}
         #: The normal forms of the names that became known and unknown, by entity.
@@ -224,17 +224,17 @@ class Linker:
 
     def build_delta(self) -> Delta:
         """Return the collected changes as a delta for derived structures. Must be called after the last change."""
-        # If a document has other changed chunks, those with new mentions are also reported as changed.
+        # If a document has other changed chunks, those with other mentions are also reported as changed.
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
-            self._changed_chunks[document].update(chunk.id for chunk in self._mentioned_chunks.pop(document))
-        changed_chunks = set(chain.from_iterable(self._changed_chunks.values()))
+            self._changed_chunks[document].update(self._mentioned_chunks.pop(document))
+        changed_chunks = set(chain(*self._changed_chunks.values(), *self._mentioned_chunks.values()))
         removed_mentions = {
             chunk: entities for chunk, entities in self._chunks_without_names.items() if chunk not in changed_chunks
         }
         return Delta(
             added=list(self._new_documents.values()),
             changed_chunks=self._changed_chunks,
-            changed_mentions=self._mentioned_chunks,
+            changed_mentions={document: list(chunks.values()) for document, chunks in self._mentioned_chunks.items()},
             removed_mentions=removed_mentions,
             names_added=self._names_added,
             names_removed=self._names_removed,
@@ -342,6 +342,8 @@ class Linker:
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed: Mapping[int, str]) -> None:
         """Remove the mentions of ``removed`` entities in the chunks below some leaf abstracts."""
         owners = {chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)}
+        #: The chunks with other mentions inside a removed one, which must be counted again, by document.
+        recounted_chunks: dict[int, list[int]] = {}
         for chunk, occurrences in zip(owners, self._mentions.get_occurrences_many(owners), strict=True):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
             if not removed_occurrences:
@@ -349,15 +351,33 @@ class Linker:
             remaining_occurrences = self._mentions.put_chunk(
                 chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
             )
-            # The delta lists removed mentions only if no remaining mention lies inside them; else, the chunk changed.
             if any(
                 _is_inside(occurrence, removed_occurrence)
                 for removed_occurrence in removed_occurrences
                 for occurrence in remaining_occurrences
             ):
-                self.mark_changed(owners[chunk], [chunk])
+                recounted_chunks.setdefault(owners[chunk], []).append(chunk)
             else:
                 self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
+        for batch in iter_batches(recounted_chunks.items(), _MAX_BATCH_DOCUMENTS):
+            self._recount_chunks(dict(batch))
+
+    def _recount_chunks(self, chunks: Mapping[int, Sequence[int]]) -> None:
+        """Report chunks of stored documents, given by document, as chunks whose texts have other mentions."""
+        for document, record in self._state.documents.get_many(chunks).items():
+            if document in self._changed_chunks or _has_markup(record.title):
+                self.mark_changed(document, chunks[document])
+        ids = [chunk for document in chunks if document not in self._changed_chunks for chunk in chunks[document]]
+        chunk_records = dict(zip(ids, self._state.chunks.get_many(ids), strict=True))
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for chunk_record in chunk_records.values():
+            ranges.setdefault(chunk_record.document, []).append((chunk_record.start, chunk_record.end))
+        texts = chain.from_iterable(self._state.documents.read_text_slices(ranges).values())
+        mentions = self._mentions.get_occurrences_many(ids)
+        for (chunk, chunk_record), text, occurrences in zip(chunk_records.items(), texts, mentions, strict=True):
+            self._mentioned_chunks.setdefault(chunk_record.document, {})[chunk] = AddedChunk(
+                chunk, text.encode(), chunk_record.section, occurrences
+            )
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
         """Mark chunks with unchanged texts whose facts or names changed, so structures must derive them again.
@@ -440,14 +460,13 @@ class Linker:
             headings = new_names.find_in_headings(records[document], outlines[document], name_indexes)
             if headings:
                 self._mentions.put_headings(document, [*self._mentions.get_heading_occurrences(document), *headings])
-            # Markup in a title would hide names from recognition.
-            title = records[document].title
-            if headings or (document_chunks and title and to_plain_text(title) != title):
+            if headings or (document_chunks and _has_markup(records[document].title)):
                 self.mark_changed(document, records[document].chunk_ids())
             elif document_chunks:
-                self._mentioned_chunks[document] = [
-                    added_chunk._replace(mentions=merged_mentions[added_chunk.id]) for added_chunk in document_chunks
-                ]
+                self._mentioned_chunks.setdefault(document, {}).update(
+                    (added_chunk.id, added_chunk._replace(mentions=merged_mentions[added_chunk.id]))
+                    for added_chunk in document_chunks
+                )
             for entity, targets in collect_mentioning_abstracts(
                 {added_chunk.id: new_mentions[added_chunk.id] for added_chunk in document_chunks}, headings
             ).items():
@@ -485,6 +504,11 @@ class Linker:
         if unloaded:
             records = self._state.entities.get_many(unloaded)
             self._keys.update((entity, record.key) for entity, record in zip(unloaded, records, strict=True))
+
+
+def _has_markup(title: str | None) -> bool:
+    """True if a title has markup, which would hide names from recognition."""
+    return title is not None and to_plain_text(title) != title
 
 
 def _is_inside(inner: Occurrence, outer: Occurrence) -> bool:

@@ -96,8 +96,8 @@ class Delta:
     - ``changed_chunks``: by document, the chunks whose mentions, title, headings or other facts changed.
     - ``changed_mentions``: by document, the chunks with changed mentions in the text and no other change. No document
       is in both ``changed_chunks`` and ``changed_mentions``.
-    - ``removed_mentions``: by chunk, the entities that it no longer mentions. These chunks have no other change, except
-      in ``changed_mentions``, and no remaining mention lies inside a removed one.
+    - ``removed_mentions``: by chunk, the entities that it no longer mentions. These chunks have no other change, and no
+      remaining mention lies inside a removed one.
     - ``names_added`` and ``names_removed``: normal forms by entity.
     - ``links``: by (entity, entity, kind of link), for triples the change in the number of documents that state one of
       both entities; for an edge 1 if it became accepted, and -1 if it is no longer accepted.

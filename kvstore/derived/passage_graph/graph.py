@@ -283,17 +283,17 @@ class GraphWriter(ViewWriter, PassageGraph):
             lambda chunk, old_row: {pair for pair in old_row if pair[0] not in removed_entities[chunk]},
         )
 
-    def put_mentions(self, counts: Mapping[int, EdgeRow]) -> None:
+    def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay.
 
-        ``counts`` has the new counts, as features of entities, by chunk.
+        ``counts`` has the new counts, as features of entities, by chunk. ``removed_entities`` are in no row any more.
         """
 
         def merge_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
             """Return the new row of a chunk: the new features, and the old ones of title, headings and triples."""
             row = dict(counts[chunk])
             for entity, features in old_row:
-                if features & CONTEXT_FEATURES:
+                if features & CONTEXT_FEATURES and entity not in removed_entities:
                     row[entity] = row.get(entity, 0) | features & CONTEXT_FEATURES
             return set(row.items())
 

@@ -61,10 +61,10 @@ class GraphMaintainer:
             else:
                 counts |= {chunk.id: encode_mention_counts(chunk) for chunk in delta.changed_mentions[document]}
             if len(counts) >= CHUNKS_PER_BATCH:
-                self._graph.put_mentions(counts)
+                self._graph.put_mentions(counts, delta.names_removed.keys())
                 counts = {}
         self._graph.put_chunks(rows)
-        self._graph.put_mentions(counts)
+        self._graph.put_mentions(counts, delta.names_removed.keys())
         self._graph.flush()
 
     def _build_rows_of_stored_document(
