@@ -277,14 +277,14 @@ class PostingWriter(tables.ViewWriter, Postings):
             stops = [prefix + _END for prefix in prefixes]
             # Each pass changes the last block below ``stops`` of each term, and returns the terms with changes in
             # earlier blocks.
+            block_changes: dict[bytes, bytes | None] = {}
             while terms:
-                block_changes: dict[bytes, bytes | None] = {}
                 blocks = self._view.get_last_many(tables.POSTINGS, list(zip(prefixes, stops, strict=True)))
                 try:
                     terms, prefixes, stops = self._changes.change_blocks(terms, prefixes, blocks, block_changes)
                 except ValueError as error:
                     raise make_corruption_error(error) from error
-                self._write_view.change_many(tables.POSTINGS, block_changes)
+            self._write_view.change_many(tables.POSTINGS, block_changes)
             self._write_sizes(batch)
             self._changes.forget(batch)
 

@@ -89,27 +89,37 @@ class BlockLists:
         view = self._require_writable()
         totals = dict.fromkeys(changes, ChangeCounts(0, 0))
         pending = {entity: change for entity, change in changes.items() if any(change)}
+        written: dict[bytes, bytes | None] = {}
         while pending:
             # Work from the end: the block of the largest remaining number takes all changes at or above its first
             # number. Numbers below the first block are changed in the first block.
-            blocks = [
-                next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
-                if block is None
-                else block
-                for entity, block in zip(
-                    pending, view.get_last_many(self._table, locate_last_blocks(pending)), strict=True
-                )
-            ]
+            ranges = locate_last_blocks(pending)
+            blocks = view.get_last_many(self._table, ranges)
+            if None in blocks:
+                if written:  # which can contain the first block
+                    view.change_many(self._table, written)
+                    written.clear()
+                    blocks = view.get_last_many(self._table, ranges)
+                blocks = [
+                    next(view.scan(self._table, records.encode_u32(entity), _make_end_key(entity)), None)
+                    if block is None
+                    else block
+                    for entity, block in zip(pending, blocks, strict=True)
+                ]
             block_changes: dict[bytes, bytes | None] = {}
             change_counts, remaining, small_blocks = self._change_blocks(pending, blocks, _MIN_BLOCK, block_changes)
             for entity, (num_removed, num_new) in zip(pending, change_counts, strict=True):
                 totals[entity] = ChangeCounts(
                     totals[entity].num_removed + num_removed, totals[entity].num_new + num_new
                 )
+            if small_blocks:
+                view.change_many(self._table, written)  # which can contain the next block
+                written.clear()
             for entity, (key, size) in small_blocks.items():
                 self._merge_with_next_block(view, entity, key, size, block_changes)
-            view.change_many(self._table, block_changes)
+            written |= block_changes  # written together, because each write makes the next search slower
             pending = remaining
+        view.change_many(self._table, written)
         return totals
 
     def _merge_with_next_block(
