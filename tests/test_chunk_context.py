@@ -33,7 +33,7 @@ def list_embedded_texts(store: kvstore.Store, key: str) -> list[str]:
     with store.state() as state:
         record = state.documents.find_by_key(key)
         assert record is not None
-        facts = {fact.name: value for fact, value in iter_document_facts(state, record)}
+        facts = {fact.name: value for fact, _, value in iter_document_facts(state, record)}
         return build_embedding_texts(load_chunked_text(state, record, facts), state.settings)
 
 

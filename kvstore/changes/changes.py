@@ -316,8 +316,8 @@ class Changes:
         for record in documents:
             for maintainer in self._maintainers:
                 maintainer.remove_document(record)
-            for fact, value in iter_document_facts(self.state, record):
-                self._withdraw_fact(fact, record.key, value, context, names)
+        for fact, key, value in iter_document_facts(self.state, *documents):
+            self._withdraw_fact(fact, key, value, context, names)
         introductions = self._entities.get_introductions(*ids)
         context.linker.add_keys(names.withdraw_slots(introductions))
         self._entities.remove_introductions(ids)

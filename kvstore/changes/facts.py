@@ -411,12 +411,27 @@ def list_document_fact_kinds() -> list[DocumentFact[Any]]:
     return [fact for fact in list_stated_fact_kinds() if isinstance(fact, DocumentFact)]
 
 
-def iter_document_facts(state: State, record: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], Any]]:
-    """Yield each fact stated about a document in addition to its text, as its kind and its value."""
-    row_key = records.encode_u64(record.id)
-    for fact in list_document_fact_kinds():
-        if state.lmdb.get(fact.tables[0], row_key) is not None:
-            yield fact, fact.read(state, row_key)[1]
+def list_stored_document_fact_kinds(state: State) -> list[DocumentFact[Any]]:
+    """Return the kinds of facts about documents of which a state contains at least one.
+
+    Systems whose facts it does not contain are not imported.
+    """
+
+    def has_records(table: str) -> bool:
+        """True if a table of the state is not empty."""
+        return next(state.lmdb.scan(table), None) is not None
+
+    kinds = [TRIPLES] if has_records(TRIPLES.tables[0]) else []
+    return [*kinds, *(fact for fact in registry.list_facts_in(has_records) if isinstance(fact, DocumentFact))]
+
+
+def iter_document_facts(state: State, *documents: DocumentRecord) -> Iterator[tuple[DocumentFact[Any], str, Any]]:
+    """Yield each fact stated about the documents in addition to their texts: its kind, document key and value."""
+    keys = [records.encode_u64(record.id) for record in documents]
+    for fact in list_stored_document_fact_kinds(state):
+        for key, value in zip(keys, state.lmdb.get_many(fact.tables[0], keys), strict=True):
+            if value is not None:
+                yield fact, *fact.read(state, key)
 
 
 Report = TypeVar("Report", bound="ExportReport")

@@ -46,7 +46,7 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
                 get_language_name(find_document_language(record.meta, text_start)),
             )
         )
-        for fact, value in iter_document_facts(state, record):
+        for fact, _, value in iter_document_facts(state, record):
             links.update(fact.list_links(state, value))
         num_chunks += max(1, record.chunk_count)
         num_bytes += record.size

@@ -135,7 +135,7 @@ class PendingChanges:
         """Record that a document is to be deleted, and drop pending facts about it."""
         self.documents.pop(key, None)  # so that the key moves to the end
         self.documents[key] = None
-        for fact in facts.list_document_fact_kinds() if self.facts else ():
+        for fact in facts.list_document_fact_kinds() if any(self.facts.values()) else ():
             self.facts[fact.name].pop(key, None)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
@@ -398,7 +398,7 @@ def read_derived_vectors(state: State, record: DocumentRecord, texts: Set[str]) 
 def read_chunked_text(state: State, record: DocumentRecord, fact_names: Collection[str]) -> ChunkedText:
     """Return a stored document as input of a derivation, with the named facts stated about it."""
     stated_facts = facts.iter_document_facts(state, record) if fact_names else ()
-    facts_by_name = {fact.name: value for fact, value in stated_facts if fact.name in fact_names}
+    facts_by_name = {fact.name: value for fact, _, value in stated_facts if fact.name in fact_names}
     return load_chunked_text(state, record, facts_by_name)
 
 

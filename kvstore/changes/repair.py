@@ -269,7 +269,7 @@ class _Rebuilder:
         names = {fact.name for fact in list_context_facts(self._settings)}
         try:
             document_facts = facts.iter_document_facts(self._old_state, record) if names else ()
-            return {fact.name: value for fact, value in document_facts if fact.name in names}
+            return {fact.name: value for fact, _, value in document_facts if fact.name in names}
         except KvstoreError:
             return {}
 

@@ -113,7 +113,7 @@ class BatchedChanges:
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []  # a document of pairs has no text to state facts about
-        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in facts.list_document_fact_kinds()]
+        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in self._list_fact_kinds()]
         stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
         if not stated_facts:
             return []
@@ -159,6 +159,11 @@ class BatchedChanges:
         is_replaced = isinstance(fact, DocumentFact) and key in self.pending.documents
         return None if is_replaced else fact.find(self.state, key)
 
+    def _list_fact_kinds(self) -> list[DocumentFact[Any]]:
+        """Return the kinds of facts about documents of which the transaction may see one."""
+        has_pending = any(self.pending.facts.values())
+        return facts.list_document_fact_kinds() if has_pending else facts.list_stored_document_fact_kinds(self.state)
+
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
         """Store a fact. Replace the existing value, or merge into it if ``keep_existing`` or the fact is cumulative.
 
@@ -190,7 +195,7 @@ class BatchedChanges:
             return  # a pending document is embedded when it is applied, with all its facts
         text = self.state.documents.read_text(record.id).decode()
         document = make_pending(validate_stored(record, text), self._settings)
-        stated_facts = [(fact, self.find_fact(fact, key)) for fact in facts.list_document_fact_kinds()]
+        stated_facts = [(fact, self.find_fact(fact, key)) for fact in self._list_fact_kinds()]
         self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
         for fact, value in stated_facts:
             if value is not None:

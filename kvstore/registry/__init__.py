@@ -38,8 +38,8 @@ class SystemOutline(NamedTuple):
     """The names and versions of the contents of a system, known before it is imported.
 
     ``sql_tables`` are tables of SELECT, and ``buffered_tables`` are tables on disk. ``structures`` and ``derivations``
-    have their versions by name. ``has_facts`` is true if the system declares kinds of facts. The derivation of an index
-    is maintained only in stores that have the index.
+    have their versions by name. ``fact_tables`` are the tables of the system's kinds of facts, which are buffered too.
+    The derivation of an index is maintained only in stores that have the index.
     """
 
     strategies: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class SystemOutline(NamedTuple):
     derivations: Mapping[str, int] = _NO_VERSIONS
     sql_tables: tuple[str, ...] = ()
     buffered_tables: tuple[str, ...] = ()
-    has_facts: bool = False
+    fact_tables: tuple[str, ...] = ()
     has_automatic_index: bool = False
 
 
@@ -60,7 +60,7 @@ _OUTLINES_BY_PACKAGE = {
     "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",), has_automatic_index=True),
     "kvstore.systems.lexical": SystemOutline(("lexical",)),
     "kvstore.systems.hybrid": SystemOutline(("hybrid",)),
-    "kvstore.systems.sprag": SystemOutline(("sprag",), buffered_tables=("context_texts",), has_facts=True),
+    "kvstore.systems.sprag": SystemOutline(("sprag",), fact_tables=("context_texts",)),
     "kvstore.systems.bridge": SystemOutline(("bridge",)),
     "kvstore.systems.cft": SystemOutline(("cft",)),
     "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
@@ -68,18 +68,16 @@ _OUTLINES_BY_PACKAGE = {
         structures={"passage_graph": 3},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
     ),
-    "kvstore.systems.hipporag": SystemOutline(("hipporag",), buffered_tables=("triple_texts",), has_facts=True),
+    "kvstore.systems.hipporag": SystemOutline(("hipporag",), fact_tables=("triple_texts",)),
     "kvstore.systems.cue": SystemOutline(
         ("cue",),
         ("units",),
         derivations={"units": 1},
         sql_tables=("units", "unit_mentions"),
-        buffered_tables=("units_parts", "units_vectors", "units_vector_space", "unit_texts"),
-        has_facts=True,
+        buffered_tables=("units_parts", "units_vectors", "units_vector_space"),
+        fact_tables=("unit_texts",),
     ),
-    "kvstore.systems.descriptions": SystemOutline(
-        sql_tables=("descriptions",), buffered_tables=("description_texts",), has_facts=True
-    ),
+    "kvstore.systems.descriptions": SystemOutline(sql_tables=("descriptions",), fact_tables=("description_texts",)),
     "kvstore.systems.graph": SystemOutline(("graph",)),
     "kvstore.systems.graphrag": SystemOutline(
         ("local", "global", "drift"), ("communities",), sql_tables=("communities", "community_members")
@@ -214,14 +212,17 @@ def list_outlines() -> list[SystemOutline]:
 
 def build_outline(system: System) -> SystemOutline:
     """Build the outline (names and versions of the contents) of an imported system."""
+    fact_tables = tuple(table for fact in system.facts for table in fact.tables)
     return SystemOutline(
         strategies=tuple(strategy.name for strategy in system.strategies),
         indexes=tuple(kind.name for kind in system.indexes),
         structures={structure.name: structure.version for structure in system.structures},
         derivations={derivation.name: derivation.version for derivation in _list_system_derivations(system)},
         sql_tables=tuple(table.name for table in system.tables),
-        buffered_tables=tuple(table.name for table in _list_system_tables(system) if table.buffered),
-        has_facts=bool(system.facts),
+        buffered_tables=tuple(
+            table.name for table in _list_system_tables(system) if table.buffered and table.name not in fact_tables
+        ),
+        fact_tables=fact_tables,
         has_automatic_index=any(kind.automatic for kind in system.indexes),
     )
 
@@ -293,7 +294,16 @@ def list_maintained_index_names() -> tuple[str, ...]:
 @cache
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
     """Return the kinds of facts that can be stated for the systems."""
-    return tuple(fact for system in _import_systems_with(lambda outline: outline.has_facts) for fact in system.facts)
+    return tuple(fact for system in _import_systems_with(lambda outline: outline.fact_tables) for fact in system.facts)
+
+
+def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
+    """Return the kinds of facts of systems that a store contains: ``has_records`` is True for the table of the kind.
+
+    A system without facts in the store is not imported.
+    """
+    systems = _import_systems_with(lambda outline: any(map(has_records, outline.fact_tables)))
+    return [fact for system in systems for fact in system.facts if has_records(fact.tables[0])]
 
 
 @cache
@@ -356,7 +366,8 @@ class _BufferedTables(Set[str]):
     def _names(self) -> frozenset[str]:
         """All names, of core tables and tables of systems."""
         core_names = [name for name, is_buffered in self._IS_CORE_TABLE_BUFFERED.items() if is_buffered]
-        return frozenset(core_names).union(*(outline.buffered_tables for outline in list_outlines()))
+        system_names = (outline.buffered_tables + outline.fact_tables for outline in list_outlines())
+        return frozenset(core_names).union(*system_names)
 
     def __contains__(self, table: object) -> bool:
         is_buffered = self._IS_CORE_TABLE_BUFFERED.get(str(table))

@@ -86,7 +86,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         "origin": record.origin,
         "headings": [section.title for section in state.documents.get_outline(record.id)],
         **{fact.plural: 0 for fact in list_document_fact_kinds()},
-        **{fact.plural: fact.count_items(value) for fact, value in iter_document_facts(state, record)},
+        **{fact.plural: fact.count_items(value) for fact, _, value in iter_document_facts(state, record)},
         "introduces": sorted(
             {state.entities.get(entity_id).name for entity_id, _, _ in state.entities.iter_introduced_names(record.id)}
         ),
