@@ -19,8 +19,7 @@ from ..retrieval.overview import is_overview_result
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
 from ..structures.vectors.vectors import cosines
-from ..text.languages import detect_question_language, is_latin
-from ..text.patterns import compile_lazily
+from ..text.languages import detect_question_language
 
 if TYPE_CHECKING:
     from ..models.llm import LanguageModel
@@ -36,16 +35,9 @@ if TYPE_CHECKING:
 
 #: The fewest chunks a prompt must have room for to use segments, which would otherwise crowd out other chunks.
 _MIN_PROMPT_CHUNKS = 4
-#: The separator in the path of a hit that was reached through a name or another chunk.
-_PATH_SEPARATOR = " → "
-#: The minimum number of content words of a question that may need several passages: if a hit was reached through a name
-#: or another chunk, and otherwise. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
-_MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
 #: The maximum number of words of an answer with sentences of several passages. With 70 instead of 118, HotpotQA has one
 #: right answer less of 39, and the answers have 60 words instead of 84.
 _MAX_CHAIN_WORDS = 70
-#: Two names to compare.
-_COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*+\W* or (?:an? |the )?[\"“]?[A-Z]")
 
 
 class RetrieveFunction(Protocol):
@@ -334,6 +326,7 @@ class Asker:
         and asks for one fact.
         """
         from .extractive import MAX_CHUNKS
+        from .question_kinds import is_english_question, may_need_several_passages
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
         if (
@@ -429,33 +422,6 @@ class Asker:
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
         return SnippetScorer(query.question, language, rarities, stem, compute_similarities)
-
-
-def is_english_question(question: str, likely_language: str | None) -> bool:
-    """True if a question is in Latin script, and in English or an undetected language.
-
-    ``likely_language`` is the language of the documents, which decides if the question is ambiguous.
-    """
-    from ..text.words import is_unspaced
-
-    return (
-        is_latin(question)
-        and not is_unspaced(question)
-        and detect_question_language(question, likely_language) in (None, "english")
-    )
-
-
-def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
-    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it."""
-    from ..text.words import list_content_words
-    from .question_kinds import find_asking_sentence
-
-    question = find_asking_sentence(question)  # the sentences before it are not links of a chain
-    num_words = len(list_content_words(question))
-    # A hit that a strategy reached through a name or another chunk, as its path shows.
-    has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
-    min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
-    return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
 
 
 def _build_refusal(

@@ -13,12 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.question_words import QuestionVocabulary, load_question_words
 from ..text.sentences import split_sentences
-from ..text.words import FUNCTION_WORDS
+from ..text.words import FUNCTION_WORDS, is_unspaced, list_content_words
 from .question_names import PassageWords, QuestionName
+
+if TYPE_CHECKING:
+    from ..retrieval.evidence import Hit
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
@@ -205,6 +210,13 @@ _WORD_PATTERN = compile_lazily(r"\w+")
 _MAX_QUESTION_LENGTH = 4000
 #: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
 _MIN_COVERAGE_FRACTION = 0.5
+#: The separator in the path of a hit that was reached through a name or another chunk.
+_PATH_SEPARATOR = " → "
+#: The minimum number of content words of a question that may need several passages: if a hit was reached through a name
+#: or another chunk, and otherwise. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
+_MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
+#: Two names to compare.
+_COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*+\W* or (?:an? |the )?[\"“]?[A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,3 +385,25 @@ def find_missing_kind(
     if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
         return ""
     return "amount of money" if kind.name == "money" else kind.name
+
+
+def is_english_question(question: str, likely_language: str | None) -> bool:
+    """True if a question is in Latin script, and in English or an undetected language.
+
+    ``likely_language`` is the language of the documents, which decides if the question is ambiguous.
+    """
+    return (
+        is_latin(question)
+        and not is_unspaced(question)
+        and detect_question_language(question, likely_language) in (None, "english")
+    )
+
+
+def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
+    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it."""
+    question = find_asking_sentence(question)  # the sentences before it are not links of a chain
+    num_words = len(list_content_words(question))
+    # A hit that a strategy reached through a name or another chunk, as its path shows.
+    has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
+    min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
+    return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None

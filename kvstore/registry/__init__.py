@@ -407,8 +407,9 @@ def get_strategy(name: str) -> Strategy:
         from ..retrieval.fused_strategy import FusedStrategy
 
         return FusedStrategy(tuple(get_strategy(part.strip()) for part in name.split(",")))
-    if name.lower() in STRATEGIES:
-        return STRATEGIES[name.lower()]
+    strategy = STRATEGIES.get(name.lower())
+    if strategy is not None:
+        return strategy
     from .plugin_strategy import STRATEGY_PLUGINS
 
     plugin = STRATEGY_PLUGINS.get(name.lower())

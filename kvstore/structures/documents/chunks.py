@@ -85,12 +85,10 @@ class Chunks(tables.ViewReader):
     def get_many(self, chunks: Iterable[int]) -> list[ChunkRecord]:
         """Return the records of chunks that must exist; raise CorruptionError if one does not."""
         ids = list(chunks)
-        chunk_records = self._record_cache.get_many(ids, self._read_many)
+        chunk_records = self._record_cache.get_many(
+            ids, lambda missing: list(map(ChunkRecord._make, self._read_rows(missing).tolist()))
+        )
         return [chunk_records[chunk] for chunk in ids]
-
-    def _read_many(self, chunks: list[int]) -> list[ChunkRecord]:
-        """Read the records of chunks that must exist; raise CorruptionError if one does not."""
-        return list(map(ChunkRecord._make, self._read_rows(chunks).tolist()))
 
     def get_vector_locations(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Return the location (block, row) of the vector of each chunk, shape (n, 2). The chunks must exist."""
