@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..settings import FixedSettings
 from ..storage.view import WriteView
 from ..structures.counters import Counters
 from ..structures.derived_parts import DerivedPartWriter
-from ..structures.documents.chunks import GROUP_SIZE, AbstractRecord, AbstractWriter, ChunkRecord, ChunkWriter
+from ..structures.documents.chunks import AbstractWriter, ChunkRecord, ChunkWriter
 from ..structures.documents.documents import DocumentRecord, DocumentWriter, Section, build_heading_path
 from ..structures.documents.ingested_files import IngestedFileWriter
 from ..structures.filter.entity_filter import EntityFilter
@@ -47,11 +47,10 @@ from .full_delta import iter_batches, make_parts_reader
 from .linking import Linker, NameChanges
 from .pending import PendingChanges, PendingDocument
 from .trace_cache import TraceCache
+from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents
 
 #: The number of documents removed together. Their records and texts are in memory at once.
 _MAX_REMOVED_DOCUMENTS = 512
-#: The number of chunks linked together, of documents whose linking was deferred.
-_MAX_LINKED_CHUNKS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,37 +58,6 @@ class _LinkingContext(ChangeContext):
     """The context in which facts are stored, with the whole linker: facts themselves only link tree nodes."""
 
     linker: Linker
-
-
-@dataclass(slots=True)
-class _UnlinkedDocuments:
-    """The first documents of a store, which are linked to the names in them only after the last one has arrived.
-
-    ``portions`` have their ids with the names of their languages. The documents of a portion, with about
-    :data:`_MAX_LINKED_CHUNKS` chunks, are linked together. ``linker`` collects all other changes of links meanwhile.
-    """
-
-    linker: Linker
-    portions: list[dict[int, str | None]] = field(default_factory=list)
-    #: The number of chunks in the last portion, and the number of portions at the last :meth:`detect_new_portion`.
-    _portion_chunks: int = _MAX_LINKED_CHUNKS
-    _num_portions_seen: int = 0
-
-    def add(self, document: int, language: str | None, num_chunks: int) -> None:
-        """Add an unlinked document (an id), with its language, to the portion of documents that are linked together.
-
-        If the portion has enough chunks already, another is begun.
-        """
-        if self._portion_chunks >= _MAX_LINKED_CHUNKS:
-            self.portions.append({})
-            self._portion_chunks = 0
-        self.portions[-1][document] = language
-        self._portion_chunks += num_chunks
-
-    def detect_new_portion(self) -> bool:
-        """Return True if :meth:`add` has begun a portion since the last call of this method."""
-        previous, self._num_portions_seen = self._num_portions_seen, len(self.portions)
-        return self._num_portions_seen > previous
 
 
 class Changes:
@@ -128,7 +96,7 @@ class Changes:
             for stored_derivation in list_stored_derivations(view)
         ]
         state.use_derived_parts({stored_derivation.name: parts for stored_derivation, parts in self._derived_writers})
-        self._unlinked: _UnlinkedDocuments | None = None
+        self._unlinked: UnlinkedDocuments | None = None
         self._maintainers = [structure.make_maintainer(state, view) for structure in list_structures()]
 
     @pause_collection()
@@ -145,7 +113,7 @@ class Changes:
             self._link_unlinked()
             more_follow = False
         if more_follow and self._unlinked is None:
-            self._unlinked = _UnlinkedDocuments(self._make_linker())
+            self._unlinked = UnlinkedDocuments(self._make_linker())
         linker = self._make_linker() if self._unlinked is None else self._unlinked.linker
         context = _LinkingContext(self.state, self._view, self.forest, linker)
         names = NameChanges(self._entities, self.filter)
@@ -259,23 +227,8 @@ class Changes:
         del unlinked  # frees the names
         for documents in portions:
             linker = self._make_linker()
-            records, outlines = self.documents.get_many(documents), self.documents.get_outlines(documents)
-            stored_chunks = iter(
-                self._chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()])
-            )
-            chunks_by_document = {
-                document: list(islice(stored_chunks, records[document].chunk_count)) for document in documents
-            }
-            texts = self.documents.read_text_slices(
-                {
-                    document: [(chunk.start, chunk.end) for chunk in document_chunks]
-                    for document, document_chunks in chunks_by_document.items()
-                }
-            )
-            for document, document_chunks in chunks_by_document.items():
-                chunks = zip(texts[document], (chunk.section for chunk in document_chunks), strict=True)
-                parts, language = read_derived_parts(document), documents[document]
-                linker.link_document(records[document], outlines[document], chunks, parts, language)
+            for unlinked_document in iter_unlinked_documents(self.state, documents, read_derived_parts):
+                linker.link_document(*unlinked_document)
             self._update_structures(linker)
         self._postings.flush()
 
@@ -444,7 +397,13 @@ class Changes:
         groups = extracted.tree.leaf_sizes if extracted.tree else []
         first_group = counters.next_group
         counters.next_group += len(groups)
-        abstract_ids = self._put_abstracts(extracted, document, first_group)
+        abstract_records = (
+            extracted.tree.build_records(document, first_group, counters.next_upper) if extracted.tree else {}
+        )
+        counters.next_upper += len(abstract_records) - len(groups)
+        for abstract, abstract_record in abstract_records.items():
+            self._abstracts.put(abstract, abstract_record)
+        abstract_ids = list(abstract_records)
         record = DocumentRecord(
             id=document,
             key=extracted.key,
@@ -523,36 +482,3 @@ class Changes:
             if record is not None and stored_derivation.label in new_parts and stored_derivation.has_part(record.id):
                 parts.remove(record.id)
                 parts.put(record.id, *new_parts[stored_derivation.label])
-
-    def _put_abstracts(self, extracted: ExtractedDocument, document: int, first_group: int) -> list[int]:
-        """Write the abstract tree of a document. Return the id of each draft in order, or [] if it has no tree.
-
-        ``first_group`` is the id of its first group of chunks.
-        """
-        tree = extracted.tree
-        if tree is None:
-            return []
-        # Leaf abstracts have the ids of their groups of chunks; the abstracts above them (uppers) have their own ids.
-        num_uppers = len(tree.drafts) - tree.num_leaves
-        first_upper = self.counters.next_upper
-        self.counters.next_upper += num_uppers
-        ids = [*range(first_group, first_group + tree.num_leaves), *range(first_upper, first_upper + num_uppers)]
-        chunk_ids = [
-            GROUP_SIZE * (first_group + leaf) + ordinal
-            for leaf, leaf_size in enumerate(tree.leaf_sizes)
-            for ordinal in range(leaf_size)
-        ]
-        for abstract_id, draft in zip(ids, tree.drafts, strict=True):
-            parent = None if draft.parent is None else ids[draft.parent]
-            record = AbstractRecord(
-                document=document,
-                parent=parent,
-                level=draft.level,
-                first_chunk=chunk_ids[draft.first_chunk],
-                last_chunk=chunk_ids[draft.last_chunk],
-                children=[ids[child] for child in draft.children],
-                section=draft.section,
-                summary=sorted(draft.summary),
-            )
-            self._abstracts.put(abstract_id, record)
-        return ids

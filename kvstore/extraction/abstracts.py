@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
-from ..structures.documents.chunks import GROUP_SIZE
+from ..structures.documents.chunks import GROUP_SIZE, AbstractRecord
 from ..text.greedy_cover import (
     SentenceWords,
     compute_cover_weights,
@@ -64,6 +64,33 @@ class AbstractTree:
     def leaf_sizes(self) -> list[int]:
         """The number of chunks in each leaf."""
         return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.num_leaves]]
+
+    def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
+        """Return the record of each draft, in order, by the id of its abstract.
+
+        ``document`` is the id of the document, and ``first_group`` that of its first group of chunks. Leaf abstracts
+        have the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
+        """
+        num_uppers = len(self.drafts) - self.num_leaves
+        ids = [*range(first_group, first_group + self.num_leaves), *range(first_upper, first_upper + num_uppers)]
+        chunk_ids = [
+            GROUP_SIZE * (first_group + leaf) + ordinal
+            for leaf, leaf_size in enumerate(self.leaf_sizes)
+            for ordinal in range(leaf_size)
+        ]
+        return {
+            abstract: AbstractRecord(
+                document=document,
+                parent=None if draft.parent is None else ids[draft.parent],
+                level=draft.level,
+                first_chunk=chunk_ids[draft.first_chunk],
+                last_chunk=chunk_ids[draft.last_chunk],
+                children=[ids[child] for child in draft.children],
+                section=draft.section,
+                summary=sorted(draft.summary),
+            )
+            for abstract, draft in zip(ids, self.drafts, strict=True)
+        }
 
 
 TermCounts = dict[str, int]

@@ -195,3 +195,11 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     remainder = " ".join(b" ".join(remainder_parts).decode().split())
     has_word = any(character.isalnum() for character in remainder)
     return Decomposition(tuple(dict.fromkeys(compared_keys)), remainder if has_word else question)
+
+
+def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
+    """Split a question into its names and the remainder, as a step of the query's trace."""
+    with query.trace.step("decompose question") as step:
+        parts = decompose(query.question, names)
+        step.detail, step.count = str(parts), len(names)
+    return parts

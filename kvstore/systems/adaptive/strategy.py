@@ -47,6 +47,7 @@ from ...retrieval.recognition import (
     RecognitionRequest,
     Seed,
     decompose,
+    decompose_question,
     is_written_as_name,
     record_recognized_entities,
 )
@@ -57,7 +58,7 @@ from ...text.languages import detect_question_language, get_main_language
 from ...text.normalize import to_entity_key
 from ...text.words import get_informative_terms
 from ..graph.graph_requests import HasTriples
-from ..graph.strategy import NUM_NEAREST, WalkResult, decompose_question, walk_graph
+from ..graph.strategy import NUM_NEAREST, WalkResult, walk_graph
 from ..hybrid.direct_search import HybridResult, search_hybrid
 from .triple_joins import JoinedChunksRequest
 

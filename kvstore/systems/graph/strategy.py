@@ -51,7 +51,13 @@ from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Decomposition, RecognitionRequest, Seed, decompose, record_recognized_entities
+from ...retrieval.recognition import (
+    Decomposition,
+    RecognitionRequest,
+    Seed,
+    decompose_question,
+    record_recognized_entities,
+)
 from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
@@ -101,14 +107,6 @@ class WalkResult(NamedTuple):
     chunks: Ids
     scores: npt.NDArray[np.float64]
     ranks: PageRank
-
-
-def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
-    """Split a question into its names and the remainder, as a step of the query's trace."""
-    with query.trace.step("decompose question") as step:
-        parts = decompose(query.question, names)
-        step.detail, step.count = str(parts), len(names)
-    return parts
 
 
 def walk_graph(

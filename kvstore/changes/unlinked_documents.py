@@ -1,0 +1,86 @@
+"""The first documents of a store, which are linked to the names in them only after the last one has arrived.
+
+In: documents as they are stored. Out: the same documents in portions, read from the store again, to be linked. With all
+names known, each text is searched for names only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..structures.documents.documents import DocumentRecord, Section
+from ..structures.state import State
+from .linking import Linker
+
+#: The number of chunks linked together, of documents whose linking was deferred.
+_MAX_LINKED_CHUNKS = 2048
+
+
+@dataclass(slots=True)
+class UnlinkedDocuments:
+    """The first documents of a store, which are linked to the names in them only after the last one has arrived.
+
+    ``portions`` have their ids with the names of their languages. The documents of a portion, with about
+    :data:`_MAX_LINKED_CHUNKS` chunks, are linked together. ``linker`` collects all other changes of links meanwhile.
+    """
+
+    linker: Linker
+    portions: list[dict[int, str | None]] = field(default_factory=list)
+    #: The number of chunks in the last portion, and the number of portions at the last :meth:`detect_new_portion`.
+    _portion_chunks: int = _MAX_LINKED_CHUNKS
+    _num_portions_seen: int = 0
+
+    def add(self, document: int, language: str | None, num_chunks: int) -> None:
+        """Add an unlinked document (an id), with its language, to the portion of documents that are linked together.
+
+        If the portion has enough chunks already, another is begun.
+        """
+        if self._portion_chunks >= _MAX_LINKED_CHUNKS:
+            self.portions.append({})
+            self._portion_chunks = 0
+        self.portions[-1][document] = language
+        self._portion_chunks += num_chunks
+
+    def detect_new_portion(self) -> bool:
+        """Return True if :meth:`add` has begun a portion since the last call of this method."""
+        previous, self._num_portions_seen = self._num_portions_seen, len(self.portions)
+        return self._num_portions_seen > previous
+
+
+class UnlinkedDocument(NamedTuple):
+    """A stored document with the arguments of :meth:`.Linker.link_document`."""
+
+    record: DocumentRecord
+    outline: list[Section]
+    #: The text of each chunk, and its section.
+    chunks: Iterable[tuple[str, int]]
+    parts: Mapping[str, Any]
+    language: str | None
+
+
+def iter_unlinked_documents(
+    state: State, languages: Mapping[int, str | None], read_derived_parts: Callable[[int], Mapping[str, Any]]
+) -> Iterator[UnlinkedDocument]:
+    """Yield documents with their texts, which are read together, in the order of ``languages``.
+
+    ``languages`` has the name of the language of each document, by id. ``read_derived_parts`` returns the derived parts
+    of a document.
+    """
+    records, outlines = state.documents.get_many(languages), state.documents.get_outlines(languages)
+    stored_chunks = iter(state.chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))
+    chunks_by_document = {
+        document: list(islice(stored_chunks, records[document].chunk_count)) for document in languages
+    }
+    texts = state.documents.read_text_slices(
+        {
+            document: [(chunk.start, chunk.end) for chunk in document_chunks]
+            for document, document_chunks in chunks_by_document.items()
+        }
+    )
+    for document, document_chunks in chunks_by_document.items():
+        chunks = zip(texts[document], (chunk.section for chunk in document_chunks), strict=True)
+        parts = read_derived_parts(document)
+        yield UnlinkedDocument(records[document], outlines[document], chunks, parts, languages[document])
