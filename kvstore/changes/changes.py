@@ -120,11 +120,10 @@ class Changes:
 
         # Remove what is deleted or replaced.
         if not only_adds_documents:
-            removed_records = (
-                record for key in pending.documents if (record := self.documents.find_by_key(key)) is not None
-            )
-            for records in iter_batches(removed_records, _MAX_REMOVED_DOCUMENTS):
-                self._remove_documents(records, context, names)
+            for keys in iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS):
+                removed_records = self.documents.find_by_keys(keys)
+                if removed_records:
+                    self._remove_documents(removed_records, context, names)
         for key, origin in pending.origins.items():
             self.documents.set_origin(key, origin)
 
@@ -213,7 +212,7 @@ class Changes:
             self.can_defer_linking
             and len(pending.new_documents) == len(pending.documents)
             and not pending.list_stated_facts()
-            and all(self.documents.find_by_key(key) is None for key in pending.documents)
+            and not any(map(self.documents.find_by_keys, iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS)))
         )
 
     def _link_unlinked(self) -> None:

@@ -130,6 +130,7 @@ class NameChanges:
 
 #: The number of documents searched for new names together; their texts are in memory at once.
 _MAX_BATCH_DOCUMENTS = 256
+_ABOVE_ALL_ADDRESSES = (1 << 64) - 1
 
 
 class _StoredChunk(NamedTuple):
@@ -323,8 +324,8 @@ class Linker:
         """Remove the mentions of entities that are no longer known. Their filter entries are removed separately."""
         self._names_removed.update(removed)
         # No tree has an unknown name, so all addresses are those of abstracts.
-        all_addresses = chain.from_iterable(self._filter.get_addresses(key).tolist() for key in removed.values())
-        abstract_ids = list(dict.fromkeys(addresses.split_address(address)[1] for address in all_addresses))
+        address_lists = self._filter.get_addresses_below(list(removed.values()), _ABOVE_ALL_ADDRESSES)
+        abstract_ids = list({address & addresses.TARGET_MASK: None for address in chain.from_iterable(address_lists)})
         abstracts = self._state.abstracts.get_many(abstract_ids)
         self._unlink_from_headings(list(dict.fromkeys(abstract.document for abstract in abstracts)), removed)
         self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)  # only leaves

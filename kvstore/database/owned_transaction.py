@@ -10,7 +10,7 @@ rolled back when it is garbage-collected or its store is closed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..changes import facts
 from ..changes.changes import Changes
+from ..changes.full_delta import iter_batches
 from ..changes.pending import (
     PendingChanges,
     PendingDocument,
@@ -88,6 +89,17 @@ class BatchedChanges:
         for fact, value in valid_facts:
             self.pending.put_fact(fact, key, value)
         return True
+
+    def delete_documents(self, keys: Sequence[str]) -> int:
+        """Delete the documents with these keys, and return the number of those that existed."""
+        existing_keys = {key for key in keys if self.pending.documents.get(key) is not None}
+        unchanged_keys = (key for key in dict.fromkeys(keys) if key not in self.pending.documents)
+        for batch in iter_batches(unchanged_keys, _MAX_PENDING):
+            existing_keys.update(record.key for record in self._changes.documents.find_by_keys(batch))
+        for key in dict.fromkeys(keys):
+            if key in existing_keys:
+                self.pending.delete(key)
+        return len(existing_keys)
 
     def set_origin(self, key: str, origin: str | None) -> bool:
         """Set the origin (the folder) of the document with this key, if it exists; return True if it changed."""

@@ -202,7 +202,7 @@ class Transaction(OwnedTransaction):
         ...     transaction.delete_many(["tea", "cocoa"])
         1
         """
-        return sum(self.delete(key) for key in keys)
+        return self._changes.delete_documents(keys)
 
     @in_owner_thread
     def delete_where(self, where: str | Mapping[str, Any], parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:

@@ -11,7 +11,6 @@ the end of the previous chunk (or the beginning of the text), and the length.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import operator
@@ -256,6 +255,8 @@ def compute_digest(
     parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
     parts += [["chunks", pack_chunks(own_chunks)]] if own_chunks is not None else []
     head = _DIGEST_ENCODER.encode(parts).encode()
+    import hashlib  # imported here because it loads all of OpenSSL, and deleting documents does not need it
+
     digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
     for part in (head, vectors, text):
         digest.update(part)

@@ -180,6 +180,11 @@ def decode_text(value: memoryview, key: bytes, max_bytes: int | None = None) -> 
     )
 
 
+def _make_key_error(key: str) -> CorruptionError:
+    """Return the error for a document key under which the id of another document is stored."""
+    return CorruptionError(f"document key {key!r} leads to another document; run CHECK")
+
+
 def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
     """Return the record of a document's text; raise CorruptionError if it is missing."""
     if value is None:
@@ -282,7 +287,7 @@ class Documents(tables.ViewReader):
             return None
         record = self.get(int(records.U64.unpack(value)[0]))
         if record.key != key:
-            raise CorruptionError(f"document key {key!r} leads to another document; run CHECK")
+            raise _make_key_error(key)
         return record
 
     def scan(self) -> Iterator[DocumentRecord]:
@@ -385,6 +390,24 @@ class Documents(tables.ViewReader):
 
 class DocumentWriter(tables.ViewWriter, Documents):
     """The documents of one write transaction."""
+
+    def find_by_keys(self, keys: Iterable[str]) -> list[DocumentRecord]:
+        """Return the records of those documents that exist, given by key, in the order of the keys.
+
+        Raises CorruptionError if a key leads to another document.
+        """
+        nonempty_keys = [key for key in keys if key]  # LMDB has no empty keys
+        values = self._view.get_many(tables.DOCUMENT_KEYS, list(map(encode_key, nonempty_keys)))
+        ids = {
+            key: int(records.U64.unpack(value)[0])
+            for key, value in zip(nonempty_keys, values, strict=True)
+            if value is not None
+        }
+        documents = self.get_many(ids.values())
+        for key, document in ids.items():
+            if documents[document].key != key:
+                raise _make_key_error(key)
+        return list(documents.values())
 
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
         """Store a document under an unused id."""
