@@ -12,7 +12,6 @@ answers with citations.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from . import errors
@@ -163,10 +162,6 @@ _LAZY_ATTRIBUTES = {
     "plugins": ".store.plugin_listing:plugins",
     "token_estimate": ".models.token_estimate:token_estimate",
 }
-
-
-# A program that wants more than errors adds a handler to this logger; by default it logs nothing.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __dir__() -> list[str]:

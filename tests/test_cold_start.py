@@ -46,6 +46,7 @@ UNASKED = (
     "httpx",
     "importlib.metadata",
     "importlib.resources",
+    "logging",
     "spacy",
     "statistics",
     "urllib.request",

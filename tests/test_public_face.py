@@ -115,7 +115,7 @@ def test_the_module_is_the_command() -> None:
 def test_the_log_is_silent_without_a_handler(
     store: kvstore.Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import logging, kvstore; logging.getLogger('kvstore').warning('heard')"
+    code = "from kvstore.process.logger import get_logger; get_logger().warning('heard')"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stderr == ""
     monkeypatch.setattr(

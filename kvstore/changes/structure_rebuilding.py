@@ -6,16 +6,13 @@ portion. Reading processes see the store without the change or with all of it.
 
 from __future__ import annotations
 
-import logging
-
+from ..process.logger import get_logger
 from ..registry import list_structures
 from ..registry.structure_versions import find_outdated, write_versions
 from ..settings import FixedSettings
 from ..storage.environment import Environment, WriteTransaction
 from ..structures.state import State
 from .full_delta import build_full_delta
-
-_log = logging.getLogger("kvstore")
 
 
 def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
@@ -37,6 +34,6 @@ def rebuild_outdated(environment: Environment, settings: FixedSettings) -> None:
                 for maintainer in maintainers:
                     maintainer.apply_delta(delta)
         write_versions(view)
-        _log.info("%s: rebuilt %s", environment.path, ", ".join(sorted(names)))
+        get_logger().info("%s: rebuilt %s", environment.path, ", ".join(sorted(names)))
 
     environment.write_with_growth(rebuild_structures)

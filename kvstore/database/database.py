@@ -7,7 +7,6 @@ lock is held.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..arguments import check_clauses, check_integer, check_options
 from ..errors import InputError, LockTimeoutError
+from ..process.logger import get_logger
 from ..settings import TIME_LIMIT
 from ..storage.environment import CompactReport
 from .handle import Handle, copy_signature, make_one_shot
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .index_worker import RefreshedKinds
     from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport
     from .transaction import Transaction
-
-_log = logging.getLogger("kvstore")
 
 
 class Database(Handle):
@@ -343,7 +341,7 @@ class Database(Handle):
         rebuilt = rebuild_store(self._session.environment, self.settings, self._session.store.embedder.embed)
         self._session.store.open_indexes.clear_caches()
         compact_if_sparse(self._session.environment)
-        _log.warning(
+        get_logger().warning(
             "%s: %d problems were found; rebuilt from %d documents, %d things lost",
             self.path,
             len(problems),

@@ -8,7 +8,6 @@ the store is closed, and keeps the work it has finished.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, KvstoreError
+from ..process.logger import get_logger
 from ..registry import INDEXES, get_index_kind, list_automatic_indexes, list_generation_kinds
 from ..registry.contract import MaintainedIndex
 from ..registry.structure_versions import require_maintained, write_versions
@@ -33,8 +33,6 @@ from ..structures.vectors.vectors import Matrix
 if TYPE_CHECKING:
     from ..models.structured import StructuredModel
     from ..structures.indexes.generation_building import GenerationBuilder, WritingForecast, WritingReport
-
-_log = logging.getLogger("kvstore")
 
 
 class RefreshedKinds(list[str]):
@@ -206,7 +204,7 @@ class IndexManager:
         """Extend index files in the background thread while they are due for extension."""
         try:
             for kind in kinds:
-                _log.info("%s: extending the index of %s in the background", self._environment.path, kind.name)
+                get_logger().info("%s: extending the index of %s in the background", self._environment.path, kind.name)
                 try:
                     while not self._is_cancelled() and self._extend_if_due(kind):
                         pass
@@ -228,7 +226,7 @@ class IndexManager:
 
     def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
         """Log a failed extension, and record it for the status of the index. Return False: nothing was extended."""
-        _log.warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
+        get_logger().warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
         get_index_file(self._open_indexes, kind).problem = str(error)
         return False
 

@@ -12,7 +12,6 @@ handle is open.
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
 from collections import Counter, deque
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..changes.compaction import GrowthTracker
 from ..errors import ClosedError, EmbedderError, KvstoreError, LockTimeoutError, TransactionError
 from ..models.model_name import find_model_name
+from ..process.logger import get_logger
 from ..settings import SessionSettings
 from ..storage.change_buffer import QUICK_READ_BYTES
 from ..storage.environment import Environment, View, WriteTransaction
@@ -91,9 +91,6 @@ class HitCounts:
 
     def __len__(self) -> int:
         return len(self._counts)
-
-
-_log = logging.getLogger("kvstore")
 
 
 class LazyEmbedder:
@@ -270,9 +267,9 @@ class OpenStore:
             try:
                 run_step()
             except LockTimeoutError as error:
-                _log.debug("%s: left to the next writer while closing: %s", self.environment.path, error)
+                get_logger().debug("%s: left to the next writer while closing: %s", self.environment.path, error)
             except Exception as error:
-                _log.warning("%s: closed without its last counts and merges: %s", self.environment.path, error)
+                get_logger().warning("%s: closed without its last counts and merges: %s", self.environment.path, error)
         self.environment.close()
 
     def __del__(self) -> None:
@@ -285,7 +282,7 @@ class OpenStore:
         with self.environment.snapshot() as snapshot:
             buffered_bytes = sum(len(segment) for _, segment in snapshot.scan(tables.RECENT))
         if buffered_bytes > QUICK_READ_BYTES:
-            _log.info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
+            get_logger().info("%s: %d bytes of the change buffer are merged", self.environment.path, buffered_bytes)
             self.environment.write_with_growth(WriteTransaction.merge_buffer, timeout=0)
 
     def flush(self, timeout: float | None = None) -> None:
@@ -358,7 +355,7 @@ class OpenStore:
                 put_language_version(view, settings)
                 view.commit()
         except (LockTimeoutError, TransactionError) as error:
-            _log.info("%s: the settings stay as they are: %s", self.environment.path, error)
+            get_logger().info("%s: the settings stay as they are: %s", self.environment.path, error)
             return False
         if settings.embedder != self.settings.embedder:
             self.embedder.replace(settings)
@@ -380,13 +377,13 @@ class OpenStore:
         try:
             self.require_language()
         except KvstoreError as error:
-            _log.info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
+            get_logger().info("%s: the language pipeline is not loaded: %s", self.environment.path, error)
         try:
             load = getattr(self.embedder.load(), "load", None)
             if load is not None:
                 load()
         except KvstoreError as error:
-            _log.info("%s: the embedder is not loaded: %s", self.environment.path, error)
+            get_logger().info("%s: the embedder is not loaded: %s", self.environment.path, error)
 
     def require_language(self) -> None:
         """Load the language pipeline, if the store has one; raises LanguageError if it cannot be loaded."""

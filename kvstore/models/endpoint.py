@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
 import os
 import time
@@ -22,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KvstoreError
+from ..process.logger import get_logger
 from .text_pieces import join_surrogates
 from .timeouts import Timeouts
 
@@ -33,7 +33,6 @@ BASE_URL_VARIABLES = ("KVSTORE_OPENAI_BASE_URL", "OPENAI_BASE_URL")
 KEY_VARIABLE = "OPENAI_API_KEY"
 
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-_log = logging.getLogger("kvstore")
 
 #: Seconds between two requests to a server that is loading its model.
 LOADING_PAUSE = 0.5
@@ -186,7 +185,7 @@ class Endpoint:
                 break
             if attempt == self.timeouts.attempts or time.monotonic() + wait > deadline:
                 break
-            _log.info("%s: attempt %d failed (%s); the next in %.1f s", url, attempt, reason, wait)
+            get_logger().info("%s: attempt %d failed (%s); the next in %.1f s", url, attempt, reason, wait)
             time.sleep(wait)
             pause *= 2
             attempt += 1

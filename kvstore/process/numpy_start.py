@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+from .collection_pause import pause_collection
+
 #: The variable, and its value: the logarithm to base 2 of the cycles.
 _VARIABLE, _LOG_CYCLES = "OPENBLAS_THREAD_TIMEOUT", "20"
 
@@ -46,7 +48,8 @@ class _NumpyFinder:
             """Load numpy with the variable, and restore the environment."""
             os.environ[_VARIABLE] = _LOG_CYCLES
             try:
-                load(module)
+                with pause_collection():  # an import leaves no garbage
+                    load(module)
             finally:
                 os.environ.pop(_VARIABLE, None)
 
