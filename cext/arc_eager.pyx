@@ -123,7 +123,8 @@ cdef inline int32_t get_stack_token(const State &state, size_t depth) noexcept n
 cdef inline int32_t get_buffer_token(const State &state, size_t offset) noexcept nogil:
     """Return the token at an offset in the buffer, 0 for its first one; -1 if the buffer is shorter.
 
-    Tokens that returned from the stack come first, the last returned one at 0; then those that were never on the stack.
+    First come the tokens that returned from the stack, the last returned token at 0, then the tokens that were never on
+    the stack.
     """
     if offset < state.returned.size():
         return state.returned[state.returned.size() - 1 - offset]
@@ -134,7 +135,7 @@ cdef inline int32_t get_buffer_token(const State &state, size_t offset) noexcept
 cdef inline int32_t get_child(
     const vector[int32_t] &last_child, const vector[int32_t] &previous_sibling, int32_t head, bint before_last
 ) noexcept nogil:
-    """Return the latest child of ``head`` on one side, or the one before it if ``before_last``; -1 if it is missing.
+    """Return the last child added to ``head`` on one side, or the last but one if ``before_last``; -1 if there is none.
 
     ``last_child`` is :attr:`State.last_left` or :attr:`State.last_right`. A missing head (-1) has no children.
     """

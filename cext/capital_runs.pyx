@@ -312,7 +312,7 @@ cdef class CapitalRuns:
     """The runs of capitalized words of one document, and the names that they form.
 
     The whole document distinguishes common words from names: ``common`` are words that it has in lower case,
-    ``capitalized`` those that it capitalizes in the middle of a sentence.
+    ``capitalized`` are words that it capitalizes in the middle of a sentence.
     """
 
     cdef RunRules rules

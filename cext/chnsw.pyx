@@ -534,7 +534,7 @@ cdef class LayeredGraphBuilder:
         self._order[index] = best
 
     cdef void _insert(self, uint32_t node) noexcept nogil:
-        """Link a node to the nearest nodes of its layer that were inserted before, and these back to it."""
+        """Link a node to the nearest nodes of its layer that were inserted before, and link these back to the node."""
         cdef size_t i
         if not self._inserted:  # the first node of the layer
             return

@@ -357,9 +357,9 @@ cdef bint search_layer(
     """Find about the ``ef`` nearest nodes of a layer from ``walk.starts``; False if a node fails its checksum.
 
     Malkov, Yashunin 2018, Algorithm 2 (SEARCH-LAYER); the result is ``walk.results``. The best allowed nodes so far are
-    in one sorted list, as sort keys, whose lower 32 bits are the node. A node that drops out of it need not be
-    followed, and ``next_index`` is the first in it that has not been followed yet. ``disallowed`` are nodes to follow
-    that are not allowed as results.
+    in one sorted list, as sort keys, whose lower 32 bits are the node. A node that drops out of the list need not be
+    followed. ``next_index`` is the index of the first node in the list whose links have not been followed yet.
+    ``disallowed`` are nodes to follow that are not allowed as results.
     """
     cdef priority_queue[uint64_t] disallowed  # as complements: the largest is on top
     cdef uint32_t node, other
@@ -847,9 +847,9 @@ def pack_links(uint32_t[:, ::1] links not None, const uint32_t[::1] bounds not N
     """Pack the link arrays of a :class:`CodeGraphBuilder` for :class:`CodeGraph`, and return (starts, data).
 
     The links of node i are the bytes ``data[starts[i]:starts[i + 1]]``. For each layer of the node, the lowest first,
-    they have the number of links and the sorted links, each as the difference from the previous one, the first from 0.
-    All are LEB128 numbers. ``starts`` is u32, or u64 if the data has 4 GiB or more. Raises ValueError if the arrays do
-    not match.
+    they have the number of links and the sorted links, each as the difference from the previous link (the first from
+    0). All are LEB128 numbers. ``starts`` is u32, or u64 if the data has 4 GiB or more. Raises ValueError if the arrays
+    do not match.
     """
     cdef Py_ssize_t nodes = links.shape[0], node
     cdef uint32_t layer

@@ -244,7 +244,7 @@ cdef object _NOTHING = object()
 
 
 cdef inline bint _needs_stored(chain) except -1:
-    """True if the value of a record depends on the one in its table: its chain does not begin with a whole value.
+    """True if the value of a record depends on its value in the table: its chain does not begin with a whole value.
 
     The chain of a removed record is None.
     """

@@ -200,7 +200,8 @@ cdef class WordScores:
 
         ``weight`` is the term's rarity. ``bound`` is the maximum score of this term in a chunk, ``remaining`` the sum
         of these maxima for all later terms. ``blocks`` are pairs of key and stored value, ascending: all blocks of the
-        term or, if ``can_enter(bound + remaining)`` is false, those that may contain the chunks of :meth:`list_chunks`.
+        term or, if ``can_enter(bound + remaining)`` is false, the blocks that may contain the chunks of
+        :meth:`list_chunks`.
         """
         cdef vector[uint64_t] firsts
         cdef vector[Posting] postings
@@ -297,7 +298,7 @@ cdef class WordScores:
         return group < <uint64_t> self._allowed_groups.shape[0] and self._allowed_groups[group] != 0
 
     cdef bint _may_contain_allowed(self, const vector[uint64_t]& firsts, size_t block) noexcept:
-        """True if the filter allows a chunk id from the first one of a block to the first one of the next block."""
+        """True if the filter allows a chunk id from the first id of a block to the first id of the next block."""
         cdef uint64_t first = firsts[block] // _CHUNKS_PER_GROUP, end
         if not self._filtered:
             return True

@@ -491,7 +491,7 @@ cdef Py_ssize_t _find_code_end(str text, Py_ssize_t start) noexcept:
 
 
 cdef Py_ssize_t _find_emphasis_end(str text, Py_ssize_t start) noexcept:
-    """Return the end of the emphasized text that starts at ``start``, or of its first asterisk if it is none.
+    """Return the end of the emphasized text that starts at ``start``, or of its first asterisk if it is not emphasized.
 
     It is a match of ``(?<![\\w*])\\*{1,2}(?=[^\\s*])[^*\\n]{2,60}?(?<=[^\\s*])\\*{1,2}(?![\\w*])``.
     """

@@ -221,9 +221,9 @@ def embed_documents(
 ) -> list[PendingDocument]:
     """Return documents with all derived parts and vectors.
 
-    A text that the stored document with the same key also has keeps its vector; others are embedded. ``facts_by_key``
-    are other facts about the documents, by key and name. The state is closed before ``embed`` is called, which can take
-    long.
+    If the stored document with the same key has the same text, the vector of the text is reused; other texts are
+    embedded. ``facts_by_key`` are other facts about the documents, by key and name. The state is closed before
+    ``embed`` is called, which can take long.
     """
     facts_by_key = facts_by_key or {}
     with open_state() as stored_state:

@@ -58,9 +58,10 @@ class ExtractionProgress:
 class ExtractionForecast:
     """The forecast of an extraction.
 
-    ``passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``written`` passages have a
-    text already, ``copied`` have one in another document that contains the same passage, and ``left`` would remain
-    without a text. ``room`` is the token limit, None without one.
+    ``passages`` would be written, in ``calls`` requests that send about ``tokens`` tokens. ``written`` is the number of
+    passages that have a text already, ``copied`` the number of passages whose text is copied from another document with
+    the same passage, and ``left`` the number of passages that would remain without a text. ``room`` is the token limit,
+    None without one.
     """
 
     kind: str
@@ -86,7 +87,7 @@ class ExtractionReport(ModelReport):
 
 @dataclass(slots=True)
 class _DistinctPassage:
-    """A passage, and the keys of the documents that contain it; it is requested as part of the first one."""
+    """A passage, and the keys of the documents that contain it; it is requested as a passage of the first document."""
 
     digest: bytes
     document_keys: list[str]
@@ -330,10 +331,10 @@ class ModelExtraction:
     ) -> tuple[list[_DistinctPassage], int, dict[str, WrittenPassages]]:
         """Return the distinct passages of the allowed documents, the number of these documents, and texts to copy.
 
-        ``keys_by_digest`` has the key of a document with texts for each passage digest with texts. If another document
-        with the passage has no texts for it, these are texts to copy, by the key of that document, and the passage in
-        it is not listed. ``frame_tokens`` are the tokens that a request adds around each passage. ``allowed`` can
-        be None, for all documents.
+        ``keys_by_digest`` has the key of a document with texts for each passage digest with texts. If a document
+        contains such a passage but has no texts for it, the texts are copied: they are returned by the key of that
+        document, and the passage is not requested for it. ``frame_tokens`` are the tokens that a request adds around
+        each passage. ``allowed`` can be None, for all documents.
         """
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}

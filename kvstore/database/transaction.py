@@ -325,7 +325,7 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact, replacing the one under its key or, with ``keep_existing``, merged with it.
+        """Store a fact in place of the fact under its key or, with ``keep_existing``, merged with that fact.
 
         Returns True if that changes anything. The names in the fact are not required to be known, because an import
         brings facts that were checked before. Raises DocumentNotFoundError, and InputError if the fact contradicts

@@ -66,8 +66,8 @@ class ReportRow:
 class Advice:
     """A value of a setting that may be better than the current one.
 
-    ``gain`` is its gain in the score on the questions that it was not chosen on, and ``low`` to ``high`` the 95 %
-    interval of the gain.
+    ``gain`` is how much better its score is on questions that were not used to choose it, and ``low`` to ``high`` is
+    the 95 % interval of the gain.
     """
 
     compared: str

@@ -62,7 +62,7 @@ def make_question(
     span: tuple[int, int] | None = None,
     part: str = "",
 ) -> Question:
-    """Return a question that is answered right by a text that holds one of ``answers``, see :func:`contains_words`.
+    """Return a question; a text with one of ``answers`` is a right answer (see :func:`contains_words`).
 
     The other parameters are fields of :class:`Question`.
     """

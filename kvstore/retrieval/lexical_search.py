@@ -55,8 +55,8 @@ class QuestionWords(NamedTuple):
     def list_lookup_terms(self, counts: Mapping[str, int]) -> list[str]:
         """Return the terms to search, without duplicates.
 
-        A compound (a word with underscores) that no chunk contains as one term, which has 0 in ``counts``, is searched
-        by its parts as well.
+        If no chunk contains a compound (a word with underscores) as one term, the compound has 0 in ``counts`` and is
+        searched by its parts as well.
         """
         parts = (part for compound, parts in self.compounds if not counts[compound] for part in parts)
         return list(dict.fromkeys((*self.terms, *parts, *self.variants)))

@@ -366,7 +366,7 @@ class DataFile:
 
     @contextlib.contextmanager
     def create_successor(self, write: Callable[[Path], None]) -> Iterator[Path]:
-        """Create a file next to this one, which ``write`` fills, and yield its path, for the block to rename.
+        """Create a file next to this one, fill it with ``write``, and yield its path, for the block to rename.
 
         It is flushed to the disk, gets this file's owner, group and mode, and is removed if the block does not rename
         it. The file must be open for writing, with the writer lock held. Raises StoreFullError if the copy cannot be
@@ -399,7 +399,10 @@ class DataFile:
             self.remove_leftover_files()
 
     def _write_successor(self, copy: Path, write: Callable[[Path], None]) -> None:
-        """Create a file that ``write`` fills, and flush it; it is private until it gets this file's owner and mode."""
+        """Create a file, fill it with ``write``, give it this file's owner and mode, and flush it.
+
+        Until then, only this user can read it.
+        """
         status = self.path.stat()
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         write(copy)

@@ -264,7 +264,7 @@ class LazyIndexFile(Generic[Content]):
 
 
 def _compute_stamp(path: Path) -> _Stamp | None:
-    """Return the stamp of a file (its inode, size and time of change), or None if it is missing."""
+    """Return the stamp of a file (its inode, size and time of change), or None if it cannot be accessed."""
     try:
         status = os.stat(path)
     except OSError:

@@ -256,7 +256,7 @@ class OpenFile:
     def begin_transaction(self, *, write: bool) -> tuple[lmdb.Transaction[memoryview], Mapping[str, Handle]]:
         """Begin a transaction and count it, and adopt the map's size if another process has grown it.
 
-        Returns the transaction, and the table handles that it can use: those opened before it began.
+        Returns the transaction, and the table handles that it can use, which were opened before it began.
         """
         has_cleared_readers = has_reopened = False
         while True:

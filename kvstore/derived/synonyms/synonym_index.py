@@ -97,7 +97,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
 
 
 class _ReusedRows(NamedTuple):
-    """The rows of an old file with which a new file begins, the pairs of them, and the graph, or None without one."""
+    """The rows of an old file with which a new file begins, their pairs, and the old graph (None: build a new one)."""
 
     entities: EntityIds
     vectors: Matrix

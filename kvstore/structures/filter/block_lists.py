@@ -176,9 +176,10 @@ class BlockLists:
         """Remove and add numbers in one block of each entity; see the kernel's :func:`change_blocks`.
 
         ``changes`` maps each entity to the numbers to remove and to add, and ``blocks`` has the entity's block, in the
-        same order. Adds the resulting blocks to ``block_changes``. Returns the counts of removed and of new numbers of
-        each entity in order, the changes that belong to earlier blocks, by entity, and the key and size of each block
-        that became smaller than ``min_block`` numbers, by entity. Raises CorruptionError if a block is damaged.
+        same order. Adds the resulting blocks to ``block_changes``. Returns three values: the counts of removed and of
+        new numbers of each entity, in the same order; the changes that belong to earlier blocks, by entity; and, by
+        entity, the key and size of its block if that became smaller than ``min_block`` numbers. Raises CorruptionError
+        if a block is damaged.
         """
         try:
             return change_blocks(changes, blocks, BLOCK_SIZE, min_block, block_changes)

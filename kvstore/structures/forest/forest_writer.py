@@ -418,8 +418,8 @@ class ForestWriter(tables.ViewWriter, Forest):
     def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
         """Remove all assertions of an edge by one document (or USER).
 
-        The edge survives if another document asserts it. Otherwise it is removed, along with its nodes that have no
-        other edge; each removed node is appended to ``removed_nodes`` with its entity.
+        The edge survives if another document asserts it. Otherwise the edge is removed, and so are its two nodes if
+        they have no other edge. Each removed node is appended to ``removed_nodes`` with its entity.
         """
         key = records.U64_PAIR.pack(child, parent)
         self._write_view.delete(tables.STATEMENTS, key + records.encode_u64(document))

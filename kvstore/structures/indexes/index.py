@@ -115,9 +115,9 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
     """A kind of index in a file. ``Content`` is the content of the file, the same for all states.
 
     ``BoundIndex`` is the index bound to a state. An automatic kind is extended in the background. SHOW INDEXES displays
-    ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when the file is
-    opened, because ``Content`` verifies what it uses. ``companion_of`` names the kind with which this one is created,
-    refreshed (afterwards) and dropped; statements only name that kind.
+    ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when the file is opened,
+    because ``Content`` verifies what it uses. ``companion_of`` is the name of another kind: this kind is created and
+    dropped together with it, and refreshed after it. Statements name only that other kind.
     """
 
     building_detail: str = ""
@@ -159,7 +159,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id from which the store may need a file, if it needs none in this state.
+        """Return the next chunk id at which the store may need a file, given that it needs none in this state.
 
         Without a ``record``, the index was dropped.
         """

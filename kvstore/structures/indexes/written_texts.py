@@ -85,7 +85,7 @@ class WrittenTextWriter(tables.ViewWriter, WrittenTexts):
 
 
 def get_embedded_text(value: Mapping[str, Any]) -> str:
-    """Return the part of a text that its vector is computed from: its title and its summary, if it has them."""
+    """Return the part of a written text that is embedded: its title and its summary, as far as it has them."""
     return "\n".join(value[field] for field in ("title", "summary") if field in value)
 
 

@@ -30,8 +30,8 @@ _MAX_COVERAGE_PAIRS = 32
 def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
     """Return the chunk id below which a coverage includes every chunk of the state at ``change``.
 
-    A pair (change, stop) of a coverage means that all chunks below ``stop`` that the store had at that change are
-    included. Returns None if the coverage begins after ``change``.
+    A pair (change, stop) of a coverage means that all chunks are included that the store had at ``change``, with ids
+    below ``stop``. Returns None if the coverage begins after ``change``.
     """
     return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
 

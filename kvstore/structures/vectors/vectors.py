@@ -63,9 +63,9 @@ CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
-    Of the numbers of pages up to ``_MAX_BLOCK_PAGES``, the smallest is selected whose pages the rows fill to at least
-    ``_SUFFICIENT_FILL``, or else the number whose pages they fill best. Raises InputError if a vector does not fit into
-    a block.
+    A block has the smallest number of pages, up to ``_MAX_BLOCK_PAGES``, that the rows fill to at least
+    ``_SUFFICIENT_FILL`` or, if there is none, the number of pages that they fill best. Raises InputError if a vector
+    does not fit into a block.
     """
     id_size, scale_size = 8, 4
     row_size = id_size + (scale_size + dimension if quantized else 4 * dimension)
@@ -289,7 +289,7 @@ class Vectors:
 
     @property
     def _block_shape(self) -> tuple[int, bytes, int, bool]:
-        """The size of a block in bytes, its encoding, its rows, and True if these are quantized, for the kernel."""
+        """For the kernel: a block's size in bytes, its encoding, its number of rows, and True if rows are quantized."""
         return self._block_size, self._encoding, self._rows_per_block, self.space.quantized
 
     def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

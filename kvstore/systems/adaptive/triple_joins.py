@@ -86,7 +86,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
 def _select_other_names(
     matches: Iterable[tuple[tuple[str, str], float]], question_key: str
 ) -> dict[str, tuple[tuple[str, str], float]]:
-    """Return the first names that are not in the question, each with the first pair that contains it, and its score.
+    """Return the first names that are not in the question, each with the first pair that has it and the pair's score.
 
     ``matches`` are pairs of names with scores, best first, and ``question_key`` is the normal form of the question. At
     most ``_MAX_READ_NAMES`` names are returned.

@@ -141,7 +141,7 @@ class UnitGraph:
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
-        """Return a bit mask of the question's words that the unit in a row, its headings or its title have; cached.
+        """Return a bit mask of the question's words that occur in the unit of a row, its headings or its title; cached.
 
         :meth:`load_contents` must have read the unit.
         """

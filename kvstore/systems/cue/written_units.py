@@ -63,8 +63,9 @@ class _WrittenUnits(WrittenListFact):
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
         """Build the prompt for the given passages.
 
-        If there is only one, an invalid answer is followed by a second prompt, which asks for a sentence about each of
-        its sentences. Weak models do not split a passage into statements, but most can shorten or repeat a sentence.
+        For a single passage there is a second prompt, which is used after an invalid answer and asks for one sentence
+        about each sentence of the passage. Weak models do not split a passage into statements, but most can shorten or
+        repeat a sentence.
         """
         prompt = super().build_prompt(passages)
         if len(passages) > 1:

@@ -146,9 +146,9 @@ def assign_homes(
     """Return the finest home community of each of ``count`` chunks, and the fraction of its names' weight in it.
 
     Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
-    ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is the community in which its names
-    have the most weight, among the communities inside its home of the level before; of several, the lowest number. A
-    chunk without one has :data:`NO_COMMUNITY` and the fraction 0.
+    ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is one of the communities inside its
+    home at the previous level: the community in which its names have the most weight or, if several tie, the lowest
+    number. A chunk without one has :data:`NO_COMMUNITY` and the fraction 0.
     """
     totals, home_sums = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(totals, mention_chunks, weights)

@@ -257,7 +257,8 @@ def _match_sentences(
     """Yield each relation (weight, nodes) with the best sentence that names both nodes, at most 2 · MAX_FINDINGS.
 
     Relations without such a sentence are omitted, and very short and very long sentences are ignored. A sentence that
-    asserts the relation (by ``assertions``) is better than one that only names both nodes, then a shorter one.
+    asserts the relation (by ``assertions``) is preferred to a sentence that only names both nodes; otherwise, a shorter
+    sentence is preferred.
     """
     sentences_by_node: dict[int, list[_Candidate]] = {}
     for sentence in sentences:

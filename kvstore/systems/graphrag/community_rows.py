@@ -119,10 +119,10 @@ def _find_first_members(tree: CommunityTree) -> list[int]:
 
 
 def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
-    """Return the chunks whose finest home is each community, as a flat list: chunk, share, chunk, share, …
+    """Return, by community, the chunks whose finest home it is, as a list: chunk, share, chunk, share, …
 
-    The home of a chunk is the community that most of its names belong to, by weight; the share is their fraction. The
-    largest share comes first; shares are in ten thousandths.
+    The home of a chunk is the community that most of its names belong to, by weight; the share is the fraction of the
+    weight that they have, in ten thousandths. The largest share comes first.
     """
     shares = np.rint(10_000 * tree.shares).astype(np.int64)
     order = np.lexsort((np.arange(len(shares)), -shares, tree.homes))

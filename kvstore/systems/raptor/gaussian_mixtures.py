@@ -101,8 +101,8 @@ def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Se
     """Return the clusters of ``members`` (indexes of nodes) in the best Gaussian mixture.
 
     Of the mixtures with these ``counts`` of clusters, the best minimizes the Bayesian information criterion. A node is
-    in its most probable cluster, and in all others that it belongs to with a probability of at least
-    :data:`_MIN_PROBABILITY`. Fewer than :data:`_MIN_NODES` nodes are a single cluster.
+    in its most probable cluster, and in every other cluster that has a probability of at least :data:`_MIN_PROBABILITY`
+    for it. Fewer than :data:`_MIN_NODES` nodes are a single cluster.
     """
     if len(members) < _MIN_NODES:
         return [members]
@@ -123,7 +123,7 @@ def _split_once(mixture_class: Any, nodes: Points, members: IntArray, counts: Se
 def _label_nodes(nodes: Points, groups: Sequence[IntArray]) -> tuple[Partition, IntArray]:
     """Return the group of each node, and rows (group, node) for the other groups that contain it.
 
-    Of the ``groups`` that contain a node, its own is the one with the nearest centroid. A group that is no node's own
+    If several ``groups`` contain a node, its own is the group with the nearest centroid. A group that is no node's own
     is dropped; the others are numbered by their first node.
     """
     best_cosines = np.full(len(nodes), -np.inf)

@@ -28,7 +28,7 @@ from .topics import Topics
 class DocumentCandidates(NamedTuple):
     """Documents by key, their sentences by document key and offset, and a description of what was read.
 
-    A summary is chosen from these sentences: a set that covers most of the words that they share.
+    A summary is a selection of these sentences that covers most of the words they share.
     """
 
     documents: list[DocumentRecord]

@@ -108,8 +108,8 @@ def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[
 def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
     """Return the sorted indexes of the texts to ask about in a second attempt, at least one.
 
-    They are the texts with sentences of the extractive summary. Those whose copy is not a usable sentence, such as
-    items of a list, are replaced by others. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
+    They are the texts with sentences of the extractive summary. A text that cannot be copied as a sentence, such as a
+    list item, is replaced by another text. Together they have at most ``_MAX_SHORT_BYTES`` bytes.
     """
     summarized = dict.fromkeys(
         index
