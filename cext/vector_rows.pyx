@@ -2,8 +2,8 @@
 """Rows of many vector blocks, verified and copied in one call.
 
 In: blocks as stored (kvstore/structures/vectors/vectors.py has the layout), and for each wanted row its block and its
-index there, or all used rows. Out: the rows as float32; rows of a quantized block are integers times a scale, in float32. A block that
-was verified before is recognized by its checksum and not verified again.
+index there, or all used rows. Out: the rows as float32; rows of a quantized block are integers times a scale, in
+float32. A block that was verified before is recognized by its checksum and not verified again.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
