@@ -469,8 +469,23 @@ def test_a_loop_is_detected_however_the_text_is_cut(data: st.DataObject) -> None
 
     assert has_loop("start. " + "so it is, as the model says again and again: that is it. " * 7)
     assert has_loop("well | " * 80)
+    assert has_loop("one_long_name of_two " * 80)
     entries = ", ".join(f'{{"summary": "w{number} is x{number}", "sources": [1]}}' for number in range(40))
     assert not has_loop(f'{{"findings": [{entries}]}}')
+
+
+def test_pieces_of_an_endless_word_are_examined_once() -> None:
+    class CountedText(str):
+        num_examined = 0
+
+        def __getitem__(self, index: Any) -> str:
+            CountedText.num_examined += 1
+            return super().__getitem__(index)
+
+    detector = LoopDetector()
+    assert not any(detector.feed(CountedText("word")) for _ in range(500))
+    assert CountedText.num_examined <= 500 * 8
+    assert any(detector.feed(" word" * 20) for _ in range(10))
 
 
 def test_a_server_that_loads_its_model_is_waited_for(

@@ -23,20 +23,23 @@ class LoopDetector:
 
     def __init__(self) -> None:
         """Begin with an empty text."""
-        self._partial = ""  # the last token, to which the next piece can add
+        self._partial: list[str] = []  # pieces of the last word, to which the next piece can add
         self._tokens: list[str] = []
         #: For each sequence of tokens, the number of its occurrences and the end of the last.
         self._occurrences: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def feed(self, text: str) -> bool:
         """Add a piece of text, and return True if its tokens complete a loop."""
-        text = self._partial + text
         # The last word may continue in the next piece.
         end = len(text)
-        while end and text[end - 1].isalnum():
+        while end and (text[end - 1].isalnum() or text[end - 1] == "_"):
             end -= 1
-        self._partial = text[end:]
-        return any(map(self.add_token, _TOKEN_PATTERN.findall(text[:end])))
+        if not end:
+            self._partial.append(text)
+            return False
+        complete = "".join([*self._partial, text[:end]])
+        self._partial = [text[end:]]
+        return any(map(self.add_token, _TOKEN_PATTERN.findall(complete)))
 
     def add_token(self, token: str) -> bool:
         """Add a token, and return True if the sequence that it ends has occurred ``LOOP_OCCURRENCES`` times."""
