@@ -126,7 +126,7 @@ def select_greedy_cover(
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
     ]
-    word_counts: Counter[str] = Counter()
+    word_counts: dict[str, int] = {}
     owner_counts: Counter[Hashable] = Counter()
 
     def compute_gain(index: int) -> float:
@@ -149,18 +149,21 @@ def select_greedy_cover(
     heapq.heapify(heap)
     selected: list[int] = []
     while heap and len(selected) != max_sentences:
-        _, index = heapq.heappop(heap)
+        entry = heapq.heappop(heap)
+        index = entry[1]
         if costs[index] > capacity or (owners and owner_counts[owners[index]] == max_per_owner):
             continue
         # A gain in the heap can be outdated, and gains never grow: recompute it, and push the sentence back if it is
         # not the best any more.
-        entry = (-compute_gain(index), index)
+        if selected:
+            entry = (-compute_gain(index), index)
         if entry[0] >= 0:
             continue
         if heap and entry > heap[0]:
             heapq.heappush(heap, entry)
             continue
-        word_counts.update(word for word, _ in weighted_words[index])
+        for word, _ in weighted_words[index]:  # each word once
+            word_counts[word] = word_counts.get(word, 0) + 1
         selected.append(index)
         capacity -= costs[index]
         if owners:
