@@ -421,7 +421,7 @@ def _open_in_place(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _open_copy(folder: Path) -> Iterator[Path]:
-    """Yield a copy of a store, whose pages are dropped from the page cache; delete it at the end."""
+    """Copy a store, drop the copy from the page cache, and yield its folder; delete it at the end."""
     copy = folder.with_name(f"{folder.name}-copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy)

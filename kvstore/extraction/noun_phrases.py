@@ -127,7 +127,8 @@ class NounPhrases:
         """Return the terms of a phrase of several words with this name, whose head has this index.
 
         They are the name and, if it differs, the phrase as written: the name is in the singular, which is not always in
-        the text. The list is empty if the phrase is not a compound and begins with a verb or has an empty head.
+        the text. The list is empty if the phrase is not a compound and begins with a word such as "run" or "very", or
+        has an empty head.
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)
@@ -370,7 +371,7 @@ class NounPhrases:
         )
 
     def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
-        """True if the word at ``index`` extends the name of ``head_index`` that so far ends at ``last``.
+        """True if the word at ``index`` continues a name that has the head ``head_index`` and so far ends at ``last``.
 
         Such words are the other words of a flat name (``Anna Smith``) and a short number (``Windows 11``).
         """

@@ -26,7 +26,8 @@ from .cursor import Cursor, Row
 from .executor import run as run_statement
 from .parser import ParsedStatement, parse
 
-#: The maximum number of bytes in all rows of a query.
+#: The maximum total length of the values in all rows of a query: texts count their characters, binary values their
+#: bytes.
 MAX_RESULT_BYTES = 64 << 20
 #: The maximum number of threads that still run an abandoned query.
 MAX_ABANDONED = 4
@@ -194,18 +195,18 @@ def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
 def _read_rows(cursor: Cursor, max_rows: int | None) -> Cursor:
     """Read at most ``max_rows`` rows of a cursor into a new one.
 
-    Raises KvstoreError if they have more than :data:`MAX_RESULT_BYTES` bytes.
+    Raises KvstoreError if their texts and bytes together are longer than :data:`MAX_RESULT_BYTES`.
     """
     rows: list[Row] = []
-    num_bytes = 0
+    total_length = 0
     has_more = False
     with cursor:
         for row in cursor:
             if max_rows is not None and len(rows) == max_rows:
                 has_more = True
                 break
-            num_bytes += sum(len(value) for value in row if isinstance(value, (str, bytes)))
-            if num_bytes > MAX_RESULT_BYTES:
+            total_length += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+            if total_length > MAX_RESULT_BYTES:
                 raise KvstoreError(
                     f"the rows have more than {MAX_RESULT_BYTES >> 20} MB; select fewer rows or shorter values"
                 )

@@ -289,7 +289,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
 
 class WrittenListFact(WrittenFact):
-    """A kind of texts of which a model writes a list for each passage, each text an item of ``item_schema``.
+    """A list of texts that a model writes for each passage; ``item_schema`` is the JSON schema of an item.
 
     The list has at most four items, and one more for every ``chars_per_item`` characters of the passage.
     """
@@ -344,9 +344,10 @@ class WrittenListFact(WrittenFact):
     def convert_item(
         self, item: Any, passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return the text of an item of the answer, checked by ``check`` and against ``source``, the passage.
+        """Return the text of an item of the answer.
 
-        Raises ValueError if the text is not usable.
+        Raises ValueError if ``check`` rejects the text, or if ``source``, which holds the sentences of ``passage``,
+        does not support it.
         """
 
 

@@ -277,7 +277,7 @@ def _time_filtered_questions(store: kvstore.Store, questions: list[str], strateg
 def _time_questions(questions: list[str], ask: Callable[[str], object]) -> list[float]:
     """Return the processor seconds of each question, after three that do not count.
 
-    Fewer questions are asked if they take longer than SECONDS together.
+    After ten questions, it stops as soon as they have taken more than SECONDS together.
     """
     for question in questions[:3]:
         ask(f"{question} And then?")
