@@ -202,6 +202,8 @@ class Transaction(OwnedTransaction):
         ...     transaction.delete_many(["tea", "cocoa"])
         1
         """
+        for key in keys:
+            check_text("a key", key)
         return self._changes.delete_documents(keys)
 
     @in_owner_thread
