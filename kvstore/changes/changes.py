@@ -44,7 +44,8 @@ from ..text.normalize import to_entity_key
 from ..text.words import MULTILINGUAL, count_chunk_terms, get_document_stemmer
 from .facts import iter_document_facts
 from .full_delta import iter_batches, make_parts_reader
-from .linking import Linker, NameChanges
+from .linking import Linker
+from .name_changes import NameChanges
 from .pending import PendingChanges, PendingDocument
 from .trace_cache import TraceCache
 from .unlinked_documents import UnlinkedDocuments, iter_unlinked_documents

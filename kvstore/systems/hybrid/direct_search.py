@@ -29,10 +29,7 @@ In: a query. Out: :class:`HybridResult`.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
-from pathlib import PurePosixPath
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,25 +38,13 @@ import numpy.typing as npt
 from ...models.protocol import MULTILINGUAL_EMBEDDER
 from ...process.frozen_dataclass import frozen_dataclass
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
-from ...retrieval.evidence import LoadedChunk
 from ...retrieval.lexical_search import build_term_weights, parse_question_words
 from ...retrieval.query import Query
 from ...retrieval.word_search import WordSearchRequest, WordSearchResult, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best, scale_to_best
 from ...structures.read_requests import Ids
-from ...text.blocks import find_entry_terms
-from ...text.normalize import fold_text
-from ...text.words import (
-    count_chunk_terms,
-    count_heading_terms,
-    count_text_terms,
-    find_reference_numbers,
-    get_informative_terms,
-    is_unspaced,
-    list_content_words,
-    list_terms,
-)
+from .chunk_bonuses import BonusScorer
 
 #: The lower of the two ranks from which the noise is estimated is divided by this to get the upper one.
 _UPPER_RANK_DIVISOR = 5
@@ -81,9 +66,6 @@ _NUM_CANDIDATES = 100
 _NUMBER_WEIGHT = 1.0
 #: The number of best candidates whose headings and texts are read.
 _NUM_READ = 40
-#: Characters of an average word with the space before it, and the greatest distance of two words, in words.
-_WORD_LENGTH = 6
-_MAX_WORD_DISTANCE = 8
 
 _NO_CHUNKS: Ids = np.empty(0, np.uint64)
 
@@ -166,7 +148,7 @@ def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks
         dense_factor = reliability * _DENSE_ADVANTAGES.get(query.reading.settings.embedder, 1.0)
         lexical_weight = _compute_lexical_weight(weights.words, dense_scores, lexical_scores, dense_factor)
         scores = (1 - lexical_weight) * dense_scores + lexical_weight * lexical_scores
-        scorer = _BonusScorer(query, rarities)
+        scorer = BonusScorer(query, rarities)
         num_read = _add_bonuses(query, scorer, weights, chunks, scores)
         (best_chunk,) = query.load_chunks(chunk for chunk, _ in best(query.reading, chunks, scores, 1))
         step.count = len(chunks)
@@ -184,7 +166,7 @@ def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks
 
 
 def _add_bonuses(
-    query: Query, scorer: _BonusScorer, weights: Weights, chunks: Ids, scores: npt.NDArray[np.float64]
+    query: Query, scorer: BonusScorer, weights: Weights, chunks: Ids, scores: npt.NDArray[np.float64]
 ) -> int:
     """Add the bonuses of the best chunks to ``scores``, the scores of ``chunks``, and rescale these to at most 1.
 
@@ -383,131 +365,3 @@ def compute_dense_reliability(
     low, high = _SEPARATION_RANGE
     share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample_size) - low) / (high - low)))
     return 1 - (1 - share) * min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)
-
-
-class _Bonuses(NamedTuple):
-    """The bonuses of a chunk before weighting, each from 0 to 1.
-
-    ``proximity`` is how near the question's words are to each other in the text, and ``headings`` the fraction of them,
-    weighted by rarity, that occur in the title or headings. ``entries`` is the best match of a section or list entry
-    that begins in the chunk. ``numbers`` is the fraction of the question's reference numbers that the chunk contains.
-    """
-
-    proximity: float
-    headings: float
-    entries: float
-    numbers: float
-
-
-class _BonusScorer:
-    """Computes the bonuses of chunks for one question."""
-
-    def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
-        """Prepare the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
-        self._stem = query.stem
-        self._rarities = rarities
-        self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it is a divisor
-        self._pairs = _WordPairs(query.question, self._stem, rarities)
-        # Words that any question can contain identify nothing.
-        generic_terms = set(list_terms(query.question, self._stem))
-        generic_terms -= get_informative_terms(query.question, self._stem)
-        self._informative_rarities = {
-            term: rarity for term, rarity in rarities.items() if term not in generic_terms
-        } or rarities
-        self._total_informative_rarity = math.fsum(self._informative_rarities.values()) or 1.0  # likewise
-        self.numbers = frozenset(find_reference_numbers(query.question))
-
-    def compute_bonuses(self, chunk: LoadedChunk) -> _Bonuses:
-        """Return the bonuses of a chunk for proximity, headings, entries that it defines, and reference numbers.
-
-        If the document has no title, its file name serves as the title.
-        """
-        name = chunk.document.title or PurePosixPath(chunk.document.key).stem
-        heading_terms = count_heading_terms(name, chunk.headings, self._stem)
-        heading_fraction = (
-            math.fsum(rarity for term, rarity in self._rarities.items() if term in heading_terms) / self._total_rarity
-        )
-        entry_names = [*chunk.starting_titles, *find_entry_terms(chunk.text)]
-        if not chunk.record.start and not chunk.document.title:  # the document begins in the chunk
-            entry_names.append(name)
-        entry_score = max(map(self._score_name, entry_names), default=0.0)
-        number_fraction = 0.0
-        if self.numbers:
-            text_numbers = find_reference_numbers(" ".join((name, *chunk.headings, chunk.text)))
-            number_fraction = len(self.numbers.intersection(text_numbers)) / len(self.numbers)
-        return _Bonuses(self._pairs.compute_proximity(chunk.text), heading_fraction, entry_score, number_fraction)
-
-    def _score_name(self, name: str) -> float:
-        """Return how well the name of a section, or of an entry of a list, matches the question, 0 to 1.
-
-        It is the rarity-weighted fraction of the question's informative words that the name contains, times the square
-        root of the fraction of the name's content words that the question contains.
-        """
-        terms = count_text_terms(name, self._stem, technical=True)
-        share = (
-            math.fsum(rarity for term, rarity in self._informative_rarities.items() if term in terms)
-            / self._total_informative_rarity
-        )
-        if not share:
-            return 0.0
-        # list_content_words does not stem its words. It needs the stemmer for scripts without spaces only.
-        words = list(map(self._stem, list_content_words(name, stem=self._stem)))
-        return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
-
-    def compute_coverage(self, chunk: LoadedChunk) -> float:
-        """Return the fraction of the question's terms that a chunk contains, weighted by rarity, 0 to 1."""
-        terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, self._stem)
-        return math.fsum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
-
-
-class _WordPairs:
-    """Pairs of words that are adjacent in a question without its function words."""
-
-    def __init__(self, question: str, stem: Callable[[str], str], rarities: Mapping[str, float]) -> None:
-        """Collect the pairs of adjacent content words of a question.
-
-        The weight of a pair is the sum of the ``rarities`` of its words; words without one are in no pair.
-        """
-        terms = list(map(stem, list_content_words(question, stem=stem)))
-        self._weights = {
-            (first, second): rarities[first] + rarities[second]
-            for first, second in pairwise(terms)
-            if first != second and first in rarities and second in rarities
-        }
-        self._total_weight = math.fsum(self._weights.values())
-        self._stem = stem
-        self._pairs_by_term: dict[str, list[tuple[str, str]]] = {}
-        for pair in self._weights:
-            for term in pair:
-                self._pairs_by_term.setdefault(term, []).append(pair)
-        # Only words of a text that begin as a term are stemmed; the last letter of a stem can differ ("fly", "flies").
-        prefixes = sorted({re.escape(term[: max(1, min(3, len(term) - 1))]) for term in self._pairs_by_term})
-        self._word_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(prefixes)})\w*") if prefixes else None
-        if any(map(is_unspaced, self._pairs_by_term)):  # character bigrams, which overlap
-            self._word_pattern = re.compile(rf"(?=({'|'.join(sorted(map(re.escape, self._pairs_by_term)))}))")
-
-    def compute_proximity(self, text: str) -> float:
-        """Return how close together the words of the pairs occur in a text, 0 to 1 (all adjacent and in order).
-
-        Each pair counts by its weight and its closest occurrence within :data:`_MAX_WORD_DISTANCE` words.
-        """
-        if self._word_pattern is None:
-            return 0.0
-        pair_scores: dict[tuple[str, str], float] = {}
-        ends: dict[str, int] = {}  # of the last occurrence of each term
-        for match in self._word_pattern.finditer(fold_text(text)):
-            group = match.lastindex or 0  # the pattern of overlapping bigrams has a group
-            term = self._stem(match.group(group))
-            for pair in self._pairs_by_term.get(term, ()):
-                is_second = pair[1] == term
-                end = ends.get(pair[0] if is_second else pair[1])
-                if end is None:
-                    continue
-                distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH
-                # Words in the order of the question count more than in the reverse order.
-                if distance <= _MAX_WORD_DISTANCE:
-                    pair_scores[pair] = max(
-                        pair_scores.get(pair, 0.0), self._weights[pair] / (distance if is_second else 1 + distance)
-                    )
-            ends[term] = match.end(group)
-        return math.fsum(pair_scores[pair] for pair in self._weights if pair in pair_scores) / self._total_weight

@@ -1,0 +1,95 @@
+"""The names that a change makes known or unknown: introductions, collected by name and written once.
+
+In: names introduced and withdrawn by documents, edges and aliases. On disk: the slots of ``entities``. Out: the new
+names, and the names without any introduction left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..structures.filter.entity_filter import EntityFilter
+from ..structures.names.entities import EntityRecord, EntityWriter
+
+
+class NameChanges:
+    """The introductions that one set of changes adds and withdraws, by name; written once at the end.
+
+    An introduction is a statement that makes a name known. It has a form (the spelling) and a kind (the rule that found
+    the name). A slot of a name's record counts the introductions with one form and kind.
+    """
+
+    def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
+        """Start without changes; records are read and written with ``entities``, and names looked up in the filter."""
+        self._entities = entities
+        self._filter = entity_filter
+        #: The records loaded so far, by entity.
+        self._records: dict[int, EntityRecord] = {}
+        #: The form and kind of each new introduction, by normal form.
+        self._introductions: dict[str, list[tuple[str, str]]] = {}
+        #: The entities of normal forms, and the reverse.
+        self._ids: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        #: The index of the slot that counts the introductions of an entity with a form and a kind, for each of these
+        #: three; complete after :meth:`write_records`.
+        self.slots: dict[tuple[int, str, str], int] = {}
+
+    def introduce(self, key: str, form: str, kind: str) -> None:
+        """Record a statement (an introduction) that makes the name with the normal form ``key`` known."""
+        self._introductions.setdefault(key, []).append((form, kind))
+
+    def withdraw(self, entity: int, form: str, kind: str) -> None:
+        """Withdraw one statement (introduction) that makes a name known."""
+        self._load_records([entity])
+        record = self._records[entity]
+        record.remove_introduction(record.get_slot_index(form, kind))
+
+    def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
+        """Withdraw statements that make names known; return the key of each entity.
+
+        Each of these ``introductions`` is given as the entity and the index of a slot in its record.
+        """
+        self._load_records([entity for entity, _ in introductions])
+        for entity, slot in introductions:
+            self._records[entity].remove_introduction(slot)
+        return {entity: self._keys[entity] for entity, _ in introductions}
+
+    def list_unintroduced(self) -> list[tuple[int, str]]:
+        """Return (entity, key) of each known name that no stored and no new statement makes known."""
+        return [
+            (entity, key)
+            for key, entity in self._ids.items()
+            if not self._records[entity].is_introduced and key not in self._introductions
+        ]
+
+    def find_new_keys(self) -> list[str]:
+        """Look up and remember the entities of introduced names; return the keys of unknown names, sorted."""
+        unresolved = [key for key in self._introductions if key not in self._ids]
+        for key, entity in zip(unresolved, self._filter.find_many(unresolved), strict=True):
+            if entity:  # 0: an unknown name
+                self._ids[key] = int(entity)
+        return sorted(key for key in unresolved if key not in self._ids)
+
+    def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
+        """Write the records of all changed names that a statement still makes known.
+
+        ``new_ids`` has the entities of new names, by key. Returns the entities of the names introduced here, by key.
+        """
+        self._ids.update(new_ids)
+        self._records.update((entity, EntityRecord()) for entity in new_ids.values())
+        self._load_records([self._ids[key] for key in self._introductions])
+        for key, introductions in self._introductions.items():
+            entity = self._ids[key]
+            record = self._records[entity]
+            for form, kind in introductions:
+                self.slots[entity, form, kind] = record.add_introduction(form, kind)
+        self._entities.put_many({entity: record for entity, record in self._records.items() if record.is_introduced})
+        return {key: self._ids[key] for key in self._introductions}
+
+    def _load_records(self, entities: Sequence[int]) -> None:
+        """Load and cache the stored records of entities, with their keys, unless they are loaded already."""
+        unloaded = [entity for entity in dict.fromkeys(entities) if entity not in self._records]
+        for entity, record in zip(unloaded, self._entities.get_many(unloaded), strict=True):
+            self._records[entity] = record
+            key = self._keys[entity] = record.key
+            self._ids[key] = entity
