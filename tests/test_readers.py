@@ -754,6 +754,15 @@ def test_pdf_a_word_that_a_line_end_parts_is_written_as_it_is_elsewhere(elsewher
 LONG = "The keeper on watch lights the lamp of the tower at dusk and"
 
 
+def test_pdf_numbered_clauses_are_paragraphs_without_gaps_between_them() -> None:
+    page = [
+        "4.1 The room is used as a studio, and nobody may sleep there at night.",
+        "4.2 Naked flames are forbidden, and so are the heaters of section",
+        "4.1 of the fire code, which the landlord keeps in the office.",
+    ]
+    assert read_one(make_pdf([page]), "a.pdf").text == f"{page[0]}\n\n{page[1]} {page[2]}\n"
+
+
 def test_pdf_running_heads_and_page_numbers_are_left_out_and_reported() -> None:
     chapters = ["Ships", "Ships", "Ships", "Lamps", "Lamps", "Lamps", "Lamps"]
     pages = [

@@ -38,6 +38,9 @@ from .raw_document import (
 from .text import find_title
 
 _BULLET_PATTERN = re.compile(r"[•◦▪‣●○■∙]\s")
+#: The number of a clause with parts (``4.2``) that begins with a capital, and the end of the clause before it.
+_CLAUSE_START_PATTERN = re.compile(r"\d{1,3}(?:\.\d{1,3})+\.?\s+[^\W\d_a-z]")
+_CLAUSE_END_PATTERN = re.compile(r"[.:;][\"'”’)]*$")
 #: A line shorter than this share of the page's usual line length ends its paragraph.
 _SHORT_LINE_SHARE = 0.6
 #: The maximum distance of two lines of a paragraph, relative to the usual distance on the page, and the maximum
@@ -272,6 +275,8 @@ def _choose_separator(
     """
     distance_down, distance_right, em = previous.y - line.y, line.x - previous.x, line.size
     if line.after_blank or _BULLET_PATTERN.match(line.text) or len(line.pieces) > 1:
+        return None
+    if _CLAUSE_START_PATTERN.match(line.text) and _CLAUSE_END_PATTERN.search(previous.text):
         return None
     is_full = (
         len(previous.text) >= _SHORT_LINE_SHARE * usual_length or _HYPHENATED_PATTERN.search(previous.text) is not None

@@ -1,10 +1,11 @@
-"""Headings of plain text: underlined or numbered lines, and marked questions.
+"""Headings of plain text: underlined, numbered or short first lines, and marked questions.
 
 In: a text and the spans of its paragraphs. Out: for each paragraph that begins with a heading, the heading and the
-start of what follows it in the same paragraph. There are four kinds: a line underlined along its length by one
+start of what follows it in the same paragraph. There are five kinds: a line underlined along its length by one
 repeated character; a single line after a number, if such numbers are consecutive in the whole text and some have parts
 (``2.``, ``2.1.``; RFC 7322, 4.8); the number of an article with its title, on a line of its own, if the articles are
-consecutive (``Article 2. Members``); and a question of a list of questions and answers, after a mark such as ``Q:``.
+consecutive (``Article 2. Members``); a short line above the sentences of its paragraph, if most paragraphs of several
+lines begin with one; and a question of a list of questions and answers, after a mark such as ``Q:``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ _ARTICLE_PATTERN = compile_lazily(
 #: The end of a sentence or clause, which the title of an article does not have.
 _CLAUSE_END_PATTERN = compile_lazily(r"\w[.,;:]\Z")
 _MAX_ARTICLE_TITLE = 60
+#: The first line of a paragraph that can be its title: a few words without punctuation at their end. Sentences follow.
+_TITLED_PATTERN = compile_lazily(
+    r"(?P<title>[^\W_a-z][^\n\t|]{1,50}(?<![\s.,;:!?]))\n(?=(?P<first_line>[^\W_a-z][^\n]*))"
+    r"(?s:.*)[.!?…][\"'”’)\]]*\Z"
+)
+_MAX_TITLE_WORDS, _MIN_TITLES = 6, 3
 _QUESTION = r"(?:Q|Question|F|Frage)\s?\d{0,3}\s?[:.)]"
 _ANSWER = r"(?:A|Answer|Antwort)\s?\d{0,3}\s?[:.)](?:\s|\Z)"
 _QUESTION_LINE_PATTERN = compile_lazily(
@@ -73,6 +80,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
     [(1, 'Opening hours'), (6, 'Is it open\non Sundays?')]
     """
     numbered_headings = {**_find_articles(text, paragraphs), **_find_numbered(text, paragraphs)}
+    titles = {} if numbered_headings else _find_titles(text, paragraphs)
     levels: dict[tuple[str, bool], int] = {}
     for index, (start, end) in enumerate(paragraphs):
         next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
@@ -80,6 +88,7 @@ def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Ite
             numbered_headings.get(start)
             or _match_underlined(text, start, end, levels)
             or _match_question(text, start, end, next_start)
+            or titles.get(start)
         )
 
 
@@ -107,12 +116,12 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 
     A heading is a paragraph, or a line above the first of its numbered subsections (``2. Animals``, ``2.1 Dogs``). It
     counts only if its number follows that of the heading before it. The result is empty if the text has too few such
-    headings, or only headings of one level.
+    headings, or only headings of one level without numbered paragraphs (``2.1 Dogs are kept on a lead.``) below them.
     """
     headings: dict[int, PlainHeading] = {}
     previous: tuple[int, ...] = (0,)
     has_subsections = False
-    for start, end in paragraphs:
+    for index, (start, end) in enumerate(paragraphs):
         line_end = text.find("\n", start, end)
         has_body = line_end >= 0
         match = _NUMBERED_PATTERN.fullmatch(text, start, line_end if has_body else end)
@@ -127,7 +136,9 @@ def _find_numbered(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
             depth > len(previous) or number != (*previous[: depth - 1], previous[depth - 1] + 1)
         ):
             continue
-        previous, has_subsections = number, has_subsections or depth > 1 or has_body
+        next_start = paragraphs[index + 1][0] if index + 1 < len(paragraphs) else len(text)
+        is_above_clause = text.startswith(f"{match['number']}.1 ", next_start)
+        previous, has_subsections = number, has_subsections or depth > 1 or has_body or is_above_clause
         headings[start] = PlainHeading(start, match.end(), min(depth, _MAX_LEVEL), match[0], match.end())
     return headings if has_subsections and len(headings) >= _MIN_NUMBERED_HEADINGS else {}
 
@@ -154,6 +165,30 @@ def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
             return {}
         headings[start] = PlainHeading(start, match.end(), _MAX_LEVEL, match[0].strip(), match.end())
     return headings if len(headings) >= _MIN_NUMBERED_HEADINGS else {}
+
+
+def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
+    """Return the titles in the first lines of paragraphs, by start offset.
+
+    The line below a title is longer, so the title is not a wrapped line. The result is empty if the text has too few
+    titles, if one occurs twice, as a speaker does, or if most paragraphs of several lines have none.
+    """
+    headings: dict[int, PlainHeading] = {}
+    num_long = 0
+    for start, end in paragraphs:
+        if text.find("\n", start, end) < 0:
+            continue
+        num_long += 1
+        match = _TITLED_PATTERN.fullmatch(text, start, end)
+        if match is None or len(match["title"].split()) > _MAX_TITLE_WORDS:
+            continue
+        if len(match["first_line"]) < 2 * len(match["title"]) or _COLUMNS_PATTERN.search(match[0]):
+            continue
+        title_end = match.end("title")
+        headings[start] = PlainHeading(start, title_end, _MAX_LEVEL, match["title"], title_end)
+    is_distinct = len({heading.title for heading in headings.values()}) == len(headings)
+    has_enough = len(headings) >= _MIN_TITLES and 2 * len(headings) > num_long
+    return headings if has_enough and is_distinct else {}
 
 
 def _match_question(text: str, start: int, end: int, next_start: int) -> PlainHeading | None:
