@@ -189,6 +189,7 @@ def test_names_in_a_question() -> None:
         True,
         False,
     ]
+    assert find_names("¿Puedo usar vinagre?") == []
     assert [passage.has_name(name) for name in find_question_names("Are --no-wait and --wait-no options?")] == [
         True,
         False,
@@ -263,6 +264,10 @@ def test_an_answer_by_rules_begins_with_the_best_sentence(ask: Callable[..., kvs
     answer = ask(notice, "¿Cuándo abre la piscina de los vecinos?")
     assert answer.text.startswith("La piscina abre el 15 de junio. [1]\n\n")
     assert "El ascensor" in answer.text
+    # A row of a table is alone.
+    table = "|Taller|Día|\n|---|---|\n|Guitarra clásica|martes|\n|Yoga suave|jueves|\n"
+    answer = ask(table, "¿Qué día es el taller de guitarra?", format="markdown")
+    assert answer.text.startswith("Taller: Guitarra clásica; Día: martes [1]\n\n")
     # A sentence that begins with a pronoun follows the sentence with its subject.
     answer = ask("The Heron left the dock. She carried lamps.", "What did the Heron carry, lamps or oil?")
     assert answer.text == "The Heron left the dock. She carried lamps. [1]"

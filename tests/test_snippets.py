@@ -8,6 +8,7 @@ import pytest
 
 from kvstore.answering.passages import split_snippets
 from kvstore.answering.snippets import find_release
+from kvstore.text.blocks import parse_blocks
 
 CONTRACT = """\
 3. Rent
@@ -44,6 +45,55 @@ LOGBOOK = """\
 12/4 Brompton of Mrs Lund: new brake pads rear, gear cable replaced, 46 euros
 14/4 Gazelle of the post office: spoke broken, wheel trued, waiting for
 the rim tape
+"""
+LIDO = """\
+THE LIDO
+
+Tickets
+A day ticket is 7.80 for adults. It is sold at the gate.
+
+Lost property
+Keys and phones are kept at the kiosk for four weeks.
+Then they go to the police.
+
+The deep end
+The pool is 3.4 metres deep, and it is heated to 22 degrees.
+"""
+LEASE = """\
+1. Term
+
+1.1 The term is three years. It begins in April.
+
+2. Repairs
+
+2.1 The tenant repairs the inside.
+
+2.2 It repaints the walls, too.
+
+3. Charges
+"""
+STORAGE = """\
+## Spills
+Leave the room.
+
+Storage limits
+
+| Substance | Limit |
+|---|---|
+| Acetone | 5 l |
+| Styrene | 1 l |
+
+Report every spill.
+"""
+REPLY = """\
+The car leaves at 6:15.
+
+Le sam. 7 mars 2026 à 11:02, Bertrand Colas a écrit :
+
+> When does it leave? I need to tell
+> the driver.
+>
+> Bertrand needs a reply today.
 """
 STEPS = """\
 ## Setup
@@ -135,13 +185,71 @@ STEPS = """\
                 ("Setup", "Labels are cut off", "Set the printer to 62 mm."),
             ],
         ),
+        (
+            LIDO,
+            "text",
+            [
+                ("Tickets", "", "A day ticket is 7.80 for adults."),
+                ("Tickets", "", "It is sold at the gate."),
+                ("Lost property", "", "Keys and phones are kept at the kiosk for four weeks."),
+                ("Lost property", "", "Then they go to the police."),
+                ("The deep end", "", "The pool is 3.4 metres deep, and it is heated to 22 degrees."),
+            ],
+        ),
+        (
+            LEASE,
+            "text",
+            [
+                ("1. Term", "", "1.1 The term is three years."),
+                ("1. Term", "", "It begins in April."),
+                ("2. Repairs", "", "2.1 The tenant repairs the inside."),
+                ("2. Repairs", "", "2.2 It repaints the walls, too."),
+            ],
+        ),
     ],
-    ids=["contract", "hours", "minutes", "attendance", "manual", "flyer", "logbook", "steps"],
+    ids=["contract", "hours", "minutes", "attendance", "manual", "flyer", "logbook", "steps", "lido", "lease"],
 )
 def test_entries_are_snippets_with_their_heading_and_label(
     text: str, format: str, snippets: list[tuple[str, str, str]]
 ) -> None:
     assert [(s.heading, s.label, s.text) for s in split_snippets(text, format, "", False, None)] == snippets
+
+
+@pytest.mark.parametrize(
+    ("text", "captions"),
+    [
+        (STORAGE, ["", "", "Storage limits", "Storage limits", ""]),
+        # A sentence that introduces a table is not a caption.
+        (STORAGE.replace("Storage limits", "These are the limits of the laboratory:"), [""] * 5),
+        (REPLY, ["", "", "", *["Le sam. 7 mars 2026 à 11:02, Bertrand Colas a écrit"] * 3]),
+    ],
+    ids=["table", "lead-in", "mail"],
+)
+def test_rows_and_quoted_mails_have_the_caption_above_them(text: str, captions: list[str]) -> None:
+    snippets = list(split_snippets(text, "markdown", "", False, None))
+    assert [snippet.caption for snippet in snippets] == captions
+    assert not any(snippet.is_selectable for snippet in snippets if snippet.text.endswith("écrit :"))
+
+
+def test_a_pronoun_after_the_number_of_a_clause_needs_its_subject() -> None:
+    snippets = split_snippets(LEASE, "text", "", False, None)
+    assert [snippet.text for snippet in snippets if snippet.needs_subject] == [
+        "It begins in April.",
+        "2.2 It repaints the walls, too.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Speakers, lines of a list, and wrapped lines are not titles.
+        "ANN\nThe wind is rising fast.\n\nBEN\nLet us go in before it rains.\n\nANN\nThe door is locked.",
+        "Ann Voss\nCaptain of the pilot boat\n\nBen Lund\nKeeper of the light\n\nIvo Hale\nCook of the station",
+        "A boat of the\nClub is lent to members.\n\nThe fee for\nBoats is due in May.\n\nThe card\nThey hold is green.",
+    ],
+)
+def test_short_lines_that_are_not_titles_stay_in_their_paragraph(text: str) -> None:
+    assert not any(block.kind == "heading" for block in parse_blocks(text, "text"))
 
 
 @pytest.mark.parametrize(

@@ -473,6 +473,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
             (title, not is_self_contained),
             *((parent, is_entry) for parent in passage.parent_headings),
             (heading, is_entry or not (is_self_contained or title)),
+            (first.caption, True),
         ]
     )
     for label, is_needed in labels:
@@ -480,7 +481,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
         is_asked_for = any(term in scorer.rarities for term in label_terms - run_terms)
         if (
             label
-            and count_written_words(label) <= _MAX_LABEL_WORDS
+            and (label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS)
             and not label_terms <= run_terms
             and (is_needed or is_asked_for or (lacks_answer and answer in label))
         ):

@@ -57,8 +57,10 @@ _CONNECTIVE_PATTERN = compile_lazily(
 _BACK_REFERENCE_PATTERN = compile_lazily(
     r"\b(?:all|any|both|each|either|most|neither|none|one|some)(?: of)? (?:these|those)\b", re.IGNORECASE
 )
-#: Pronouns that refer to something named before.
-_PRONOUN_PATTERN = compile_lazily(r"(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE)
+#: Pronouns that refer to something named before, at the start of a sentence or after the number of a clause.
+_PRONOUN_PATTERN = compile_lazily(
+    r"(?:\d{1,3}(?:\.\d{1,3})*\.? +)?(?:he|she|it|they|his|her|its|their|him|them|we|our|i|my)\b", re.IGNORECASE
+)
 #: Headings of sections that show how something is written, or list other sections.
 _SYNOPSIS_HEADINGS = frozenset(("synopsis", "usage", "syntax", "table of contents", "contents", "see also"))
 #: A sentence in bold that opens a paragraph or an item, as its heading.
@@ -69,6 +71,8 @@ _RUN_IN_HEADING_PATTERN = compile_lazily(
 _DEFINITION_PATTERN = compile_lazily(r"(?P<term>[^\n]{1,80}?)[ \t]*\n {0,3}:[ \t]+\S")
 #: Lines of Markdown that define the targets of links, and show nothing.
 _LINK_DEFINITIONS_PATTERN = compile_lazily(r"(?:[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*(?:\n|\Z))+")
+#: The line above a quoted mail, with its date: "On 3 May 2026 at 09:05, Ann Voss wrote:".
+_ATTRIBUTION_PATTERN = compile_lazily(r"(?=.*\d{1,2}[:.h]\d\d)(?=.*\d{4}|.*@).{1,200}:", re.DOTALL)
 #: The minimum number of words of a readable snippet, and of one that is a field or a row with a number.
 _MIN_WORDS, _MIN_FIELD_WORDS = 3, 2
 #: The maximum fraction of symbols in a readable snippet.
@@ -103,11 +107,12 @@ class Passage:
         self.parent_headings = [to_plain_text(heading).strip() for heading in self.heading.split(" > ")[:-1]]
 
     def list_labels(self, index: int) -> list[str]:
-        """Return the title, the parent headings and the heading of the snippet at ``index``, without repetitions.
+        """Return the title, the headings and the caption above the snippet at ``index``, without repetitions.
 
         Parent headings can be needed to understand a snippet, such as the version in a list of changes.
         """
-        labels = (self.plain_title, *self.parent_headings, self.snippets[index].heading)
+        snippet = self.snippets[index]
+        labels = (self.plain_title, *self.parent_headings, snippet.heading, snippet.caption)
         return list(dict.fromkeys(filter(None, labels)))
 
     def to_byte_offset(self, offset: int) -> int:
@@ -280,9 +285,11 @@ def split_snippets(
     )
     block_sizes = Counter(part.block for part in parts if isinstance(part, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()
+    attributions = _find_attributions(text, parts)
     section = 0
     at_section_start = True
     previous: Snippet | None = None
+    caption = ""  # of the table or quoted mail that the snippet is in
     open_question: Snippet | None = None  # a question that opens a paragraph acts as a heading
     reply: Snippet | None = None  # the snippet after it
     for part in parts:
@@ -311,12 +318,48 @@ def split_snippets(
         if snippet.kind in ("prose", "item"):
             snippet.needs_previous = not at_section_start and _refers_back(snippet, opens_block)
             snippet.needs_subject = bool(_PRONOUN_PATTERN.match(snippet.text))
-        if previous is not None and previous.section == section and previous.is_lead_in and opens_block:
-            snippet.needs_previous = True
+        if opens_block:
+            caption = attributions.get(snippet.block, "")
+            if not caption and previous is not None and previous.section == section and previous.is_lead_in:
+                snippet.needs_previous = True
+                if snippet.kind == "table" and not previous.is_selectable:  # a lead-in that is not a sentence
+                    caption = previous.text.rstrip(":")
+        snippet.caption = caption
         # An answer is not understood without its question.
         snippet.needs_previous |= open_question is not None and open_question is previous
         yield snippet
         at_section_start, previous = False, snippet
+
+
+def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
+    """Return the line above each quoted mail that names its author and date, by the number of each quoted block.
+
+    Such a line is part of what it introduces, so its snippets become unselectable.
+    """
+    attributions: dict[int, str] = {}
+    attribution = ""
+    previous_block: list[Snippet] = []
+    snippets = (part for part in parts if isinstance(part, Snippet))
+    for block, group in groupby(snippets, key=lambda snippet: snippet.block):
+        block_snippets = list(group)
+        if _is_quoted(text, block_snippets[0]):
+            if previous_block and not attribution:
+                line = render_inline(text[previous_block[0].start : previous_block[-1].end])
+                if _ATTRIBUTION_PATTERN.fullmatch(line):
+                    attribution = line.rstrip(": ")
+                    for snippet in previous_block:
+                        snippet.is_selectable = False
+            if attribution:
+                attributions[block] = attribution
+            previous_block = []
+        else:
+            attribution, previous_block = "", block_snippets
+    return attributions
+
+
+def _is_quoted(text: str, snippet: Snippet) -> bool:
+    """True if the line in which a snippet begins has the mark of a quotation, ``>``."""
+    return text[text.rfind("\n", 0, snippet.start) + 1 : snippet.end].lstrip().startswith(">")
 
 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:

@@ -206,7 +206,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
                 builder.end_name()
         elif not builder.try_add_link(piece):
             builder.end_name()
-        at_sentence_start = not piece[0].isalnum() and piece in ".?!:"
+        at_sentence_start = not piece[0].isalnum() and piece in ".?!:¿¡"
     builder.end_name()
     titles_with_words = ((title, *_list_words(title)) for title in find_marked_titles(question))
     titles = (QuestionName(title, tuple(words), tuple(forms)) for title, words, forms in titles_with_words)

@@ -28,6 +28,13 @@ _OPENING_PATTERN = compile_lazily(
     rf"{_START}(?:(?:\s+[\w'’-]+){{0,6}}?\s+(?P<auxiliary>{_AUXILIARIES})\b|\s+\w+)(?:\s+(?:{_PREPOSITIONS}))?\s+",
     re.IGNORECASE,
 )
+#: The noun of "how much styrene may be stored", which is the subject of the question: no other subject follows the
+#: auxiliary verb.
+_COUNTED_SUBJECT_PATTERN = compile_lazily(
+    r"(?:(?i:how\s+(?:much|many)|what|which)\s+)(?P<noun>[^?]+?)\s+"
+    r"(?P<auxiliary>are|can|could|is|may|might|must|shall|should|was|were|will|would)\s+"
+    r"(?!(?:(?i:an?|the|i|you|we|they|he|she|it|this|that|these|those|one|my|our|your|his|her|its|their|there)\b)|[A-Z])"
+)
 _PERSON_PATTERN = compile_lazily(r"\b(?:he|him|his|she|her)\b", re.IGNORECASE)
 _PRONOUN_PATTERN = compile_lazily(
     r"\b(?:(?P<possessive>its|their|his|her(?=\s+\w))|it|they|them|he|him|she|her)\b", re.IGNORECASE
@@ -82,6 +89,8 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     'how long is the stay of a guest?'
     >>> complete_part("by when?", "Who approves the leave?", "Maria Jensen")
     'by when approves the leave?'
+    >>> complete_part("where?", "How much styrene may be stored in the lab?", "2 litres")
+    'where may styrene be stored in the lab?'
     """
     subject = _find_subject(first_part)
     if " of " in subject:  # "that of a guest": the stay of a guest
@@ -110,6 +119,10 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
     opening = _OPENING_PATTERN.match(first_part)
     if opening and opening["auxiliary"]:
         predicate = first_part[opening.start("auxiliary") :]
+        counted_subject = _COUNTED_SUBJECT_PATTERN.match(first_part)
+        if counted_subject and counted_subject.start("auxiliary") == opening.start("auxiliary"):
+            verb_end = len(opening["auxiliary"])
+            predicate = f"{predicate[:verb_end]} {counted_subject['noun']}{predicate[verb_end:]}"
     return f"{part.rstrip('?')} {predicate}"
 
 

@@ -105,9 +105,9 @@ def put_best_first(
 ) -> list[Run]:
     """Return the runs that :func:`select_runs` selected, so that they begin with the snippet with the best score.
 
-    What it needs precedes it, and the rest of its run follows. What came before that becomes the last run, or is
-    omitted if it is not within a hit. In writing without spaces between words, the order is unchanged, because
-    sentences there often omit their subject.
+    What it needs precedes it, and the rest of its run follows; after a row of a table, the rest is a run of its own.
+    What came before that becomes the last run, or is omitted if it is not within a hit. In writing without spaces
+    between words, the order is unchanged, because sentences there often omit their subject.
     """
     if not runs:
         return []
@@ -119,10 +119,13 @@ def put_best_first(
     first = _find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names it
         first = max(first - 1, best_run.first)
-    ordered_runs = [replace(best_run, first=first), *(run for run in runs if run is not best_run)]
+    last = index if snippets[index].cells else best_run.last
+    ordered_runs = [replace(best_run, first=first, last=last), *(run for run in runs if run is not best_run)]
+    if any(snippet.hit is not None for snippet in snippets[last + 1 : best_run.last + 1]):
+        ordered_runs.insert(1, replace(best_run, first=last + 1))
     if any(snippet.hit is not None for snippet in snippets[best_run.first : first]):  # others cannot be cited
         ordered_runs.append(replace(best_run, last=first - 1))
-    return ordered_runs
+    return ordered_runs[:MAX_RUNS] if snippets[index].cells else ordered_runs
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
@@ -143,8 +146,11 @@ def _adjust_score(
 
 
 def _have_same_subject(left: Snippet, right: Snippet) -> bool:
-    """True if two snippets are under one heading and in the same definition, or both in none."""
-    return left.section == right.section and left.term == right.term
+    """True if two snippets are under one heading and in the same definition, or both in none.
+
+    Each row of a table with named columns is about something else.
+    """
+    return left.section == right.section and left.term == right.term and not (left.cells and right.cells)
 
 
 def find_required_span(snippets: Sequence[Snippet], index: int) -> tuple[int, int]:

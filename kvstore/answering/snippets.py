@@ -89,8 +89,9 @@ class Snippet:
     """One snippet: characters ``start`` to ``end`` of its passage, and its displayed ``text``.
 
     ``kind`` is prose, item, table or code. ``block`` and ``section`` are the numbers of its block and of its part
-    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``cells`` are the
-    cells of a row without the names of its columns, if it has such names. ``label`` is the term, speaker or header row
+    between headings. ``heading`` is the heading above it, or a question that opens its paragraph. ``caption`` is the
+    caption above the table of the row, or the line above a quoted mail with its author. ``cells`` are the cells of a
+    row without the names of its columns, if it has such names. ``label`` is the term, speaker or header row
     of the snippet if its own text lacks it; ``term`` is that term in any case. ``needs_previous``: it needs the snippet
     before it. ``needs_subject``: it needs its subject named. ``is_lead_in``: it introduces what follows.
     ``is_question``: it is a question. ``is_selectable``: it can be chosen by itself. ``hit`` is the hit at its
@@ -112,6 +113,7 @@ class Snippet:
     is_selectable: bool = True
     is_question: bool = False
     heading: str = ""
+    caption: str = ""
     cells: str = ""
     hit: Hit | None = None
     ordinal: int = 0

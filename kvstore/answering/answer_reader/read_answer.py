@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
+from ...text.words import segment_words
 from ..answer_span import AnswerPart, AnswerSpan
 from ..citations import Citation, neutralize_citations
 from ..extractive import ExtractedAnswer, SnippetScorer, render_runs, render_snippet
@@ -172,9 +173,16 @@ def _list_context(reading: PassageReading) -> list[SnippetPosition]:
 
 
 def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section."""
+    """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section.
+
+    A pronoun in a definition means its term.
+    """
     snippet = snippets[index]
-    has_pronoun = snippet.num_words <= _MAX_PRONOUN_WORDS and _PRONOUN_PATTERN.search(snippet.text) is not None
+    has_pronoun = (
+        not snippet.term
+        and snippet.num_words <= _MAX_PRONOUN_WORDS
+        and _PRONOUN_PATTERN.search(snippet.text) is not None
+    )
     refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
     return refers_back and has_previous(snippets, index)
 
@@ -190,7 +198,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     A snippet is displayed with the block that it introduces or the definition that it begins. An item is displayed with
     the sentence that introduces it, and code with the snippets that it requires. If the question asks for a reason, a
     consequence is displayed with the sentence before it. If the question asks for steps or a list, an item is displayed
-    with the whole list, up to ``_MAX_WORDS`` words.
+    with the whole list, up to ``_MAX_WORDS`` words, unless the question names the term that the item defines.
     """
     snippet = snippets[index]
     required_first, last = find_required_span(snippets, index)
@@ -205,7 +213,8 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     ):
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
-    if snippet.kind != "item" or not _LIST_QUESTION_PATTERN.search(question):
+    is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
+    if snippet.kind != "item" or is_about_term or not _LIST_QUESTION_PATTERN.search(question):
         return first, last
     num_words = sum(other.num_words for other in snippets[first : last + 1])
     while first and snippets[first - 1].section == snippet.section:

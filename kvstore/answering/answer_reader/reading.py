@@ -167,7 +167,7 @@ class _CandidateEstimator:
         snippet = self._passages[position[0]].snippets[position[1]]
         assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
         own_terms = self._list_question_terms(render_snippet(snippet))
-        above_terms = self._list_question_terms(snippet.heading)
+        above_terms = self._list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= above_terms
         above_terms |= self._title_terms[position[0]]
