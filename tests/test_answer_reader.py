@@ -420,6 +420,38 @@ def test_a_column_can_name_the_unit_of_its_numbers() -> None:
     assert all(kind.is_missing_in("part_no: T-5; stock: 3") for kind in kinds)
 
 
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("What do visitors get when the night is cloudy?", "thing"),
+        ("Is the field mandatory when creating an invoice?", "thing"),
+        ("Do you know when the office opens?", "time"),
+        ("After the fire, when was the tower rebuilt?", "time"),
+        ("Since when has the tower been open?", "time"),
+    ],
+)
+def test_a_condition_with_when_is_not_a_question_for_a_time(question: str, kind: str) -> None:
+    assert classify_question(question).name == kind
+
+
+def test_an_entry_that_the_question_names_is_shown_without_the_others(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "# Care\n\n- Blades: Turn them every four weeks.\n- Battery: Store it indoors in winter at half charge.\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("mower.md", text, title="Mower", format="markdown")
+        store.put("harbor", TEXT)
+        answer = store.ask("How should the battery be kept over the winter?")
+    assert answer.text.startswith("Mower > Care: Battery: Store it indoors in winter at half charge. [1]"), answer
+
+
+def test_a_row_is_shown_below_the_caption_of_its_table(reader: AnswerReader, tmp_path: Path) -> None:
+    text = "# Lab\n\nLeave the room.\n\nStorage limits\n\n|Substance|Limit|\n|---|---|\n|Acetone|5 l|\n|Styrene|1 l|\n"
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.put("lab.md", text, format="markdown")
+        store.put("harbor", TEXT)
+        answer = store.ask("What is the limit for styrene?")
+    assert answer.text.startswith("Lab > Storage limits: Substance: Styrene; Limit: 1 l [1]"), answer
+
+
 def test_a_list_in_the_context_is_shown_with_its_lead_in(reader: AnswerReader, tmp_path: Path) -> None:
     text = (
         "# Harbor fund\n\nThe fund has received a donation from the bank in Quay Street.\n\n## Donors\n\n"

@@ -492,7 +492,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
         name_terms = set(list_terms(path.stem, scorer.stem))
         if (
             name_terms
-            and not name_terms <= run_terms
+            and not name_terms <= run_terms.union(*(list_terms(part, scorer.stem) for part in parts))
             and (name_terms <= scorer.rarities.keys() or (path.suffix and not is_self_contained))
         ):
             parts.insert(0, path.stem)

@@ -123,6 +123,13 @@ _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
 
+#: What follows "when" in a question for a time: a verb, or the end of the question.
+_WHEN_VERB = r"\s(?:did|was|were|is|are|does|do|will|has|had)"
+_WHEN_ENDING = rf".{{0,40}}\?|{_WHEN_VERB}"
+_OTHER_QUESTION_WORD = r"\b(?:what|which|how|who|whom|whose|where|why)\b"
+_YES_NO_START = r"\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b"
+_REPORTING_VERB = r"\b(?:know|say|says|tell|remember|sure)\b"
+
 #: The kinds with the patterns of their questions. The leftmost match decides.
 _QUESTION_PATTERNS = (
     ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) numbers?\b"),
@@ -148,7 +155,12 @@ _QUESTION_PATTERNS = (
     ("frequency", r"\bhow often\b"),
     ("number", r"\bhow (?:many|much|old|far|large|big|tall|high|fast|deep|wide|heavy|loud|hot|cold|thick)\b"),
     ("number", _build_noun_pattern("number amount size population age limit")),
-    ("time", r"\bwhen\b(?=.{0,40}\?|\s(?:did|was|were|is|are|does|do|will|has|had))"),
+    # After another question word or an auxiliary verb, "when" begins a condition ("What do I do when it rains?").
+    (
+        "time",
+        rf"(?:\A|[.!?;:]|\b(?:and|by|from|or|since|till|until))\W*when\b(?={_WHEN_ENDING})|,\s*when(?={_WHEN_VERB})",
+    ),
+    ("time", rf"\A(?!.*{_OTHER_QUESTION_WORD}|{_YES_NO_START}(?!.*{_REPORTING_VERB})).*\bwhen\b(?={_WHEN_ENDING})"),
     ("time", _build_noun_pattern("year date day month time century decade hour")),
     # After another question word, "who" begins a clause about a person ("the member who left").
     ("person", r"(?:\A|[.!?,;:]|\b(?:and|at|by|for|from|of|on|to|with))\W*(?:who|whom|whose)\b"),
