@@ -38,8 +38,9 @@ _ARTICLE_PATTERN = compile_lazily(
 _CLAUSE_END_PATTERN = compile_lazily(r"\w[.,;:]\Z")
 _MAX_ARTICLE_TITLE = 60
 #: The first line of a paragraph that can be its title: a few words without punctuation at their end. Sentences follow.
+#: A line with a number stays in its paragraph, because a date above an entry of a diary answers when.
 _TITLED_PATTERN = compile_lazily(
-    r"(?P<title>[^\W_a-z][^\n\t|]{1,50}(?<![\s.,;:!?]))\n(?=(?P<first_line>[^\W_a-z][^\n]*))"
+    r"(?P<title>[^\W_a-z\d][^\n\t|\d]{1,50}(?<![\s.,;:!?]))\n(?=(?P<first_line>[^\W_a-z][^\n]*))"
     r"(?s:.*)[.!?…][\"'”’)\]]*\Z"
 )
 _MAX_TITLE_WORDS, _MIN_TITLES = 6, 3
