@@ -13,10 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvstore.answering.question_kinds import _KIND_PATTERNS
 from kvstore.errors import InputError
 from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_parts
 from kvstore.text.languages import detect_english
-from kvstore.text.names import SentenceNames, extract_title_names, find_identifiers, is_name_key, is_term
+from kvstore.text.names import (
+    _URL_OR_MAIL_PATTERN,
+    SentenceNames,
+    extract_title_names,
+    find_identifiers,
+    is_name_key,
+    is_term,
+)
 from kvstore.text.normalize import fold, fold_text, normalize, to_entity_key
 from kvstore.text.sentences import split_sentences
 from kvstore.text.words import UNSPACED_RANGES, get_stemmer, segment_words, split_words, split_written_words
@@ -53,6 +61,20 @@ def test_long_runs_of_marks_are_ordered_before_they_are_normalized(monkeypatch: 
         classes = [unicodedata.combining(character) for text in texts if len(text) > 100 for character in text[1:]]
         assert classes and sum(first > second for first, second in itertools.pairwise(classes)) < 10
         texts.clear()
+
+
+def test_an_amount_or_address_matches_from_its_start_only() -> None:
+    # The time for a chain of numbers or hyphens would otherwise grow with the square of its length.
+    texts = {
+        "duration": "1.23,4." * 9 + " days",
+        "money": "1.23,4." * 9 + " euros",
+        "web address": "a-b-" * 9 + "c.org",
+    }
+    patterns = [(_KIND_PATTERNS[kind], text) for kind, text in texts.items()]
+    patterns += [(_URL_OR_MAIL_PATTERN, text) for text in ("ab-c-d@kvstore.org", "https://kvstore.org")]
+    for pattern, text in patterns:
+        assert pattern.match(text)
+        assert not any(pattern.match(text, start) for start in range(1, len(text) - len("days")))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ _TIME_UNITS = "(?:second|minute|hour|day|night|week|month|year|decade)s?|centur(
 _LENGTH_UNITS = (
     "[mk]m|[mcd]?m|ft|(?:kilo|centi|milli)?met(?:er|re)s?|miles?|feet|inch(?:es)?|pages?|words?|characters?|tokens?"
 )
-_AMOUNT = rf"(?:\d[\d.,]*|\b(?:an?|one|{_NUMBERS}))"
+#: A match begins at the first digit of a number and never ends inside it, or a chain of numbers would take minutes.
+_AMOUNT = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|\b(?:an?|one|{_NUMBERS}))"
 
 
 def _build_field_pattern(units: str) -> str:
@@ -98,7 +99,7 @@ _KIND_PATTERNS = {
     ),
     "e-mail address": compile_lazily(r"(?<![\w.+-])[\w.+-]++(?:@| at )[\w-]+(?:(?:\.| dot )[\w-]+)+", re.IGNORECASE),
     "web address": compile_lazily(
-        r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b", re.IGNORECASE
+        r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b", re.IGNORECASE
     ),
     "reason": compile_lazily(
         r"\b(?:because|since|so that|due to|in order|reasons?|causes?d?|therefore|as a result|owing|thus|otherwise)\b|"

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "questions"
 
 _TELEPHONE_PATTERN = r"[+(]?\d[\d ()/.-]{4,}\d"
 _MAIL_PATTERN = r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
-_ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|\b[\w-]+\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
+_ADDRESS_PATTERN = r"\bhttps?://\S+|\bwww\.\w\S+|(?<!\w)(?<!\w-)\b[\w-]++\.(?:com|org|net|edu|gov|io|[a-z]{2})\b"
 #: A capitalized word that does not begin a sentence.
 _CAPITALIZED = r"(?<![.!?] )(?<!^)(?<!\w)(?=[^\W\d_])[^\W\d_a-zà-öø-ÿа-яё][\w'’.-]*\w"
 _CURRENCIES = "[€£¥$₽₺]"
@@ -144,7 +144,7 @@ def _build_answer_patterns(
     ``has_spaces``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other
     words inside a sentence.
     """
-    number = rf"(?:\d[\d.,]*|{_build_alternation(answers['numbers'], has_spaces)})"
+    number = rf"(?:(?<!\d)\d[\d.,]*+|{_build_alternation(answers['numbers'], has_spaces)})"
     units, currencies = (
         _build_alternation(answers["units"], has_spaces),
         _build_alternation(answers["currencies"], has_spaces),
