@@ -404,7 +404,7 @@ def test_rows_that_are_not_shown_are_counted(client: Any) -> None:
         return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {count}) SELECT i FROM n"
 
     def get_page(count: int) -> str:
-        return str(client.get("/sql", params={"sql": build_number_query(count)}).text).replace("\u202f", ",")
+        return str(client.get("/sql", params={"sql": build_number_query(count)}).text)
 
     assert "the first 500 of 7,823 rows in" in get_page(7823)
     assert "500 rows in" in get_page(500) and "the first 500" not in get_page(500)
@@ -423,7 +423,7 @@ def test_rows_are_sorted_and_paged(client: Any) -> None:
     assert list_numbers(page=3) == [str(number) for number in range(1001, 1204)]
     assert list_numbers(sort=1, down=1)[:2] == ["1203", "1202"] and list_numbers(sort=1, down=1, page=3)[-1] == "1"
     assert len(list_numbers(sort=2)) == 500 and list_numbers(sort=9)[0] == "1"
-    page = client.get("/sql", params={"sql": statement, "page": 2}).text.replace("\u202f", ",")
+    page = client.get("/sql", params={"sql": statement, "page": 2}).text
     assert "rows 501–1,000 of 1,203 rows in" in page and "page=3" in page
     assert client.get("/sql.json", params={"sql": statement, "sort": 1, "down": 1}).json()["rows"][0] == [1203, None]
 

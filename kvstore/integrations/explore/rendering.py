@@ -73,10 +73,8 @@ def _build_static_url(name: str) -> str:
 
 
 def _format_number(value: float, num_decimals: int = 2) -> str:
-    """Format a number with narrow spaces between thousands; integers have no decimal places."""
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", "\u202f")
-    return f"{value:,.{num_decimals}f}".replace(",", "\u202f")
+    """Format a number with commas between thousands; integers have no decimal places."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{num_decimals}f}"
 
 
 def _format_size(num_bytes: int) -> str:
@@ -93,7 +91,7 @@ def _format_size(num_bytes: int) -> str:
 
 def _format_percent(fraction: float) -> str:
     """Format a fraction from 0 to 1 as a percentage without decimals."""
-    return f"{100 * fraction:.0f} %"
+    return f"{100 * fraction:.0f}%"
 
 
 def _format_time(moment: str, now: datetime | None = None) -> str:
