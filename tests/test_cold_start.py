@@ -109,8 +109,9 @@ def test_a_query_of_a_systems_table_loads_that_system_alone(tmp_path: Path) -> N
     assert folders.intersection(loaded) == {"kvstore.systems.cue"}
 
 
-def test_a_write_loads_only_the_system_with_an_automatic_index(tmp_path: Path) -> None:
-    loaded = list_loaded_modules(tmp_path / "store", 'put("another", "The Harbour of Ellen is closed.")')
+@pytest.mark.parametrize("call", ['put("b", "The Harbour of Ellen is closed.")', 'put("a", "Closed.")', 'delete("a")'])
+def test_a_write_loads_only_the_system_with_an_automatic_index(tmp_path: Path, call: str) -> None:
+    loaded = list_loaded_modules(tmp_path / "store", call)
     folders = {f"kvstore.systems.{name}" for name in SYSTEMS}
     assert folders.intersection(loaded) == {"kvstore.systems.dense"}
 

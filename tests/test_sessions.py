@@ -243,7 +243,11 @@ def test_a_request_for_many_reads_one_state(store: kvstore.Store) -> None:
         store.vectors([chunks[0], 999])
     cursor = store.execute("SELECT key FROM documents ORDER BY key")
     assert [len(cursor.fetchmany(2)) for _ in range(4)] == [2, 2, 1, 0]
-    assert store.delete_many(["tea 0", "none", "tea 4"]) == 2
+    with store.transaction() as transaction:
+        transaction.put("new", "Not stored yet.")
+        assert transaction.delete("tea 4")
+        assert transaction.delete_many(["tea 0", "none", "tea 4", "", "tea 0", "new"]) == 2
+        assert transaction.delete_many(["tea 0", "new"]) == 0
     with pytest.raises(errors.StatementError):
         store.count("no such")
 

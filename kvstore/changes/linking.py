@@ -255,7 +255,7 @@ class Linker:
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed: Mapping[int, str]) -> None:
         """Remove the mentions of ``removed`` entities in the chunks below some leaf abstracts."""
         owners = {chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)}
-        #: The chunks with other mentions inside a removed one, which must be counted again, by document.
+        # The chunks with other mentions inside a removed one, which must be counted again, by document.
         recounted_chunks: dict[int, list[int]] = {}
         for chunk, occurrences in zip(owners, self._mentions.get_occurrences_many(owners), strict=True):
             removed_occurrences = [occurrence for occurrence in occurrences if occurrence.entity in removed]
