@@ -231,6 +231,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
         ("SEARCH 'a' WHERE TOP 3", 1, 18, "expected a condition"),
         ("COPY (SELECT 1 TO 'x'", 1, 22, "ends too early; expected ')'"),
         ("COPY (SEARCH 'a' WHERE b)) TO 'x'", 1, 26, "expected TO, found )"),
+        ("SEARCH 'a' LIMIT 2", 1, 12, "did you mean TOP?"),
         ("COPY (CHECK) TO 'x'", 1, 7, "expected ASK, DESCRIBE, EXPAND, EXPLAIN, LOOKUP"),
         ("COPY (SEARCH 'a' AS SVG) TO 'x'", 1, 18, "write EXPLAIN SEARCH ... AS SVG"),
         ("ASK 'q' WITH (a = 1, a = 2)", 1, 22, "is repeated"),

@@ -152,6 +152,8 @@ def _make_unexpected_error(
     if "STRING" in expected and token.kind in ("word", "quoted"):
         unquoted = token.text if token.kind == "word" else unquote(token.text)
         reason += f"; text is written in single quotes: {format_literal(shorten(unquoted, MAX_COPIED))}"
+    elif "TOP" in expected and token.text.upper() == "LIMIT":
+        reason += "; did you mean TOP?"
     elif token.kind == "word" and (suggestion := suggest(token.text, _list_keywords(expected))):
         reason += f"; did you mean {suggestion}?"
     return make_statement_error(text, token.start, reason)
