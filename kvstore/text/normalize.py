@@ -75,7 +75,7 @@ def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     ``unicodedata.normalize`` sorts the marks after a letter by insertion, in quadratic time. Decomposed and ordered
     marks have the same normal forms, so long runs of them are ordered first. The sample has a character of each run.
     """
-    if _POSSIBLE_MARK_PATTERN.search(text[::_MIN_ORDERED_MARKS]):
+    if len(text) >= _MIN_ORDERED_MARKS and _POSSIBLE_MARK_PATTERN.search(text[::_MIN_ORDERED_MARKS]):
         text = _LONG_MARKS_PATTERN.sub(_order_marks, text)
     return unicodedata.normalize(form, text)
 
@@ -197,7 +197,9 @@ def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
     Offsets and length are in bytes of the original piece.
     """
     folded, size = fold_without_offsets(piece).encode(), len(piece.encode())
-    parts = [(fold_without_offsets(cluster).encode(), len(cluster.encode())) for cluster in _split_clusters(piece)]
+    clusters = _split_clusters(piece)
+    folded_clusters = {cluster: fold_without_offsets(cluster).encode() for cluster in set(clusters)}
+    parts = [(folded_clusters[cluster], len(cluster.encode())) for cluster in clusters]
     if b"".join(part for part, _ in parts) != folded:
         # Characters compose across clusters (Hangul jamo), so every byte gets the offset of the start of the piece.
         parts = [(folded, size)]
