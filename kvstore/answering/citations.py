@@ -19,7 +19,7 @@ _BRACKETED_PATTERN = compile_lazily(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3}
 _CITATION_PATTERN = compile_lazily(rf"\s*{_BRACKETED_PATTERN.pattern}")
 #: The possible beginning of a citation at the end of a piece.
 _PARTIAL_CITATION_PATTERN = compile_lazily(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
-_RANGE_PATTERN = compile_lazily(r"(\d+)\s*[–-]\s*(\d+)")
+_RANGE_PATTERN = compile_lazily(r"(?<!\d)(\d++)\s*[–-]\s*(\d+)")
 _NUMBER_PATTERN = compile_lazily(r"\d+")
 
 

@@ -79,7 +79,7 @@ _CHANGE_QUESTION_PATTERN = compile_lazily(
 #: Technical tokens: options, paths, calls, and words with inner punctuation or capitals.
 _TOKEN_PATTERN = compile_lazily(
     r"(?<![\w-])--?\w[\w-]*|(?<![\w/])(?:~|\.{1,2})?/\w[\w./-]*|\b\w+\(\w?\)|\b\w+(?:[._:/]\w+)+|\b\w+=[\w-]*"
-    r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z]+[A-Z]\w*"
+    r"|\b\w*[^\W_]_[^\W_]\w*|\b[^\W\d_]*[a-z][A-Z]\w*"
 )
 
 #: The end of a sentence that the next one follows without a blank.
