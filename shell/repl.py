@@ -129,7 +129,7 @@ class _PromptWarmup:
     """A callback that starts background work after the first prompt is drawn, so that no key press waits for it."""
 
     def __init__(self, console: Console, opening: BackgroundOpening, toolbar: Toolbar) -> None:
-        """Create a callback that starts ``opening``, whose store ``console`` and ``toolbar`` use."""
+        """Create the callback. ``opening`` opens the store that ``console`` and ``toolbar`` use."""
         self._console = console
         self._opening = opening
         self._toolbar = toolbar

@@ -418,9 +418,9 @@ class _Checker:
             self._totals["entities"] += 1
 
     def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:
-        """True if the slots of an entity are distinct, and their counts match the introductions that were summed.
+        """True if the slots of an entity are distinct, and their counts have the checksum that the documents give.
 
-        A slot counts the introductions with one form and kind of name.
+        A slot counts the introductions with one form and kind of name. The last slot must not be unused.
         """
         used_slots = [slot for slot in record.slots if slot.num_introductions]
         has_duplicates = len({(slot.form, slot.kind) for slot in used_slots}) < len(used_slots)

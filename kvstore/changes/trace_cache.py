@@ -36,9 +36,10 @@ class TraceCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Begin a transaction; drop the traces of documents that were not committed.
+        """Prepare for a transaction: drop the traces of documents that were not committed.
 
-        All traces are dropped if REPAIR has rebuilt the counters.
+        If the change number has jumped by more than ``_MAX_CHANGE_STEP``, REPAIR has rebuilt the counters, and all
+        traces are dropped.
         """
         is_reset = counters.change > self._change + _MAX_CHANGE_STEP
         self._traces.remove_from(0 if is_reset else min(self._committed, counters.next_document))

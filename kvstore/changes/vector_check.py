@@ -67,9 +67,9 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
 def _check_part(
     state: State, stored_derivation: StoredDerivation, document: int, part: Any, num_vectors: int
 ) -> Iterator[str]:
-    """Yield a sentence for each fault of a document's derived ``part``, or if it has a wrong number of vectors.
+    """Yield a sentence for each fault of the derived ``part`` of a document, or for a wrong number of vectors.
 
-    ``document`` is the document's id. The part is compared with what follows from the document's text.
+    ``document`` is the document's id. The document's text determines what the part must contain.
     """
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
@@ -78,7 +78,7 @@ def _check_part(
         if not faults and num_vectors != len(stored_derivation.list_texts(part, text, state.settings)):
             problem = f"has {num_vectors} vectors, but another number of texts"
             yield f"{stored_derivation.name}: document {document} {problem}"
-    except KvstoreError as error:  # the document itself is damaged, which is reported separately
+    except KvstoreError as error:  # the document itself is damaged, so its part cannot be checked
         yield f"{stored_derivation.name}: document {document}: {error}"
 
 

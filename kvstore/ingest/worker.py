@@ -302,7 +302,10 @@ class Worker:
             embeddings.append(self._embedding_executor.submit(self._embed_texts, texts))
 
     def _load_models(self) -> None:
-        """Load the models while nothing else runs, so that running out of memory is not attributed to a file."""
+        """Load the models before the first file, so that running out of memory is not attributed to a file.
+
+        Sends ``loading`` before and ``loaded`` after.
+        """
         self._send_message(("loading",))
         language = open_language(self._job.settings.language)
         load_embedder = getattr(self._embedder, "load", None)

@@ -126,11 +126,11 @@ def build_outline(text: str, language: str | None) -> SentenceOutline:
     qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
     neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
 
-    def build_part(part: str, is_joined: bool = False) -> _SentencePart:
-        """Return the outline of a part; ``is_joined`` is true if a conjunction precedes it."""
-        written_words = split_written_words(part)
+    def build_part(part_text: str, is_joined: bool = False) -> _SentencePart:
+        """Return the terms, stems and qualifiers of a part; ``is_joined`` is True if a conjunction precedes it."""
+        written_words = split_written_words(part_text)
         words = list(map(fold_text, written_words))
-        content_words = list_content_words(part, neutral_words)
+        content_words = list_content_words(part_text, neutral_words)
         terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
         return _SentencePart(
             terms=list(map(STEM_ENGLISH, terms)),

@@ -474,8 +474,8 @@ def _is_joined_by_function_words(
     if is_copula:
         links |= BE_WORDS
         object_words = sentence.words[object_[0] : object_[1] + 1]
-        is_cut = object_[1] not in sentence.ends and not _SELECTORS.isdisjoint(object_words)
-        if is_cut or is_past_form(object_words[0]):
+        is_selection_cut = object_[1] not in sentence.ends and not _SELECTORS.isdisjoint(object_words)  # "one of the"
+        if is_selection_cut or is_past_form(object_words[0]):
             return False
     if subject[1] < object_[0]:
         between = sentence.words[subject[1] + 1 : object_[0]]

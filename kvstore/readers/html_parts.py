@@ -39,7 +39,10 @@ def get_span(cell: LexborNode, name: str) -> int:
 
 
 def is_layout_table(table: LexborNode) -> bool:
-    """True if a table is only used for layout: it contains headings or tables, a single cell or a single row."""
+    """True if a table is only used for layout.
+
+    Its role says so, it contains headings or other tables, or it has at most one row and no header cell.
+    """
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     if len(table.css("table")) > 1 or table.css_first("h1, h2, h3, h4, h5, h6") is not None:

@@ -37,7 +37,10 @@ class Shape:
         num_elements: int,
         is_before_content: bool,
     ) -> None:
-        """Store the counts of an element without links; the lengths are in characters."""
+        """Store the counts of an element except those of its links. Lengths are in characters.
+
+        ``linked_length`` is the length of the text in links; ``text_length`` includes it.
+        """
         self.text_length = text_length
         self.linked_length = linked_length
         self.heading_length = heading_length

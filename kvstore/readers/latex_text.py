@@ -475,7 +475,7 @@ class _LatexText(LatexCursor):
     def _add_table(self, body: str) -> None:
         """Add the table of an environment; the first row that is not empty is its header.
 
-        A caption inside the environment precedes the table, and a header that is repeated on each page occurs once.
+        A caption before the first row is added above the table; later captions and repeated headers are omitted.
         """
         rows: list[list[str]] = []
         for row in split_rows(body):

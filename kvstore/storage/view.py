@@ -238,7 +238,11 @@ class LmdbView:
         return self._cached_buffer
 
     def _read_stored(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
-        """Return the value in the table itself; None if it is missing there, or if ``chain`` does not depend on it."""
+        """Return the value of a key in the table, without the buffered changes.
+
+        ``chain`` are the buffered changes of the key. Returns None if the table lacks the key, or if the changes
+        replace the value.
+        """
         handle = self._find_table(table)
         if handle is None or not needs_stored_value(chain):
             return None

@@ -311,7 +311,7 @@ class TextMatcher:
     def __init__(self, stemming: str) -> None:
         """Create a matcher that compares stems; ``stemming`` is the name of a stemmer."""
         self._stem = get_stemmer(stemming)
-        #: The text of the last call, which often has several queries, and its words.
+        #: A cache: the text of the last call and its words.
         self._text: str | None = None
         self._words = _Words("", self._stem)
 

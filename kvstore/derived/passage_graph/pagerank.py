@@ -242,7 +242,10 @@ def make_seed_request(
 
 
 def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None) -> NeighborhoodRequest:
-    """Return the request for the rows of chunk and entity nodes. ``vector`` is the vector of the bias, or None."""
+    """Return the request for the edge rows of chunk and entity nodes.
+
+    ``vector`` is the question's vector if similarity to it biases the walk; otherwise None.
+    """
     is_entity_node = mask_entities(nodes)
     return NeighborhoodRequest(
         chunks=np.sort(nodes[~is_entity_node]),

@@ -194,9 +194,9 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         return f"every chunk is compared below {min_chunks:,}" if state.counters.chunks < max(1, min_chunks) else None
 
     def compute_next_needed_chunk(self, record: IndexRecord | None, state: State) -> int:
-        """Return the chunk id from which a file may be needed: at most ``_EXTEND_AFTER`` ids ahead.
+        """Return the chunk id at which to check again if the index needs a file.
 
-        Another process may change the options of the index, so the record is read again from that chunk id on.
+        It is at most ``_EXTEND_AFTER`` ids ahead, because another process may change the options of the index.
         """
         if record is None:  # the index was dropped, but can be created again
             return state.counters.next_chunk + _EXTEND_AFTER

@@ -67,9 +67,10 @@ class _WrittenDescriptions(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return a description that the model wrote, [name, sentence], as text: the name, a tab and the sentence.
+        """Return ``item``, the name and the sentence that the model wrote, as text with a tab between them.
 
-        Raises ValueError if ``check`` rejects the sentence, if it lacks the name or a source, or if it adds nothing.
+        Raises ValueError if ``check`` rejects the sentence, if it does not contain the name, has an unresolved pronoun,
+        is a fragment, adds nothing to the name, or is not supported by ``source``.
         """
         from ...models.statement_support import has_unresolved_pronoun, list_content_stems
         from ...models.text_checks import is_fragment, trim_to_sentences

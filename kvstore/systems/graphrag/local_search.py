@@ -317,9 +317,9 @@ def _rank_pools(
 
 
 def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int]) -> str:
-    """Return the path of a chunk's hit: the names of the start entities that it mentions.
+    """Return the ``path`` of a hit, a phrase that says why its chunk was retrieved.
 
-    ``mentioned_starts`` are their indexes in ``starts``.
+    It lists the start entities that the chunk mentions; ``mentioned_starts`` are their indexes in ``starts``.
     """
     names = ", ".join(dict.fromkeys(starts[index].key for index in mentioned_starts))
     return f"names {names}" if names else "near the question"

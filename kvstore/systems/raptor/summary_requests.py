@@ -96,9 +96,10 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
     max_newer_chunks: int
 
     def fetch(self, state: State) -> TopicCandidates | None:
-        """Read the sentences of all texts, or of the summaries of topics, and find the topics of their chunks.
+        """Read the sentences from which the strategy selects its summary, and find the topics of their chunks.
 
-        Returns None if the store has no topics. The strategy selects its summary from these sentences.
+        If the texts of the store have more than ``max_bytes``, only the summaries of the ``max_topics`` largest topics
+        and some newer chunks are read. Returns None if the store has no topics.
         """
         topics = bind_index(state, TOPICS)
         if topics is None:
