@@ -17,6 +17,7 @@ from kvstore.answering.question_kinds import _KIND_PATTERNS
 from kvstore.errors import InputError
 from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_parts
 from kvstore.text.languages import detect_english
+from kvstore.text.mail_names import is_address_field
 from kvstore.text.names import (
     _URL_OR_MAIL_PATTERN,
     SentenceNames,
@@ -26,6 +27,7 @@ from kvstore.text.names import (
     is_term,
 )
 from kvstore.text.normalize import fold, fold_text, normalize, to_entity_key
+from kvstore.text.question_words import load_question_words
 from kvstore.text.sentences import split_sentences
 from kvstore.text.words import UNSPACED_RANGES, get_stemmer, segment_words, split_words, split_written_words
 from kvstore_cext.words import WordSet
@@ -71,10 +73,19 @@ def test_an_amount_or_address_matches_from_its_start_only() -> None:
         "web address": "a-b-" * 9 + "c.org",
     }
     patterns = [(_KIND_PATTERNS[kind], text) for kind, text in texts.items()]
-    patterns += [(_URL_OR_MAIL_PATTERN, text) for text in ("ab-c-d@kvstore.org", "https://kvstore.org")]
+    patterns += [(_URL_OR_MAIL_PATTERN, text) for text in ("ab-c.d.+e@kvstore.org", "https://kvstore.org")]
+    german = load_question_words("german")
+    assert german is not None
+    patterns += [(german.forms["duration"], "1.23,4." * 9 + " Tage"), (german.forms["money"], "1.23,4." * 9 + " Euro")]
     for pattern, text in patterns:
         assert pattern.match(text)
         assert not any(pattern.match(text, start) for start in range(1, len(text) - len("days")))
+
+
+def test_the_first_sign_that_can_separate_a_mail_address_is_used() -> None:
+    for address, is_valid in {"<a@b>": True, "<@a@b>": True, "<a@@b>": True, "<@b>": False, "<ab@>": False}.items():
+        assert (_URL_OR_MAIL_PATTERN.fullmatch(address) is not None) == is_valid
+        assert is_address_field(f"From: Ada {address} ") == is_valid
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from .patterns import compile_lazily
 
 #: Fields of a mail that name persons; an address; separators of addresses; prefixes of replies before a subject.
 _PERSON_FIELDS = frozenset(("from", "to", "cc", "bcc", "sender", "reply-to"))
-_ADDRESS_FIELD_PATTERN = compile_lazily(r"(?:From|To|Cc|Sender|Reply-To): [^\n]*<[^<>\s]+@[^<>\s]+>\s*")
+_ADDRESS_FIELD_PATTERN = compile_lazily(r"(?:From|To|Cc|Sender|Reply-To): [^\n]*<[^<>\s][^<>\s@]*+@[^<>\s]++>\s*")
 _MAIL_ADDRESS_PATTERN = compile_lazily(r"<[^<>]*>|\([^()]*\)")
 _PERSON_PATTERN = compile_lazily(r"\"[^\"]+\"|[^\",;]+")
 _REPLY_PREFIX_PATTERN = compile_lazily(r"^(?:(?:re|fwd?|aw|sv)(?:\[\d+\])?:\s*|\[[^\[\]]*\]\s*)+", re.IGNORECASE)

@@ -80,7 +80,7 @@ _SPEECH_PATTERN = compile_lazily(
 _SPEECH_VERBS = frozenset("am is are was were be has have had do does did will would can could should".split())
 #: Addresses of pages and mails.
 _URL_OR_MAIL_PATTERN = compile_lazily(
-    r"(?<![a-z])[a-z]++://[^\s<>]+|<[^\s<>]+@[^\s<>]+>|(?<![\w-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
+    r"(?<![a-z])[a-z]++://[^\s<>]+|<[^\s<>][^\s<>@]*+@[^\s<>]++>|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+"
 )
 #: A title of a work in quotation marks.
 _QUOTED_TITLE_PATTERN = compile_lazily(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")

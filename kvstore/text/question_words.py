@@ -144,7 +144,7 @@ def _build_answer_patterns(
     ``has_spaces``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other
     words inside a sentence.
     """
-    number = rf"(?:(?<!\d)\d[\d.,]*+|{_build_alternation(answers['numbers'], has_spaces)})"
+    number = rf"(?:(?<!\d)(?<!\d[.,])\d[\d.,]*+|{_build_alternation(answers['numbers'], has_spaces)})"
     units, currencies = (
         _build_alternation(answers["units"], has_spaces),
         _build_alternation(answers["currencies"], has_spaces),
