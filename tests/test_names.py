@@ -171,6 +171,23 @@ def test_a_reference_to_a_part_of_a_text_is_cut_off_with_its_connecting_word() -
     ]
 
 
+@pytest.mark.parametrize("added", [[], ["blue gate 7"]])
+@pytest.mark.parametrize("title", [None, "Doors", "*Doors*", "the old gate 7"])
+def test_mentions_inside_a_removed_name_are_counted_again(
+    store: kvstore.Store, title: str | None, added: list[str]
+) -> None:
+    for child in ("old gate 7", "gate 7"):
+        store.put_edge(child, "harbor")
+    store.put("a", "we saw the old gate 7 and the blue gate 7 there.", title=title)
+    assert {hit.document for hit in store.lookup("old gate 7") if hit.document} == {"a"}
+    with store.transaction() as transaction:
+        transaction.delete_edge("old gate 7", "harbor")
+        for child in added:
+            transaction.put_edge(child, "harbor")
+    assert {hit.document for hit in store.lookup("gate 7") if hit.document} == {"a"}
+    assert store.check() == []
+
+
 @pytest.mark.parametrize("titles", [["L", "Letters"], ["Letters", "L"]])
 def test_a_name_that_is_part_of_a_character_is_found(
     make_store: Callable[..., kvstore.Store], titles: list[str]
