@@ -270,7 +270,7 @@ def format_value(value: object) -> str:
     """Format a value of the wrong kind for an error message.
 
     >>> format_value(2.5), format_value("x" * 99), format_value([])
-    ('float 2.5', 'a str of 101 characters', 'list []')
+    ('float 2.5', 'a str of 99 characters', 'list []')
     """
     type_name = type(value).__name__
     article = "an" if type_name[0] in "aeiou" else "a"
@@ -278,7 +278,11 @@ def format_value(value: object) -> str:
         text = repr(value)
     except Exception:  # a number of 5,000 digits, lists nested a thousand deep, or a class with a broken repr
         return f"{article} {type_name} that cannot be shown"
-    return f"{type_name} {text}" if len(text) <= 60 else f"{article} {type_name} of {len(text):,} characters"
+    if len(text) <= 60:
+        return f"{type_name} {text}"
+    if not isinstance(value, (str, int, float)):
+        return f"{article} {type_name}"
+    return f"{article} {type_name} of {len(value if isinstance(value, str) else text):,} characters"
 
 
 def _find_check(annotation: str) -> ArgumentCheck | None:

@@ -23,6 +23,8 @@ from .layout import (
 )
 from .masking import BOLD, PLAIN
 
+#: A Markdown heading that is a paragraph of its own.
+_HEADING_PATTERN = re.compile(r"\A#{1,6} +(.*)\Z")
 #: The width of the note below an answer if nothing limits it.
 _UNLIMITED_ANSWER_WIDTH = 200
 
@@ -164,7 +166,10 @@ def _limit_width(text: str, width: int | None) -> str:
 
 
 def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
-    """Format the rows of SEARCH or RETRIEVE as prose: for each hit its rank, document, score, path, and text."""
+    """Format the rows of SEARCH or RETRIEVE as prose: for each hit its rank, document, score, path, and text.
+
+    Each paragraph of the text begins a line, and headings are printed without their marks.
+    """
     for index, row in enumerate(rows):
         hit = dict(zip(columns, row, strict=True))
         details = [format_value(hit["document"]), f"chunk {format_value(hit['ordinal'])}", format_value(hit["score"])]
@@ -176,7 +181,9 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
         yield from wrap_after(label, ", ".join(details), width)
         indent = " " * measure_width(label)
         text_width = max(width - len(indent), MIN_COLUMN_WIDTH)
-        yield from (f"{indent}{line}" for line in wrap(to_printable(str(hit["text"] or "")), text_width))
+        for paragraph in str(hit["text"] or "").split("\n\n"):
+            text = _HEADING_PATTERN.sub(r"\1", paragraph)
+            yield from (f"{indent}{line}" for line in wrap(to_printable(text), text_width))
 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:

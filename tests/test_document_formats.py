@@ -1039,6 +1039,8 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
         (".. note:: Take care.\n\n.. toctree::\n\n   a\n\n.. comment\n\n.. function:: open(path)\n\n   Opens.\n", "Note: Take care.\n\n- `open(path)`: Opens.\n"),
         ("+---+----+\n| a | b  |\n+===+====+\n| 1 | x  |\n|   | y  |\n+---+----+\n\n== ==\nA  B\n== ==\n1  2\n== ==\n",
          "| a | b |\n| --- | --- |\n| 1 | x y |\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
+        ("+---+----+----+\n| a | b  | c  |\n+===+====+====+\n| 1 | x  | -- |\n|   +----+----+\n|   | y  | z  |\n+---+----+----+\n",
+         "| a | b | c |\n| --- | --- | --- |\n| 1 | x y | -- z |\n"),
         (".. |x| replace:: the name\n\nSay |x|.\n\n    quoted\n\n>>> 1\n1\n", "Say the name.\n\n> quoted\n\n```python\n>>> 1\n1\n```\n"),
     ],
 )  # fmt: skip

@@ -286,7 +286,10 @@ def extract_answer(
 def render_runs(
     passages: Sequence[Passage], runs: Sequence[Run], scorer: SnippetScorer, first_number: int = 1
 ) -> tuple[str, list[Citation]]:
-    """Return a paragraph for each run, with its citation; the citations are numbered from ``first_number``."""
+    """Render each run as a paragraph that ends with its citation number; return the text and the citations.
+
+    The citations are numbered from ``first_number``.
+    """
     paragraphs, citations = [], []
     for number, run in enumerate(runs, first_number):
         passage = passages[run.passage]

@@ -144,7 +144,7 @@ def sanitize_slice(text: str) -> str:
 
 
 def to_one_line(text: str) -> str:
-    """Return a document's text, treated like :func:`sanitize_text`, on one line with single blanks."""
+    """Return a text from a document on one line with single blanks, sanitized by :func:`sanitize_text`."""
     return sanitize_text(" ".join(text.split()))
 
 

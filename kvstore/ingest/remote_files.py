@@ -44,11 +44,11 @@ def is_address(value: str) -> bool:
 
 
 def list_remote(address: str, *, with_files: bool = True) -> RemoteListing:
-    """List the files at an address, or none if ``with_files`` is false.
+    """List the files below the folder of an address; none for the address of a file, or if ``with_files`` is false.
 
-    The paths of the files are relative to the folder of the address, or to the folder above the first part of the
-    address with a wildcard. They are sorted, and hidden files are omitted. Raises ReaderError if the address does not
-    exist or cannot be reached.
+    A wildcard is returned as ``pattern`` and not applied. The paths of the files are relative to the folder of the
+    address, or to the folder above the first part of the address with a wildcard. They are sorted, and hidden files are
+    omitted. Raises ReaderError if the address does not exist or cannot be reached.
     """
     segments = address.split("/")
     # The first three segments are the scheme, an empty one and the host or bucket.

@@ -143,7 +143,8 @@ class Endpoint:
         """Send ``payload`` and return the result of ``read_reply`` for the reply, which stays open.
 
         ``seconds`` limits each attempt, from the connection to the last byte. An OSError in ``read_reply`` counts as a
-        broken connection and is retried; a ValueError counts as a broken answer. Raises the error class.
+        broken connection and is retried; a ValueError counts as a broken answer. Raises the error class of this
+        endpoint.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:

@@ -375,9 +375,10 @@ def _read_enclosed(enclosed: EnclosedFile, options: ReadOptions, enclosure: _Enc
 
 
 def _add_enclosing_meta(document: RawDocument, enclosed: EnclosedFile) -> RawDocument:
-    """Return a document of a nested file with the enclosing file's metadata and alternative key added.
+    """Return a document read from ``enclosed``, with the metadata of the file that contains it.
 
-    The document's own values win.
+    The document's own values win. If its key begins with that of ``enclosed``, it also gets an alternative key, which
+    begins with the alternative key of ``enclosed`` instead.
     """
     other_key = document.other_key
     if other_key is None and enclosed.other_key is not None and document.key.startswith(enclosed.key):

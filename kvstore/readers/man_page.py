@@ -238,7 +238,7 @@ class _ManualPage(ManualBlocks):
             self._start_term(args)
 
     def _start_indented(self, args: str) -> None:
-        """Handle ``.IP``: an indented paragraph after a bullet, a number or a term."""
+        """Handle ``.IP``: open a list item for its bullet, number or term; without one, continue the current item."""
         self._begin_item()
         term = next(iter(self._render_fields(args)), "")
         if term:

@@ -18,6 +18,8 @@ from .line_markup import find_line, get_margin
 BULLET_PATTERN = re.compile(r"[-*+•‣⁃](?:\s+|$)")
 FIELD_PATTERN = re.compile(r":(?![: ])((?:[^:\\]|\\.|:(?!\s|$))+):(?:\s+|$)")
 GRID_BORDER_PATTERN = re.compile(r"\+(?:[-=]+\+)+\s*$")
+#: The border below a cell, with the borders at its sides, in a line in which another cell continues.
+_INNER_BORDER_PATTERN = re.compile(r"\+[-+]*[|+]|\|[-+]*\+")
 
 
 def read_indented(lines: Sequence[str], start: int) -> tuple[list[str], int]:
@@ -143,6 +145,7 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
             offset = border_offsets[column]
             # A cell ends at the next vertical border that this line has.
             if column == len(border_offsets) - 1 or line[offset : offset + 1] in ("|", "+"):
-                cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
+                if not _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1]):
+                    cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
                 start = column
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)

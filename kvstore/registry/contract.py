@@ -121,7 +121,7 @@ class Maintainer(Protocol):
     """
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Handle a document that is about to be deleted; the core tables still contain all of it."""
+        """Remove the data derived from a document that is about to be deleted; the core tables still contain it."""
         ...
 
     def apply_delta(self, delta: Delta) -> None:

@@ -364,7 +364,8 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
 
 
 def _explain_segmenter_mismatch(view: View, fixed: FixedSettings) -> str | None:
-    """Return why a store must not be changed because another segmenter is installed, or None."""
+    """Return a message if the installed segmenter is not the one that the words of the store are from, else None."""
+    # For some languages, the setting stemmer names a segmenter.
     if fixed.stemmer not in SEGMENTERS:
         return None
     from ..structures.language_version import explain_segmenter_mismatch

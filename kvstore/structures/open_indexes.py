@@ -47,7 +47,7 @@ class OpenIndexes:
 
     @cached_property
     def verified_blocks(self) -> VerifiedBlocks:
-        """The blocks of vectors that are verified; its module is loaded on first use."""
+        """The record of the vector blocks whose checksums are verified. Its class is imported on first use."""
         from .vectors.vectors import VerifiedBlocks
 
         return VerifiedBlocks()

@@ -75,7 +75,10 @@ def unpack(archive: Path, folder: Path) -> None:
 def make_manual_sets(
     store: kvstore.Store, archive: Path, scratch: Path, log: Callable[[str], None]
 ) -> tuple[float, list[QuestionSet]]:
-    """Return the seconds of the ingest and both sets; the pages are ingested only if the store is empty."""
+    """Ingest the pages in ``archive`` if the store is empty; return the seconds that it took and the question sets.
+
+    The pages are unpacked into the folder ``scratch``.
+    """
     folder = scratch / "pages"
     unpack(archive, folder)
     seconds = 0.0

@@ -360,7 +360,10 @@ class PassageReading(NamedTuple):
 
     @property
     def needs_several_passages(self) -> bool:
-        """True if the question may be a chain, and no sentence both is a likely answer and covers the question."""
+        """True if the question may be a chain of facts, and the best sentence scores too low to answer it alone.
+
+        The score is the reader's logit plus the weighted coverage of the question.
+        """
         score = self.best.logit + _COVERAGE_WEIGHT * self.best.coverage
         return self.may_be_chain and score < _MIN_SINGLE_SENTENCE_SCORE
 

@@ -143,7 +143,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     with_synonyms: bool = False
 
     def fetch(self, state: State) -> Surroundings:
-        """Read the rows of the chunks and of the entities."""
+        """Read the edge rows of the requested chunks and entities; None for a kind that is not requested."""
         return Surroundings(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,

@@ -245,7 +245,7 @@ class EntityFilter:
     def find_mentions(
         self, folded: FoldedText, max_words: int, keys: dict[int, str], mention_type: type[Mention]
     ) -> list[Mention]:
-        """Return every occurrence of known names that contain a word, as :meth:`recognize` does.
+        """Return all occurrences of known names of up to ``max_words`` words; names without a word are skipped.
 
         Each occurrence is a ``mention_type`` (entity, start and length in bytes of the original text), ordered by start
         and end. Adds the normal forms of the entities to ``keys``, by id.

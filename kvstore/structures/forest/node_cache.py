@@ -18,9 +18,10 @@ class NodeCache:
     """The decoded nodes of the last requested state; a request for another state drops them."""
 
     def __init__(self) -> None:
+        """Start with an empty cache."""
         self._lock = Lock()
-        self._change = -1  # the commit that the cached data belongs to
-        self._nodes: dict[int, NodeSentences] = {}  # by maximum number of relatives
+        self._change = -1  # the number of the commit that the cached data belongs to
+        self._nodes: dict[int, NodeSentences] = {}  # decoded nodes, by the maximum number of relatives of each
         self._keys: dict[int, str] = {}  # normal forms of node names, by node
 
     def get_keys(self, change: int) -> dict[int, str]:

@@ -331,7 +331,7 @@ class EntityWriter(tables.ViewWriter, Entities):
             self._write_view.put(tables.INTRODUCTIONS, records.encode_u64(document), records.pack(numbers))
 
     def remove_introductions(self, documents: Iterable[int]) -> None:
-        """Remove the lists of the names that documents make known; the counts in the slots stay."""
+        """Delete the lists of the names that documents introduce; does not decrease the counts in the names' slots."""
         self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
 
     def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:

@@ -236,7 +236,7 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Rank the chunks that the walk reaches and the nearest chunks.
+        """Rank the chunks that a walk reaches from the names, the nearest chunks and the best chunks by words.
 
         If the store has an index ``units``, paths of units also count. Falls back to dense search if the walk has no
         start.
