@@ -124,7 +124,7 @@ _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
 
-#: What follows "when" in a question for a time: a verb, or the end of the question.
+#: The text after "when" in a question for a time: a verb, or the end of the question.
 _WHEN_VERB = r"\s(?:did|was|were|is|are|does|do|will|has|had)"
 _WHEN_ENDING = rf".{{0,40}}\?|{_WHEN_VERB}"
 _OTHER_QUESTION_WORD = r"\b(?:what|which|how|who|whom|whose|where|why)\b"

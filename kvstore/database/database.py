@@ -129,7 +129,7 @@ class Database(Handle):
 
         Files that cannot be read are reported and raise nothing. ``prune`` removes documents whose files vanished from
         the folders and patterns in ``paths``. ``include`` holds patterns such as ``*.adoc``: files in folders whose
-        names match a pattern are read, whatever their suffix is.
+        names match a pattern are read with any suffix.
 
         ``workers`` is the number of processes that read, extract and embed (0: this process; None: as many as the files
         justify). They run on this machine, or on another ``engine`` (``ray://local``, ``ray://HOST:PORT``). A file is
