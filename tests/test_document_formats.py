@@ -1041,6 +1041,7 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
          "| a | b |\n| --- | --- |\n| 1 | x y |\n\n| A | B |\n| --- | --- |\n| 1 | 2 |\n"),
         ("+---+----+----+\n| a | b  | c  |\n+===+====+====+\n| 1 | x  | -- |\n|   +----+----+\n|   | y  | z  |\n+---+----+----+\n",
          "| a | b | c |\n| --- | --- | --- |\n| 1 | x y | -- z |\n"),
+        ("Press it.\n\n.. image:: a.png\n   :alt: Screen [1] of\n      the *app*.\n", "Press it.\n\n![Screen (1) of the *app*.]()\n"),
         (".. |x| replace:: the name\n\nSay |x|.\n\n    quoted\n\n>>> 1\n1\n", "Say the name.\n\n> quoted\n\n```python\n>>> 1\n1\n```\n"),
     ],
 )  # fmt: skip
@@ -1057,6 +1058,7 @@ def test_restructured_text_becomes_markdown(markup: str, text: str) -> None:
         (". a\n. b\n\n//\n\nterm:: what it is\nother::\n  more\n", "1. a\n2. b\n\n- term: what it is\n- other: more\n"),
         ("[source,sql]\n----\nSELECT 1\n----\n\n....\nraw\n....\n\n literal\n", "```sql\nSELECT 1\n```\n\n```\nraw\n```\n\n```\nliteral\n```\n"),
         ("NOTE: Take care.\n\n[WARNING]\n====\nDanger.\n====\n\n____\nSaid.\n____\n", "Note: Take care.\n\nWarning: Danger.\n\n> Said.\n"),
+        ("Press it.\n\nimage::a.png[Screen of the app,200]\n", "Press it.\n\n![Screen of the app]()\n"),
         ('.Cap\n[cols="1,2"]\n|===\n|A |B\n\n|1\n|two words\n|===\n', "Cap\n\n| A | B |\n| --- | --- |\n| 1 | two words |\n"),
         ("= T\n:description: What it is.\n\nText.\n", "# T\n\nWhat it is.\n\nText.\n"),
         ("a footnote:[Small.] b\n\n// gone\n\ninclude::other.adoc[]\n", "a [1] b\n\n[1] Small.\n"),

@@ -26,6 +26,7 @@ from .markdown_blocks import (
     make_code_block,
     make_code_span,
     make_heading,
+    make_image,
     make_list,
     make_paragraph,
     make_quote,
@@ -187,10 +188,10 @@ class _AsciiDocFile:
         if match := _DELIMITER_PATTERN.match(line):
             return self._parse_delimited(lines, start, match, depth, attributes, blocks)
         if match := _BLOCK_MACRO_PATTERN.match(line):
-            # The first attribute of an image, if it has no name, is the text that replaces the image.
+            # The first attribute of an image, if it has no name, is its alternative text.
             alternative = match[3].split(",")[0].strip(' "') if match[1] == "image" else ""
             if alternative and "=" not in alternative:
-                blocks.append(make_paragraph(self._render_inline(alternative)))
+                blocks.append(make_image(self._render_inline(alternative, plain=True)))
             return start + 1
         if line in ("'''", "<<<", "---", "***"):  # a rule or a page break
             return start + 1

@@ -25,6 +25,7 @@ _ITEM_MARKER_PATTERN = re.compile(r"\s*(?:-|\d+\.) ")
 _CLOSING_HASHES_PATTERN = re.compile(r"\s+#+$")
 _WORD_BREAK_PATTERN = re.compile(r"\W.|.\W", re.S)
 _BACKTICKS_PATTERN = re.compile(r"`+")
+_BRACKETS_TO_PARENTHESES = str.maketrans("[]", "()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,12 @@ def make_paragraph(text: str) -> MarkdownBlock:
     return MarkdownBlock(
         "paragraph", "\n".join(map(_escape_line, text.split("\n"))) if "\n" in text else _escape_line(text)
     )
+
+
+def make_image(alternative: str) -> MarkdownBlock:
+    """Return a paragraph with an image that has only an alternative text, which no answer quotes."""
+    text = " ".join(alternative.split()).translate(_BRACKETS_TO_PARENTHESES)
+    return MarkdownBlock("paragraph", f"![{text}]()")
 
 
 def _escape_line(line: str) -> str:

@@ -25,6 +25,7 @@ from .markdown_blocks import (
     make_code_block,
     make_code_span,
     make_heading,
+    make_image,
     make_list,
     make_paragraph,
     make_quote,
@@ -337,7 +338,7 @@ class _RestructuredText:
         if name in _TABLE_DIRECTIVES:
             return self._parse_table_directive(name, argument, body, fields, depth)
         if name in _TEXTLESS_DIRECTIVES:
-            return [make_paragraph(self._render_inline(fields["alt"]))] if "alt" in fields else []
+            return [make_image(fields["alt"])] if "alt" in fields else []
         if name in _CONTENT_DIRECTIVES:
             title = "" if name in ("figure", "only", "ifconfig", "class", "container") else argument
             title_blocks = [make_paragraph(self._render_inline(title))] if title else []
