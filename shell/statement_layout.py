@@ -181,7 +181,7 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
         yield from wrap_after(label, ", ".join(details), width)
         indent = " " * measure_width(label)
         text_width = max(width - len(indent), MIN_COLUMN_WIDTH)
-        for paragraph in str(hit["text"] or "").split("\n\n"):
+        for paragraph in filter(str.strip, str(hit["text"] or "").split("\n\n")):
             text = _HEADING_PATTERN.sub(r"\1", paragraph)
             yield from (f"{indent}{line}" for line in wrap(to_printable(text), text_width))
 

@@ -224,7 +224,7 @@ def test_hits_are_prose_on_a_terminal_and_leave_their_places_to_programs() -> No
     out = io.StringIO()
     render.write_result("RETRIEVE", columns, [row], out, mode="table", width=80)
     assert out.getvalue() == "1. hr/leave, chunk 5, 0.5, vector\n   Leave lasts.\n"
-    with_heading = (*row[:4], "## Leave\n\nLeave lasts\n30 days.\n\n# a\n# comment", *row[5:])
+    with_heading = (*row[:4], "## Leave\n\nLeave lasts\n30 days.\n\n\n\n# a\n# comment", *row[5:])
     out = io.StringIO()
     render.write_result("RETRIEVE", columns, [with_heading], out, mode="table", width=80)
     assert out.getvalue().splitlines()[1:] == ["   Leave", "   Leave lasts 30 days.", "   # a # comment"]
