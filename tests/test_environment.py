@@ -862,6 +862,32 @@ environment.close()
             put_record(environment, b"key", b"next")
 
 
+@requires_root
+def test_a_data_file_that_may_not_be_read_is_reported_and_left_as_it_is() -> None:
+    with make_public_folder() as folder:
+        with Environment.open(path := folder / "store") as environment:
+            put_record(environment, b"key", b"value")
+        os.chmod(path, 0o777)
+        os.chmod(path / "data.mdb", 0)
+        names = sorted(os.listdir(path))
+        code = (
+            BECOME_NOBODY
+            + """
+for readonly in (False, True):
+    try:
+        Environment.open(path, readonly=readonly)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+"""
+        )
+        with start_python(code, path) as reader:
+            for _ in range(2):
+                assert read_line(reader) == (
+                    f"InputError {path}/data.mdb: cannot be read (Permission denied); check its permissions"
+                )
+        assert sorted(os.listdir(path)) == names
+
+
 # -- Growth
 
 

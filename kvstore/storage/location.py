@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..arguments import is_text
@@ -38,8 +39,9 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
     """Return True if ``path`` must be created, False if it holds a store already.
 
     Raises StoreNotFoundError if there is no store and ``create`` is false or the parent directory is missing,
-    NotAStoreError if there is something else, CorruptionError if the data file was truncated to nothing, and the errors
-    of :func:`require_utf8_path` and :func:`require_accessible`.
+    NotAStoreError if there is something else, CorruptionError if the data file was truncated to nothing, InputError if
+    the data file or directory may not be read, and the errors of :func:`require_utf8_path` and
+    :func:`require_accessible`.
     """
     require_utf8_path(path)
     require_accessible(path / DATA_FILE)
@@ -57,7 +59,8 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
         # Check before anything is opened: kvstore must not create files in a directory of another application.
         _require_data_file(path / DATA_FILE)
         return False
-    names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
+    with _report_denied_access(path):
+        names = {entry.name for entry in path.iterdir()} - {READERS_FILE, WRITER_FILE}
     foreign_names = sorted(name for name in names if not name.endswith(INDEX_SUFFIXES))
     if foreign_names:
         name_list = ", ".join(foreign_names[:3]) + (", ..." if len(foreign_names) > 3 else "")
@@ -79,7 +82,7 @@ def _require_data_file(data: Path) -> None:
             f"{data}: only {data.stat().st_size} bytes long, so it was truncated; restore the store from a backup, "
             "or delete the directory if nothing was ever written to it"
         )
-    with data.open("rb") as file:
+    with _report_denied_access(data), data.open("rb") as file:
         meta_pages = file.read(MIN_DATA_BYTES)
     # Bytes 16 to 19 of each of the two meta pages.
     if _LMDB_MAGIC not in (meta_pages[16:20], meta_pages[PAGE_SIZE + 16 : PAGE_SIZE + 20]):
@@ -110,6 +113,15 @@ def require_accessible(path: Path) -> None:
         raise InputError(
             f"{path}: cannot be accessed ({error.strerror}); check the path, and the permissions of its folders"
         ) from error
+
+
+@contextlib.contextmanager
+def _report_denied_access(path: Path) -> Iterator[None]:
+    """Replace a PermissionError of the block, which reads ``path``, by InputError."""
+    try:
+        yield
+    except PermissionError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
 
 
 def require_free_path(target: Path) -> None:
