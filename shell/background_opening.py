@@ -8,13 +8,13 @@ from opening is raised to every caller.
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from kvstore.process.collection_pause import pause_collection
 
 if TYPE_CHECKING:
     import kvstore
@@ -49,7 +49,7 @@ class BackgroundOpening:
     def _run(self) -> None:
         """Open the store, and put it or the error into the future."""
         try:
-            with pause_garbage_collection():
+            with pause_collection():  # loaded modules and models leave no garbage
                 self._future.set_result(self._open_store())
         except Exception as error:
             self._future.set_exception(error)
@@ -62,16 +62,3 @@ class BackgroundOpening:
         """Close the store if it is open; if it is being opened, wait until it is, and close it."""
         if self._thread is not None and self._future.exception() is None:
             self._future.result().close()
-
-
-@contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector inside the context, and enable it afterwards.
-
-    For imports: imported objects stay alive, and scanning them for garbage takes a tenth of the import's time.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

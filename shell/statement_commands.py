@@ -17,6 +17,7 @@ import click
 import kvstore
 from kvstore.arguments import is_text
 from kvstore.errors import StatementError
+from kvstore.process.collection_pause import pause_collection
 
 from . import command_completion as completing
 from .command_options import (
@@ -127,16 +128,16 @@ def shell(
 
     if not commands and not files and sys.stdin.isatty():
         return _run_interactively(store, open_store, parameter_values, mode=mode, bail=bail, warn=not no_warn)
-    from .background_opening import BackgroundOpening, pause_garbage_collection
+    from .background_opening import BackgroundOpening
 
-    with pause_garbage_collection():
+    with pause_collection():
         from .console import Bail, Console, ShellExit
 
     # Options for a new store create it at once; without them, it is created when a statement stores something.
     opens_at_once = readonly or embedder or new_settings or _IN_MEMORY in click.get_current_context().meta
     is_new = not (store / "data.mdb").exists()
     opens_lazily = is_new and not opens_at_once
-    with pause_garbage_collection():
+    with pause_collection():
         store_or_opening = BackgroundOpening(store, open_store) if opens_lazily else open_store()
     console = Console(store_or_opening, mode=mode, bail=bail, parameters=parameter_values, run_command=_run_command)
     console.deletes_unused_store = is_new
@@ -169,9 +170,9 @@ def _run_interactively(
 
     ``bail`` ends it at the first error; ``warn`` asks for confirmation before DELETE FROM.
     """
-    from .background_opening import BackgroundOpening, pause_garbage_collection
+    from .background_opening import BackgroundOpening
 
-    with pause_garbage_collection():
+    with pause_collection():
         from .console import Console
         from .dot_commands import run_command
         from .repl import run_repl
