@@ -450,7 +450,12 @@ _COMMAND_LIST = (
         argument_kind="path",
     ),
     Command(
-        "timer", "[on|off]", "print how long each statement took", _set_timer, max_arguments=1, argument_kind="switch"
+        "timer",
+        "[on|off]",
+        "print how long each statement took; also \\timing",
+        _set_timer,
+        max_arguments=1,
+        argument_kind="switch",
     ),
     Command(
         "bail",

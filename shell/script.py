@@ -2,7 +2,8 @@
 
 In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per statement or command, with its first line. A
 dot command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
-treated the same way. A last statement without ``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError
+treated the same way. A question without ASK or quotes, which is invalid, ends with its line, and a last statement
+without ``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError
 that names the line.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from kvstore.language import find_unquoted_question, iter_tokens
+from kvstore.language import find_plain_question, find_unquoted_question, iter_tokens
 
 _BLOCK_BYTES = 1 << 16
 #: The first character of a command line: a dot, or the backslash of psql.
@@ -93,8 +94,10 @@ def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[t
             continue
         line_end = text.find("\n", start)
         line_end = len(text) if line_end < 0 else line_end
-        if find_unquoted_question(text[start:line_end]) is not None:
-            # A question without ASK is invalid. It ends with its line, so that its error affects no other statement.
+        first_line = text[start:line_end]
+        if find_plain_question(first_line) is not None or find_unquoted_question(first_line) is not None:
+            # A question without ASK or quotes is invalid. It ends with its line, so that its error affects no other
+            # statement.
             semicolon = text.find(";", start, line_end)
             position = line_end if semicolon < 0 else semicolon + 1
             yield ScriptItem(text[start:position], line, column), position

@@ -428,6 +428,11 @@ def test_a_question_without_quotes_costs_its_line_alone(run_kvstore: Run, store:
     ):
         word = statement.split(" ")[0]
         assert f"{place}: the text after {word} is not in single quotes; write {statement}\n" in error
+    script = "Who's there?\nSELECT 1 AS a;\nASK 'Who?'\nSELECT 2 AS b;"
+    status, out, error = run_kvstore("shell", store, "--mode", "csv", stdin=script)
+    assert (status, out) == (1, "a\n1\n")
+    assert "line 1, column 1: to ask a question, write ASK 'Who''s there?';\n" in error
+    assert "found SELECT; if a statement begins here, end the one before it with ';'\n  SELECT 2 AS b;" in error
 
 
 def test_the_words_of_a_question_need_no_quotes(run_kvstore: Run, store: str) -> None:

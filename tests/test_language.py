@@ -215,7 +215,7 @@ def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> No
     ("text", "line", "column", "expected"),
     [
         ("LOKUP 'a'", 1, 1, "did you mean LOOKUP?"),
-        ("what's a cover text?", 1, 1, "to ask a question, write ASK 'what''s a cover text?'"),
+        ("what's a cover text?", 1, 1, "to ask a question, write ASK 'what''s a cover text?';"),
         ("\nHow many bells are there ;", 2, 1, "ASK 'How many bells are there'"),
         ("SELCT 1", 1, 1, "did you mean SELECT?"),
         ("LOOKUP 'a' LIMT 3", 1, 12, "did you mean LIMIT?"),

@@ -322,6 +322,11 @@ def test_pieces_of_a_script() -> None:
         ScriptItem(".mode csv", 5, 1, True),
         ScriptItem(".tables \n/* . */ CHECK", 6, 5),
     ]
+    assert split_items("who is it?\nWhere is it; CHECK\n") == [
+        ScriptItem("who is it?", 1, 1),
+        ScriptItem("Where is it;", 2, 1),
+        ScriptItem("CHECK", 2, 14),
+    ]
 
 
 class SlowStream(io.RawIOBase):

@@ -154,6 +154,8 @@ def _make_unexpected_error(
         reason += f"; text is written in single quotes: {format_literal(shorten(unquoted, MAX_COPIED))}"
     elif "TOP" in expected and token.text.upper() == "LIMIT":
         reason += "; did you mean TOP?"
+    elif "$END" in expected and token.text.upper() in _list_keywords(list_expected_terminals("")):
+        reason += "; if a statement begins here, end the one before it with ';'"
     elif token.kind == "word" and (suggestion := suggest(token.text, _list_keywords(expected))):
         reason += f"; did you mean {suggestion}?"
     return make_statement_error(text, token.start, reason)

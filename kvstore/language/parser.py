@@ -47,7 +47,7 @@ def parse(text: str, parameters: Parameters = ()) -> list[ParsedStatement]:
         ) from None
     if (question := find_plain_question(text)) is not None:
         start = len(text) - len(text.lstrip())
-        raise make_statement_error(text, start, f"to ask a question, write ASK {format_literal(question)}")
+        raise make_statement_error(text, start, f"to ask a question, write ASK {format_literal(question)};")
     statements = list(split_statements(text))
     for tokens in statements:
         _require_quotes(text, tokens)
