@@ -597,6 +597,7 @@ def test_documents_are_selected_by_metadata(client: Any) -> None:
     assert client.get("/documents.json", params={"where": "meta ->> 'year' > 1900"}).json()["count"] == 1
     assert client.get("/documents.json", params={"q": "TEA"}).json()["count"] == 2
     assert client.get("/documents", params={"where": "1) OR (1"}).status_code == 400
+    assert "line 1, column 1: there is no column titel" in client.get("/documents", params={"where": "titel = 1"}).text
     assert client.get("/documents", params={"facet": "[1"}).status_code == 400
 
 

@@ -220,6 +220,23 @@ def test_invalid_arguments_are_explained(voyages_store: kvstore.Store, name: str
         StoreTools(voyages_store).call(name, arguments)
 
 
+@pytest.mark.parametrize("tool", ["retrieve", "ask"])
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("titel = 1", "line 1, column 1: there is no column titel; did you mean title?\n  titel = 1\n  ^"),
+        ("key = 'a' AND\ntitel", "line 2, column 1: there is no column titel; did you mean title?\n  titel\n  ^"),
+        ("key = ", "line 1, column 7: the condition ends too early\n  key = \n        ^"),
+    ],
+)
+def test_an_error_in_a_condition_points_at_its_place_in_the_condition(
+    voyages_store: kvstore.Store, tool: str, condition: str, message: str
+) -> None:
+    with pytest.raises(kvstore.KvstoreError) as raised:
+        StoreTools(voyages_store).call(tool, {"question": "Who sails?", "where": condition})
+    assert str(raised.value) == message
+
+
 def test_a_condition_keeps_other_documents_from_every_tool(voyages_store: kvstore.Store) -> None:
     tools = StoreTools(voyages_store, write=True, where="key NOT LIKE 'secret/%'")
     assert [*tools.tools] == ["retrieve", "ask", "lookup", "document", "overview", "put", "delete"]

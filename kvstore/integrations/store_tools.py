@@ -137,7 +137,9 @@ class StoreTools:
     ) -> ToolResult:
         """Return the passages that answer a question, best first, as text and as JSON data."""
         # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
-        rows = self._query(*self._build_statement("RETRIEVE", question, strategy, where, top))
+        statement = self._build_statement("RETRIEVE", question, strategy, where, top)
+        with language.locate_in_condition(self._where or where or ""):
+            rows = self._query(*statement)
         titles = self._load_titles([row[2] for row in rows])
         data = build_list_data(
             "passages",
@@ -170,7 +172,8 @@ class StoreTools:
         """Return an answer with its outcome and citations, as text and as JSON data."""
         uses_model = self._store.language_model() is not None
         statement = self._build_statement("ASK", question, strategy, where)
-        cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
+        with language.locate_in_condition(self._where or where or ""):
+            cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
         # The columns of ASK are answer, citations, extractive, model, dropped, confidence, abstained, outcome,
         # answer_span, verdict and parts.
         ((answer, citations, _, model, _, confidence, _, outcome, answer_span, verdict, answer_parts),) = (

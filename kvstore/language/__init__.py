@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..readers import ReadOptions
     from ..registry import get_strategy
     from ..sql.condition import check_condition
+    from ..sql.diagnosis import locate_in_condition
     from ..sql.literals import format_identifier, format_literal
     from .cursor import Cursor
     from .description_handlers import list_described_kinds, list_strategy_names
@@ -59,6 +60,7 @@ __all__ = [
     "list_ingest_patterns",
     "list_outlined_kinds",
     "list_strategy_names",
+    "locate_in_condition",
     "read_ingests",
 ]
 
@@ -86,6 +88,7 @@ _LAZY_ATTRIBUTES = {
     "list_ingest_patterns": "..ingest.ingest_interface:list_ingest_patterns",
     "list_outlined_kinds": ".index_handlers:list_outlined_kinds",
     "list_strategy_names": ".description_handlers:list_strategy_names",
+    "locate_in_condition": "..sql.diagnosis:locate_in_condition",
     "read_ingests": "..ingest.ingest_log:read_ingests",
 }
 #: Deprecated names, and their successors.

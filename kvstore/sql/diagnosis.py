@@ -7,6 +7,8 @@ shows the line with a caret under the offset.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..errors import StatementError
 
@@ -33,6 +35,24 @@ def make_statement_error(text: str, offset: int, reason: str) -> StatementError:
     return StatementError(
         f"line {line}, column {column}: {reason}\n  {excerpt}\n  {padding}^", line=line, column=column
     )
+
+
+@contextmanager
+def locate_in_condition(condition: str) -> Iterator[None]:
+    """Let the error of a statement point at ``condition``, which begins on the second line of the statement.
+
+    The statement must continue on the line after the condition, with the parenthesis that closes it.
+    """
+    try:
+        yield
+    except StatementError as error:
+        if error.line is None or error.line == 1:
+            raise
+        line = error.line - 1
+        if line > condition.count("\n") + 1:
+            raise make_statement_error(condition, len(condition), "the condition ends too early") from error
+        message = str(error).replace(f"line {error.line},", f"line {line},", 1)
+        raise StatementError(message, line=line, column=error.column) from error
 
 
 def _make_blank(character: str) -> str:

@@ -37,12 +37,13 @@ def build_content(request: PageRequest) -> PageContent:
     search_text, where = request.get_text("q"), request.get_text("where")
     facets = [_parse_facet(text) for text in request.get_texts("facet") if text]
     where_clause, parameters = _build_where_clause(where, search_text, facets)
-    cursor = store.query(
-        f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
-        f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
-        [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
-        timeout=request.seconds,
-    )
+    with language.locate_in_condition(where):
+        cursor = store.query(
+            f"SELECT key, title, bytes, chunks, changed, meta FROM documents{where_clause} "
+            f"ORDER BY {_ORDERS[order]} LIMIT ? OFFSET ?",
+            [*parameters, PAGE_SIZE, (page - 1) * PAGE_SIZE],
+            timeout=request.seconds,
+        )
     rows = fetch_named_rows(cursor)
     for row in rows:
         row["meta"] = json.loads(row["meta"] or "{}")
