@@ -248,6 +248,22 @@ def test_vectors_of_the_user_cannot_be_rebuilt(store: kvstore.Store, how: Callab
     assert store.get("own") is not None
 
 
+@pytest.mark.parametrize(("how", "problem"), [(flip_bit, "is damaged"), (remove_row, "is missing")])
+def test_a_vector_block_that_cannot_be_read_is_reported_once(
+    store: kvstore.Store, how: Callable[[bytes], bytes | None], problem: str
+) -> None:
+    with store.transaction() as transaction:
+        for number in range(80):
+            transaction.put(f"d{number}", f"The mast of ship {number} is {number} feet high.")
+    store.delete("d79")
+    with store._session.environment.snapshot() as snapshot:
+        assert snapshot.count(tables.VECTORS) > 2
+    damage_row(store, tables.VECTORS, how)
+    (sentence,) = store.check()
+    assert sentence.startswith("table vectors: vector block ") and problem in sentence
+    assert store.repair().remaining == []
+
+
 def test_vectors_of_other_chunks_are_not_carried_over(store: kvstore.Store) -> None:
     with store.transaction() as transaction:
         for number in range(40):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import RETIRED_OPTIONS
-from ..errors import KvstoreError
+from ..errors import CorruptionError, KvstoreError
 from ..registry import INDEXES, get_buffered_tables, list_generation_kinds
 from ..registry.fact import DocumentFact, StatedFact
 from ..registry.structure_versions import explain_read_only
@@ -87,6 +87,8 @@ class _Checker:
         chunks, entities = (_choose_array_size(state.lmdb, table) for table in (tables.CHUNKS, tables.ENTITIES))
         self._posting_sums = HashSums(chunks)
         self._vector_sums = HashSums(chunks)
+        #: Vectors without a record of verified blocks: each read verifies the block again.
+        self._vectors = Vectors(state.lmdb, state.settings.dimension)
         self._introduction_sums = HashSums(BLOCK_SIZE * entities)
         self._address_sums = HashSums(BLOCK_SIZE * entities)
 
@@ -182,8 +184,7 @@ class _Checker:
                         duplicates.append(chunk)
                     self._vector_sums.add(chunk, (block, row))
 
-        # Every block is read again, even if it was verified before.
-        yield from check_blocks(self._state, Vectors(self._state.lmdb, self._state.settings.dimension), add_block)
+        yield from check_blocks(self._state, self._vectors, add_block)
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:
@@ -289,7 +290,11 @@ class _Checker:
             )
         self._totals["words"] += chunk_record.words
         if self._vector_sums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
-            yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
+            try:
+                self._vectors.get_row_ids(chunk_record.block)
+                yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
+            except CorruptionError as error:  # the same sentence for every chunk of the block
+                yield str(error)
         if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
         if occurrences != self._state.filter.find_mentions(

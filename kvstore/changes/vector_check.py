@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..arguments import format_count
-from ..errors import KvstoreError
+from ..errors import CorruptionError, KvstoreError
 from ..registry.derivation import StoredDerivation, list_stored_derivations
 from ..structures.derived_parts import to_vector_id
 from ..structures.state import State
@@ -22,10 +22,17 @@ from .pending import read_chunked_text
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
     """Yield a sentence for each fault of the blocks of a vector space.
 
-    Calls ``visit_block`` with the id of each block and the ids of the vectors in its rows (``FREE_ID``: a free row).
+    Calls ``visit_block`` with the id of each readable block and the ids of the vectors in its rows (``FREE_ID``: a free
+    row).
     """
     num_partly_free = 0
-    for block, ids in vectors.scan_row_ids():
+    for block in vectors.scan_block_numbers():
+        try:
+            ids = vectors.get_row_ids(block)
+        except CorruptionError as error:
+            yield str(error)
+            num_partly_free += vectors.count_free_rows(block) > 0
+            continue
         visit_block(block, ids)
         num_free = int((ids == FREE_ID).sum())
         if vectors.count_free_rows(block) != num_free:

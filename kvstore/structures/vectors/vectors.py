@@ -271,11 +271,14 @@ class Vectors:
             num_rows += num_read
         return ids[:num_rows], matrix[:num_rows]
 
-    def scan_row_ids(self) -> Iterator[tuple[int, Ids]]:
-        """Yield the number of every block with the ids of all its rows; the id of a free row is :data:`FREE_ID`."""
-        for key, value in self._view.scan(self.space.blocks):
-            block_number = int(records.U32.unpack(key)[0])
-            yield block_number, self._open_block(value, block_number).ids
+    def scan_block_numbers(self) -> Iterator[int]:
+        """Yield the number of every block."""
+        for key, _ in self._view.scan(self.space.blocks):
+            yield int(records.U32.unpack(key)[0])
+
+    def get_row_ids(self, block_number: int) -> Ids:
+        """Return the ids of all rows of a block; the id of a free row is :data:`FREE_ID`. Raises CorruptionError."""
+        return self._get_block(block_number).ids
 
     def count_vectors(self) -> int:
         """Return the number of vectors of the space, computed from the counts of free rows."""
