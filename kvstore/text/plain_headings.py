@@ -40,7 +40,7 @@ _MAX_ARTICLE_TITLE = 60
 #: The first line of a paragraph that can be its title: a few words without punctuation at their end. Sentences follow.
 #: A line with a number stays in its paragraph, because a date above an entry of a diary answers when.
 _TITLED_PATTERN = compile_lazily(
-    r"(?P<title>[^\W_a-z\d][^\n\t|\d]{1,50}(?<![\s.,;:!?]))\n(?=(?P<first_line>[^\W_a-z][^\n]*))"
+    r"(?P<title>[^\W\d_][^\n\t|\d]{1,50}(?<![\s.,;:!?]))\n(?=(?P<first_line>[^\W_][^\n]*))"
     r"(?s:.*)[.!?…][\"'”’)\]]*\Z"
 )
 _MAX_TITLE_WORDS, _MIN_TITLES = 6, 3
@@ -182,6 +182,8 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
         num_long += 1
         match = _TITLED_PATTERN.fullmatch(text, start, end)
         if match is None or len(match["title"].split()) > _MAX_TITLE_WORDS:
+            continue
+        if match["title"][0].islower() or match["first_line"][0].islower():
             continue
         if len(match["first_line"]) < 2 * len(match["title"]) or _COLUMNS_PATTERN.search(match[0]):
             continue
