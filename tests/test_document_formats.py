@@ -12,6 +12,7 @@ import lzma
 import re
 import sys
 import tarfile
+import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -1252,6 +1253,21 @@ def test_subtitles_are_read_as_paragraphs_with_times() -> None:
     assert read_one(vtt, "a.vtt").text == "[00:00:01] Ann: Who & when?\n\n[00:00:02] Ben: Now. Go.\n"
     with pytest.raises(ReaderError, match="has no cue"):
         read_all("WEBVTT\n\n", "a.vtt")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", "WEBVTT\n\n" + "00:01.000 --> 00:02.000\nIt is so.\n\n" * 40_000),
+        ("a.adoc", "|===\n" + "1" * 20_000 + "\n|==="),
+        ("a.adoc", "_" * 50_000 + "!"),
+    ],
+    ids=["cues", "cell", "delimiter"],
+)
+def test_long_files_of_one_mark_are_read_in_linear_time(name: str, text: str) -> None:
+    start = time.process_time()
+    assert read_all(text, name)
+    assert time.process_time() - start < 2
 
 
 # --- calendars, address cards, bibliographies ------------------------------------------------------------------------

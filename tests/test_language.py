@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import re
+import time
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from kvstore.language import statements as s
 from kvstore.language.bounded_query import READ_STATEMENTS
 from kvstore.language.grammar_parsing import get_keywords, list_expected_terminals
 from kvstore.language.parser import parse
+from kvstore.language.questions import find_unquoted_question
 from kvstore.sql import condition, literals
 from kvstore.sql import tokens as token_module
 from kvstore.sql.table_catalog import get_sql_tables
@@ -206,6 +208,13 @@ STATEMENTS = st.one_of([make_statements(kind) for kind in s.Statement.__subclass
 def test_the_text_of_a_statement_parses_back_to_it(statement: s.Statement) -> None:
     assert is_dataclass(statement)
     assert parse_statement(str(statement)) == statement
+
+
+def test_white_space_in_an_unquoted_question_is_read_in_linear_time() -> None:
+    start = time.process_time()
+    question = "a" + " " * 100_000 + "b"
+    assert find_unquoted_question(f"ASK {question} TOP 3") == question
+    assert time.process_time() - start < 1
 
 
 # Wrong texts ---------------------------------------------------------------------------------------------------------

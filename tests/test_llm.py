@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -286,6 +287,14 @@ def test_citations_are_checked_however_the_text_is_cut(marks: list[str], data: s
     assert "".join(map(often.feed, pieces)) + often.flush() == at_once
     assert (once.cited, once.dropped) == (often.cited, often.dropped)
     assert set(once.cited) <= {1, 2}
+
+
+def test_white_space_without_a_citation_is_checked_in_linear_time() -> None:
+    start = time.process_time()
+    checked = CitationFilter(2)
+    text = " " * 100_000 + "a"
+    assert checked.feed(text) + checked.flush() == text
+    assert time.process_time() - start < 1
 
 
 # Servers that are down, busy, slow or broken --------------------------------------------------------------------------

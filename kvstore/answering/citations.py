@@ -15,10 +15,11 @@ from ..retrieval.evidence import ChunkReference, Hit, HitKind, TextSpan
 from ..text.patterns import compile_lazily
 
 _BRACKETED_PATTERN = compile_lazily(r"[\[【]\s*(\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*)\s*[\]】]")
-#: A citation, with the white space before it.
-_CITATION_PATTERN = compile_lazily(rf"\s*{_BRACKETED_PATTERN.pattern}")
+#: A citation, with the white space before it. Only the start of a run of white space is tried, because trying each
+#: character takes quadratic time in the length of the run.
+_CITATION_PATTERN = compile_lazily(rf"(?<!\s)\s*+{_BRACKETED_PATTERN.pattern}")
 #: The possible beginning of a citation at the end of a piece.
-_PARTIAL_CITATION_PATTERN = compile_lazily(r"\s*(?:[\[【][\d\s,;–-]{0,80})?\Z")
+_PARTIAL_CITATION_PATTERN = compile_lazily(r"(?<!\s)\s*+(?:[\[【][\d\s,;–-]{0,80})?\Z")
 _RANGE_PATTERN = compile_lazily(r"(?<!\d)(\d++)\s*[–-]\s*(\d+)")
 _NUMBER_PATTERN = compile_lazily(r"\d+")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..answering.answer import Answer
     from ..store.store import Store
 
-_CITATION_PATTERN = re.compile(r"\s*\[\d+(?:, \d+)*\]")
+_CITATION_PATTERN = re.compile(r"(?<!\s)\s*+\[\d+(?:, \d+)*\]")
 #: The numbers of hits for hit rates.
 HIT_DEPTHS = (1, 3, 8)
 _NUM_BINS = 10

@@ -20,7 +20,7 @@ _MAX_QUESTION_CHARACTERS = 500
 _UNQUOTED_PATTERN = compile_lazily(r"\s*(?:ASK|RETRIEVE|SEARCH)[^\S\n]+(?=[^\W_])", re.IGNORECASE)
 #: The end of the unquoted text of such a statement: a clause in capitals, the statement, or the line.
 _QUESTION_END_PATTERN = compile_lazily(
-    r"\s*(?:;|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|WORDS|AS SEGMENTS|AS SVG)\b)"
+    r";|\n|$|\b(?:USING|WHERE|DEPTH|TOP|WITHIN|WITH|MODEL|WORDS|AS SEGMENTS|AS SVG)\b"
 )
 
 
@@ -44,4 +44,4 @@ def find_unquoted_question(text: str) -> str | None:
     if opening is None:
         return None
     end = _QUESTION_END_PATTERN.search(text, opening.end())
-    return text[opening.end() : end.start() if end else len(text)]
+    return text[opening.end() : end.start() if end else len(text)].rstrip()

@@ -46,7 +46,7 @@ _ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
 _BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")
 _BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")
 _BLOCK_MACRO_PATTERN = re.compile(r"(\w[\w-]*)::(\S*?)\[(.*)\]$")
-_DELIMITER_PATTERN = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|`{3,})(\w[\w+#-]*)?$")
+_DELIMITER_PATTERN = re.compile(r"(-{4,}+|\.{4,}+|={4,}+|\*{4,}+|_{4,}+|\+{4,}+|/{4,}+|--|`{3,}+)(\w[\w+#-]*)?$")
 _TABLE_PATTERN = re.compile(r"([|,:!])===+$")
 _ITEM_PATTERN = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d{1,9}\.|[a-zA-Z]\.|<\d{1,3}>|<\.>)\s+(?=\S)")
 _TERM_PATTERN = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?$")
@@ -54,9 +54,7 @@ _ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S
 _ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
 _AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
 _DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
-_CELL_PATTERN = re.compile(
-    r"(?:^|(?<=\s)|(?<=\S))(?<!\\)((?:\d+(?:\.\d+)?\+|\.\d+\+|\d+\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|", re.M
-)
+_CELL_PATTERN = re.compile(r"(?<!\\)((?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|")
 
 #: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")
@@ -405,7 +403,7 @@ class _AsciiDocFile:
         )
         all_cells: list[str] = []
         for match in re.finditer(
-            rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.M | re.S
+            rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.S
         ):
             spec, text = match[1], match[2].replace("\\|", "|").strip("\n")
             body = [cell_line.strip() for cell_line in text.split("\n")]

@@ -70,7 +70,7 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
     for index, time_match in time_lines:
         texts: list[str] = []
         speaker = ""
-        for line in lines[index + 1 :]:
+        for line in map(lines.__getitem__, range(index + 1, len(lines))):  # a slice would copy the rest of the file
             if not line.strip() or "-->" in line:
                 break
             voice = _VOICE_PATTERN.search(line)
