@@ -285,3 +285,24 @@ def test_measures_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     precision, recall = (1 + 0.8) / 2, (1 + 0.8 + 0.8) / 3
     matched = compute_bert_score(np.eye(2, dtype=np.float32), near)
     assert matched == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_everyday_questions_name_snippets_and_words_of_their_sections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    from evaluation.answer_sets import load_answer_sets
+    from evaluation.question_sets import read_json_lines
+
+    sections: dict[str, set[str]] = {}
+    for name in ("train", "held_out"):
+        rows = read_json_lines(TOOLS / "everyday_questions" / f"{name}.jsonl")
+        sections[name] = {f"{row['title']}: {row['heading']}: {row['snippets']}" for row in rows}
+        for row in rows:
+            snippets = row["snippets"]
+            assert row["answered"] and row["near_misses"], row["title"]
+            for question, ordinals, words in row["answered"]:
+                assert words in snippets[ordinals[0]] and max(ordinals) < len(snippets), question
+            for question, ordinal in row["near_misses"]:
+                assert 0 <= ordinal < len(snippets), question
+    assert not sections["train"] & sections["held_out"]
+    (answer_set,) = load_answer_sets("everyday", TOOLS, limit=20)
+    assert [question.kind for question in answer_set.questions] == ["answerable"] * 20 + ["near"] * 20

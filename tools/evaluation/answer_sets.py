@@ -1,9 +1,10 @@
 """Stores with questions that they answer, near misses and foreign questions, to measure whole answers.
 
 In: the name of a set: ``squad2`` or ``squad2:choose`` (articles of the file of questions with and without an answer
-that are in no training row), ``notes`` (tools/note_folders), ``languages`` (tools/language_folders: German and French),
-``folders`` or ``folders:NAME`` (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several
-passages). Out: an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
+that are in no training row), ``everyday`` (sections of invented documents that the reader was not trained on),
+``notes`` (tools/note_folders), ``languages`` (tools/language_folders: German and French), ``folders`` or
+``folders:NAME`` (archives of real documents), ``hotpotqa`` or ``musique`` (questions that need several passages). Out:
+an :class:`AnswerSet` for each store: its name, a function that fills it, and its questions.
 
 A near miss is on the topic of the store, which does not answer it; a foreign question is on another topic.
 """
@@ -29,6 +30,7 @@ from .question_sets import fill_store, load, read_json_lines
 
 NOTES = Path(__file__).resolve().parents[1] / "note_folders"
 FOREIGN_NOTES = NOTES.with_name("language_folders")
+EVERYDAY_QUESTIONS = NOTES.with_name("everyday_questions") / "held_out.jsonl"
 #: Articles of SQuAD 2.0 that no reader was trained on: thresholds are chosen on the first, the others are reported.
 CHOICE_ARTICLES = ("2008 sichuan earthquake", "geology", "harvard university", "victoria (australia)")
 REPORT_ARTICLES = (
@@ -56,6 +58,7 @@ def load_answer_sets(name: str, data: Path, limit: int | None) -> list[AnswerSet
     set_name, _, part = name.partition(":")
     loaders: dict[str, Callable[[Path, str], Iterator[AnswerSet]]] = {
         "squad2": _load_squad2,
+        "everyday": lambda data, part: _load_everyday(),
         "notes": lambda data, part: _load_notes("notes", NOTES, part),
         "languages": lambda data, part: _load_notes("languages", FOREIGN_NOTES, part),
         "folders": _load_folders,
@@ -116,6 +119,45 @@ def _load_squad2(data: Path, part: str) -> Iterator[AnswerSet]:
                 transaction.put(passage["id"], passage["text"], title=passage["title"].replace("_", " "))
 
     yield AnswerSet(f"squad2:{part or 'report'}", put_passages, list(questions.values()))
+
+
+def _load_everyday() -> Iterator[AnswerSet]:
+    """Yield the store of the sections of invented documents that the reader was not trained on."""
+    documents: dict[str, tuple[str, str]] = {}
+    questions = []
+    for row in read_json_lines(EVERYDAY_QUESTIONS):
+        key = f"everyday-{len(documents)}"
+        documents[key] = (row["title"], _render_section(row["heading"], row["snippets"]))
+        questions += [
+            Question(
+                question,
+                "answerable",
+                lambda text, answer=answer: contains_words(answer, text),  # type: ignore[misc]
+                frozenset((key,)),
+            )
+            for question, _, answer in row["answered"]
+        ]
+        questions += [Question(question, "near", lambda text: False) for question, _ in row["near_misses"]]
+
+    def put_documents(store: kvstore.Store) -> None:
+        """Store every section as a document."""
+        with store.transaction() as transaction:
+            for key, (title, text) in documents.items():
+                transaction.put(key, text, title=title)
+
+    yield AnswerSet("everyday", put_documents, questions)
+
+
+def _render_section(heading: str, snippets: Sequence[str]) -> str:
+    """Return a section as Markdown: its heading, sentences in paragraphs, and other snippets as items of a list."""
+    text = f"## {heading}" if heading else ""
+    previous_kind = ""
+    for snippet in snippets:
+        kind = "sentence" if snippet[-1:] in ".!?" else "item"
+        separator = "\n\n" if kind != previous_kind else " " if kind == "sentence" else "\n"
+        text += f"{separator}{'- ' if kind == 'item' else ''}{snippet}"
+        previous_kind = kind
+    return text.strip()
 
 
 def _load_notes(name: str, folder: Path, part: str) -> Iterator[AnswerSet]:

@@ -30,8 +30,6 @@ from rows import (
 )
 from tokenizers import Tokenizer
 
-#: The number of near misses, changed questions, questions with an answer, and questions made by rule in a batch.
-NUM_NEAR_MISSES, NUM_CHANGED, NUM_GROUPS, NUM_MADE = 40, 24, 70, 10
 #: The number of windows beside the one that answers in a group, and the share of them from anywhere in the article.
 _NUM_OTHERS, _SHARE_RANKED = 2, 0.75
 #: The share of the groups whose question is from SQuAD 2.0, whose style its near misses have.
@@ -40,14 +38,25 @@ _SHARE_SQUAD2 = 0.3
 _SHARE_MADE_CHANGED = 0.6
 #: The share of near misses whose partner is answered in the same window, if there is such a question.
 _SHARE_SAME_WINDOW = 0.7
-#: A batch is sorted by length and run in this many parts, which saves padding.
-_NUM_PARTS = 2
 NUM_FOLDS = 3
 
 
 def compute_fold(article: str) -> int:
     """Return the fold of an article; each teacher is trained without one fold."""
     return int(hash_text(f"fold {article}")[:8], 16) % NUM_FOLDS
+
+
+class BatchSizes(NamedTuple):
+    """The numbers of near misses, changed questions, questions with an answer, and questions made by rule in a batch.
+
+    A batch is sorted by length and run in ``num_parts`` parts, which saves padding.
+    """
+
+    near_misses: int = 40
+    changed: int = 24
+    groups: int = 70
+    made: int = 10
+    num_parts: int = 2
 
 
 class Part(NamedTuple):
@@ -76,7 +85,7 @@ class Batch(NamedTuple):
     groups: torch.Tensor
 
 
-class _Draft:
+class Draft:
     """The examples of a batch while it is drawn."""
 
     def __init__(self) -> None:
@@ -95,11 +104,14 @@ class _Draft:
 class Batches(torch.utils.data.Dataset[Batch]):
     """The batches of a training, by step."""
 
-    def __init__(self, rows: list[Row], tokenizer: Tokenizer, seed: int, left_out: int) -> None:
-        """Draw from `rows` without the articles of the fold `left_out` (-1: from all)."""
+    def __init__(
+        self, rows: list[Row], tokenizer: Tokenizer, seed: int, left_out: int, sizes: BatchSizes | None = None
+    ) -> None:
+        """Draw from `rows` without the articles of the fold `left_out` (-1: from all); None: the default sizes."""
         rows = [row for row in rows if compute_fold(row.article) != left_out]
         self._tokenizer = tokenizer
         self._seed = seed
+        self._sizes = sizes or BatchSizes()
         self._near_misses = [row for row in rows if not row.answers]
         self._answerable = [row for row in rows if row.answers]
         self._squad2 = [row for row in self._answerable if row.source in SQUAD2_SOURCES]
@@ -111,14 +123,18 @@ class Batches(torch.utils.data.Dataset[Batch]):
     def __getitem__(self, step: int) -> Batch:
         """Return the batch of a step: near misses, changed questions and groups, all drawn with the step as seed."""
         rng = random.Random(f"{self._seed}:{step}")
-        draft = _Draft()
-        for row in rng.sample(self._near_misses, NUM_NEAR_MISSES):
+        draft = Draft()
+        self._add_rows(draft, rng)
+        return self._encode_draft(draft, rng)
+
+    def _add_rows(self, draft: Draft, rng: random.Random) -> None:
+        """Add near misses, changed questions and groups, as many as the sizes of a batch say."""
+        for row in rng.sample(self._near_misses, self._sizes.near_misses):
             self._add_near_miss(draft, row, rng)
         self._add_changed_questions(draft, rng)
         self._add_groups(draft, rng)
-        return self._encode_draft(draft, rng)
 
-    def _add_near_miss(self, draft: _Draft, row: Row, rng: random.Random) -> None:
+    def _add_near_miss(self, draft: Draft, row: Row, rng: random.Random) -> None:
         """Add a question that its passage does not answer, with a window that seems to answer it.
 
         It is paired with an answered question about the same passage; a pair is (answered, near miss). A window of the
@@ -148,10 +164,10 @@ class Batches(torch.utils.data.Dataset[Batch]):
             candidates = answered_in_window
         return build_answered_example(rng.choice(candidates), rng) if candidates else None
 
-    def _add_changed_questions(self, draft: _Draft, rng: random.Random) -> None:
+    def _add_changed_questions(self, draft: Draft, rng: random.Random) -> None:
         """Add answered questions, each paired with a changed question that the same window does not answer."""
         num_added = 0
-        while num_added < NUM_CHANGED:
+        while num_added < self._sizes.changed:
             row = rng.choice(self._with_spans)
             answered = build_answered_example(row, rng)
             question = change_question(row, rng) if answered else None
@@ -161,15 +177,15 @@ class Batches(torch.utils.data.Dataset[Batch]):
             draft.add(row, [answered, Example(question, answered.window, answered=False, spans=[])], rng)
             num_added += 1
 
-    def _add_groups(self, draft: _Draft, rng: random.Random) -> None:
+    def _add_groups(self, draft: Draft, rng: random.Random) -> None:
         """Add groups of windows, each for one question, of which only the first answers the question.
 
-        The last NUM_MADE questions are made by rule; most of them are paired with a changed question.
+        The last questions are made by rule; most of them are paired with a changed question.
         """
-        while len(draft.groups) < NUM_GROUPS + NUM_MADE:
+        while len(draft.groups) < self._sizes.groups + self._sizes.made:
             row: Row | None = rng.choice(self._squad2 if rng.random() < _SHARE_SQUAD2 else self._answerable)
             assert row is not None
-            if len(draft.groups) >= NUM_GROUPS:
+            if len(draft.groups) >= self._sizes.groups:
                 row = build_made_row(row, rng)
             answered = build_answered_example(row, rng) if row else None
             if row is None or answered is None:  # no question could be made, or its answer does not fit into a window
@@ -189,7 +205,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
                     examples.append(Example(question, answered.window, answered=False, spans=[]))
             draft.add(row, examples, rng)
 
-    def _encode_draft(self, draft: _Draft, rng: random.Random) -> Batch:
+    def _encode_draft(self, draft: Draft, rng: random.Random) -> Batch:
         """Convert the drawn examples to tensors, in parts of similar length.
 
         Pairs and groups keep the ordinals of the examples in the draft. The span of an example is a random one of its
@@ -199,7 +215,7 @@ class Batches(torch.utils.data.Dataset[Batch]):
         spans = torch.tensor([rng.choice(targets) if targets else (-1, -1) for targets in inputs.targets])
         lengths = inputs.mask.sum(1)
         parts = []
-        for ordinals in torch.argsort(lengths).chunk(_NUM_PARTS):
+        for ordinals in torch.argsort(lengths).chunk(self._sizes.num_parts):
             length = int(lengths[ordinals].max())
             ids, mask, types = (tensor[ordinals, :length] for tensor in (inputs.ids, inputs.mask, inputs.types))
             parts.append(Part(ordinals, ids, mask, types, spans[ordinals]))

@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 _NUM_WINDOWS = 600
 #: The number of questions with an answer, and without; and of sentences for each.
 _NUM_QUESTIONS, _NUM_SENTENCES = 700, 24
-_SHARE_ANSWERED = 0.9
+SHARE_ANSWERED = 0.9
 _BATCH_SIZE = 256
 
 Scores = npt.NDArray[np.float64]
@@ -104,7 +104,7 @@ class Measurement:
                 is_first_right.append(question.sentences[int(question_scores.argmax())][1])
         is_answerable = np.array([question.is_answerable for question in self._questions])
         best_score_array = np.array(best_scores)
-        threshold = np.quantile(best_score_array[is_answerable], 1 - _SHARE_ANSWERED)
+        threshold = np.quantile(best_score_array[is_answerable], 1 - SHARE_ANSWERED)
         return {
             "auc": compute_auc(best_score_array[is_answerable], best_score_array[~is_answerable]),
             "refused": float((best_score_array[~is_answerable] < threshold).mean()),

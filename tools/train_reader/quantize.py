@@ -58,6 +58,26 @@ def quantize_reader(source: Path, target: Path) -> None:
     onnx.save(model, target)
 
 
+def load_quantized_weights(model: Reader, path: Path) -> None:
+    """Copy the weights of an exported reader into the model, converted from 8 bits."""
+    graph = onnx.load(path).graph
+    tables = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    state = {name: torch.from_numpy(table.copy()) for name, table in tables.items() if table.dtype == np.float32}
+    state["words.weight"] = torch.from_numpy(tables["words.weight.rows"] * tables["words.weight.scales"])
+    # The export names most matrices by number; the nodes have them in the order of the computation.
+    suffix = "_quantized"
+    matrices = [name.removesuffix(suffix) for node in graph.node for name in node.input if name.endswith(suffix)]
+    matrices = [name for name in dict.fromkeys(matrices) if f"{name}{suffix}" in tables]
+    parts = ("projection", "attention_output", "inner", "output")
+    targets = [f"layers.{index}.{part}" for index in range(len(model.layers)) for part in parts]
+    heads = {384 * 2: "answered_inner", 2: "span", 1: "answered"}
+    for name in matrices:
+        matrix = (tables[f"{name}{suffix}"] * tables[f"{name}_scale"]).T
+        target = targets.pop(0) if targets else heads[matrix.shape[1] if matrix.shape[0] > 2 else matrix.shape[0]]
+        state[f"{target}.weight"] = torch.from_numpy(matrix.copy())
+    model.load_state_dict({name: state[name] for name in model.state_dict()})
+
+
 def quantize_embeddings(model: onnx.ModelProto) -> None:
     """Replace each large gathered table of float32 by rows of int8 and one scale per row."""
     graph = model.graph

@@ -1,4 +1,4 @@
-"""Train the answer reader, and write the files that kvstore loads.
+"""Train the answer reader, and write the files that :mod:`tune` starts from and kvstore can load.
 
     python tools/train_reader/train.py MODEL_FOLDER --data train.jsonl.xz --out FOLDER
 
@@ -26,7 +26,8 @@ first three with 800 questions, the others with 1,400):
 | distilled, weight .75, word vectors frozen | 1,493 x 400 | .822 | .49 | .84 |
 | **distilled, weight .5, word vectors trained** | 1,405 x 400 | **.828** | .48 | .83 |
 
-The committed weights are the last row, started from all-MiniLM-L6-v2 rounded to 8 bits. A GPU (H100) takes 10 minutes.
+The last row, started from all-MiniLM-L6-v2 rounded to 8 bits, was trained further by :mod:`tune`; the result is
+committed. A GPU (H100) takes 10 minutes.
 
 A network twice as deep was tried: multilingual-e5-small (12 layers), with its 10,000 or 12,000 most frequent pieces and
 word vectors of 4 bits, distilled from five teachers of both kinds (924 steps of 375 windows). It has .837, .55 and .85
@@ -58,7 +59,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes that draw batche
 
 import click
 import torch
-from batches import NUM_FOLDS, Batch, Batches
+from batches import NUM_FOLDS, Batch, Batches, Part
 from measure import Compute, Measurement
 from network import Inputs, Reader, build_reader, load_tokenizer
 from quantize import export_reader
@@ -125,7 +126,7 @@ class Training:
         model.words.weight.requires_grad_(settings.trains_words)
         # Teachers are trained before the reader, so no step is needed to load them.
         loaded_teachers = [(self.train(teacher, num_steps=0, teachers=[]), teacher.left_out) for teacher in teachers]
-        optimizer = self._build_optimizer(model)
+        optimizer = build_optimizer(model)
         loader = torch.utils.data.DataLoader(
             Batches(self._rows, self._tokenizer, settings.seed, settings.left_out),
             batch_size=None,
@@ -137,11 +138,8 @@ class Training:
             for group in optimizer.param_groups:
                 group["lr"] = _compute_rate(step, num_steps)
             loss = self._compute_loss(model, batch, settings, loaded_teachers)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(model.parameters(), _MAX_NORM)
-            optimizer.step()
-            _update_average(average, model, step)
+            take_step(model, loss, optimizer)
+            update_average(average, model, step)
             if (step + 1) % _LOGGED_STEPS == 0:
                 print(f"{settings.name}: step {step + 1} of {num_steps}, loss {loss.item():.3f}", flush=True)
         torch.save(average.state_dict(), path)
@@ -161,14 +159,6 @@ class Training:
     def _build(self, settings: Settings) -> Reader:
         """Build a reader from the start weights, on the device, in evaluation mode."""
         return build_reader(self._start, settings.dropout).to(self._device).eval()
-
-    def _build_optimizer(self, model: Reader) -> torch.optim.Optimizer:
-        """Return AdamW for the trained weights, with weight decay for matrices only."""
-        trained_weights = [weight for weight in model.parameters() if weight.requires_grad]
-        matrices = [weight for weight in trained_weights if weight.ndim > 1]
-        vectors = [weight for weight in trained_weights if weight.ndim == 1]
-        groups = [{"params": matrices, "weight_decay": _WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
-        return torch.optim.AdamW(groups, lr=_RATE, fused=self._device == "cuda")
 
     def _open_autocast(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context that computes in bfloat16 on a GPU."""
@@ -191,39 +181,32 @@ class Training:
     ) -> torch.Tensor:
         """Return the loss of a batch, mixed with the distance from the teachers' judgment if there are teachers."""
         logits, teacher_probabilities, span_losses, teacher_span_losses = [], [], [], []
-        num_spans = sum(int((part.spans[:, 0] >= 0).sum()) for part in batch.parts) or 1  # a divisor
+        num_spans = count_spans(batch)
         for part in batch.parts:
             inputs = [tensor.to(self._device) for tensor in (part.ids, part.mask, part.types)]
             with self._open_autocast():
                 outputs = model(*inputs)
             answered, start, end = (output.float() for output in outputs)
             logits.append(answered)
-            spans = part.spans.to(self._device)
-            has_span = (spans[:, 0] >= 0).float()
-            targets = spans.clamp(min=0)
-            row_losses = _compute_cross_entropy(start, targets[:, 0]) + _compute_cross_entropy(end, targets[:, 1])
-            span_losses.append((row_losses * has_span).sum() / (2 * num_spans))
+            span_losses.append(compute_span_loss(part, start, end, num_spans))
             if teachers:
                 folds = batch.folds[part.ordinals].to(self._device)
                 probabilities, starts, ends = self._compute_teacher_outputs(inputs, folds, teachers)
                 teacher_probabilities.append(probabilities)
                 distances = -(starts * start.log_softmax(-1) + ends * end.log_softmax(-1)).sum(-1)
+                has_span = part.spans[:, 0].to(self._device) >= 0
                 teacher_span_losses.append((distances * has_span).sum() / (2 * num_spans))
         # The parts are sorted by length; pairs and groups are indexes in the order of the batch.
         original_order = torch.argsort(torch.cat([part.ordinals for part in batch.parts])).to(self._device)
         answered = torch.cat(logits)[original_order]
-        labels = batch.labels.to(self._device) * (1 - 2 * _SMOOTHING) + _SMOOTHING
-        pairs = batch.pairs.to(self._device)
-        margin_loss = functional.relu(_MARGIN - (answered[pairs[:, 0]] - answered[pairs[:, 1]])).mean()
-        choice_loss = _compute_choice_loss(answered, batch.groups.to(self._device))
-        loss = functional.binary_cross_entropy_with_logits(answered, labels) + _SPAN_WEIGHT * sum(span_losses)
-        loss = loss + _MARGIN_WEIGHT * margin_loss + settings.choice_weight * choice_loss
+        loss = compute_loss(answered, smooth_labels(batch.labels), sum(span_losses), batch, settings.choice_weight)
         if not teachers:
             return loss
         teacher_probability = torch.cat(teacher_probabilities)[original_order]
         teacher_loss = (
             functional.binary_cross_entropy_with_logits(answered / _TEMPERATURE, teacher_probability) * _TEMPERATURE
         )
+        choice_loss = _compute_choice_loss(answered, batch.groups.to(self._device))
         teacher_loss = teacher_loss + _SPAN_WEIGHT * sum(teacher_span_losses) + settings.choice_weight * choice_loss
         return (1 - _TEACHER_WEIGHT) * loss + _TEACHER_WEIGHT * teacher_loss
 
@@ -251,6 +234,35 @@ class Training:
         return (probability, *means)
 
 
+def count_spans(batch: Batch) -> int:
+    """Return the number of examples with an answer to extract, at least 1 because it is a divisor."""
+    return sum(int((part.spans[:, 0] >= 0).sum()) for part in batch.parts) or 1
+
+
+def smooth_labels(labels: torch.Tensor) -> torch.Tensor:
+    """Return the target probabilities of labels of 0 and 1, a little away from both."""
+    return labels * (1 - 2 * _SMOOTHING) + _SMOOTHING
+
+
+def compute_loss(
+    answered: torch.Tensor, labels: torch.Tensor, span_loss: torch.Tensor | float, batch: Batch, choice_weight: float
+) -> torch.Tensor:
+    """Return the loss of a batch, from the logits of its examples in order and the probabilities they should have."""
+    pairs, device = batch.pairs.to(answered.device), answered.device
+    margin_loss = functional.relu(_MARGIN - (answered[pairs[:, 0]] - answered[pairs[:, 1]])).mean()
+    loss = functional.binary_cross_entropy_with_logits(answered, labels.to(device)) + _SPAN_WEIGHT * span_loss
+    choice_loss = _compute_choice_loss(answered, batch.groups.to(device))
+    return loss + _MARGIN_WEIGHT * margin_loss + choice_weight * choice_loss
+
+
+def compute_span_loss(part: Part, start: torch.Tensor, end: torch.Tensor, num_spans: int) -> torch.Tensor:
+    """Return the loss of the first and last tokens of the answers of a part, of `num_spans` answers in the batch."""
+    spans = part.spans.to(start.device)
+    targets = spans.clamp(min=0)
+    row_losses = _compute_cross_entropy(start, targets[:, 0]) + _compute_cross_entropy(end, targets[:, 1])
+    return (row_losses * (spans[:, 0] >= 0)).sum() / (2 * num_spans)
+
+
 def _compute_choice_loss(answered: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
     """Return the mean loss of choosing the first example of each group; -1 fills short rows of ``groups``."""
     group_logits = answered[groups.clamp(min=0)].masked_fill(groups < 0, -1e4)
@@ -264,6 +276,23 @@ def _compute_cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch
     return functional.cross_entropy(logits, targets, reduction="none")
 
 
+def build_optimizer(model: Reader) -> torch.optim.Optimizer:
+    """Return AdamW for the trained weights, with weight decay for matrices only."""
+    trained_weights = [weight for weight in model.parameters() if weight.requires_grad]
+    matrices = [weight for weight in trained_weights if weight.ndim > 1]
+    vectors = [weight for weight in trained_weights if weight.ndim == 1]
+    groups = [{"params": matrices, "weight_decay": _WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=_RATE, fused=trained_weights[0].is_cuda)
+
+
+def take_step(model: Reader, loss: torch.Tensor, optimizer: torch.optim.Optimizer) -> None:
+    """Change the weights of the model by the gradient of a loss, with a limited norm."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(model.parameters(), _MAX_NORM)
+    optimizer.step()
+
+
 def _compute_rate(step: int, num_steps: int) -> float:
     """Return the learning rate of a step: linear warm-up, then constant, then linear decay."""
     warmup_factor = min(1.0, (step + 1) / _WARMUP_STEPS)
@@ -271,9 +300,9 @@ def _compute_rate(step: int, num_steps: int) -> float:
 
 
 @torch.no_grad()
-def _update_average(average: Reader, model: Reader, step: int) -> None:
+def update_average(average: Reader, model: Reader, step: int, decay: float = _AVERAGE_DECAY) -> None:
     """Move the averaged weights toward the current weights, faster in the first steps."""
-    weight = 1 - min(_AVERAGE_DECAY, (1 + step) / (10 + step))
+    weight = 1 - min(decay, (1 + step) / (10 + step))
     pairs = [pair for pair in zip(average.parameters(), model.parameters(), strict=True) if pair[1].requires_grad]
     torch._foreach_lerp_([target for target, _ in pairs], [source for _, source in pairs], weight)
 

@@ -1,0 +1,214 @@
+"""Train a trained answer reader further, on questions about everyday documents, and write the files that kvstore loads.
+
+    python tools/train_reader/tune.py READER_FOLDER MODEL_FOLDER --data train.jsonl.xz --out FOLDER
+
+In: the folder of a reader that :mod:`train` wrote, the folder of all-MiniLM-L6-v2, the questions of :mod:`train`, and
+those of ``tools/everyday_questions``. On disk, under ``--out``: ``reader.pt`` (float32), ``reader.onnx`` (8 bits),
+``tokenizer.json`` and ``reader.json``, see :mod:`quantize`. The figures of held-out sections are printed before and
+after the training.
+
+The first training has only prose and questions that ask for a phrase. Everyday documents have items, rows of tables and
+messages; their users ask in other words than the documents, ask how and why, expect yes or no, and type keywords. Half
+of the windows of a batch are of such documents. The other half is drawn as in the first training; the label of these
+windows is mixed with the judgment of the reader before this training (Li and Hoiem, "Learning without Forgetting",
+2016). The result is a mean of the weights before and after the training, which keeps more of both (Wortsman et al.,
+"Robust Fine-Tuning of Zero-Shot Models", CVPR 2022).
+
+What was tried: `auc`, `refused` and `first` as in :mod:`measure`, of every third held-out section (885 questions), and
+of 220 + 220 questions on the held-out articles of SQuAD 2.0; then the area under the ROC curve of the confidence behind
+a store (``tools/fit_answer_reader.py``, questions that were fitted on and others, `squad2` not fitted on).
+
+| share of the tuned weights | everyday | SQuAD 2.0 | notes | folders | squad2:choose | squad2 |
+|---|---|---|---|---|---|---|
+| 0: before | .68; .22; .87 | .81; .45; .86 | .92; .97 | .88; .91 | .85; .87 | .78 |
+| .5 | .79; .35; .92 | .81; .48; .85 | .96; .98 | .91; .92 | .85; .88 | .76 |
+| **.7** | .82; .42; .93 | .80; .48; .83 | .96; .98 | .92; .94 | .84; .87 | .75 |
+| 1 | .83; .50; .92 | .78; .45; .82 | .93; .97 | .93; .93 | .83; .87 | .73 |
+
+The share was chosen on the questions that were fitted on. On two folders of another author, with 200 questions that
+nobody had seen, 83 instead of 74 of 120 answers are right, and 75 instead of 61 % of the near misses are refused. Two
+processor cores take 40 minutes. A third of the sections of ``train.jsonl`` was added after eight minutes.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+import torch
+from batches import Batch, Batches, BatchSizes, Draft
+from everyday_questions import AnsweredQuestion, NearMiss, Section, draw_examples, load_sections, prepend_labels
+from measure import SHARE_ANSWERED, compute_auc
+from network import Reader, build_reader, encode_examples, load_tokenizer
+from quantize import export_reader, load_quantized_weights
+from rows import Example, Row, choose_held_out_articles, compute_digest, load_rows, rank_sentences_of_articles
+from tokenizers import Tokenizer
+from train import (
+    STUDENT,
+    build_optimizer,
+    compute_loss,
+    compute_span_loss,
+    count_spans,
+    smooth_labels,
+    take_step,
+    update_average,
+)
+
+EVERYDAY = Path(__file__).parents[1] / "everyday_questions"
+#: The numbers of questions of each kind, and of sections of everyday documents, in a batch.
+_SIZES = BatchSizes(near_misses=19, changed=6, groups=25, made=4, num_parts=5)
+_NUM_SECTIONS = 12
+#: The share of the reader's judgment before the training in the labels of the first training.
+_TEACHER_WEIGHT = 0.7
+_RATE, _WARMUP_STEPS, _DECAYING_SHARE = 3e-4, 40, 0.5
+#: The decay of the moving average of the weights: of fewer steps than in the first training.
+_AVERAGE_DECAY = 0.995
+#: The share of the tuned weights in the result; the rest is those before the training.
+_TUNED_SHARE = 0.7
+_LOGGED_STEPS, _BATCH_SIZE = 20, 128
+_SEED = 1
+
+
+class MixedBatches(Batches):
+    """The batches of the training by step: windows of the first training, then windows of everyday documents."""
+
+    def __init__(self, rows: list[Row], tokenizer: Tokenizer, sections: list[Section]) -> None:
+        """Draw questions from all `rows`, and from `sections` in a random order in which each comes equally often."""
+        super().__init__(rows, tokenizer, _SEED, left_out=-1, sizes=_SIZES)
+        self._sections = sections
+
+    def __getitem__(self, step: int) -> Batch:
+        """Return the batch of a step; the fold of examples of everyday documents is -1."""
+        rng = random.Random(f"{_SEED}:{step}")
+        draft = Draft()
+        self._add_rows(draft, rng)
+        num_rows = len(draft.examples)
+        for index in range(step * _NUM_SECTIONS, (step + 1) * _NUM_SECTIONS):
+            epoch, ordinal = divmod(index, len(self._sections))
+            order = random.Random(f"{_SEED} {epoch}").sample(range(len(self._sections)), len(self._sections))
+            drawn = draw_examples(self._sections[order[ordinal]], rng)
+            start = len(draft.examples)
+            draft.examples += drawn.examples
+            draft.articles += [""] * len(drawn.examples)
+            draft.pairs += [(start + answered, start + near_miss) for answered, near_miss in drawn.pairs]
+            draft.groups += [[start + ordinal for ordinal in group] for group in drawn.groups]
+        batch = self._encode_draft(draft, rng)
+        batch.folds[num_rows:] = -1
+        return batch
+
+
+def tune(model: Reader, batches: MixedBatches, minutes: float) -> Reader:
+    """Train the model for the minutes, and return the mean of its averaged weights and those before the training."""
+    teacher, average = (_copy_reader(model) for _ in range(2))
+    model.train()
+    optimizer = build_optimizer(model)
+    start, step, share = time.monotonic(), 0, 0.0
+    while share < 1:
+        for group in optimizer.param_groups:
+            group["lr"] = _RATE * min(1.0, (step + 1) / _WARMUP_STEPS) * min(1.0, (1 - share) / _DECAYING_SHARE)
+        loss = _compute_loss(model, teacher, batches[step])
+        take_step(model, loss, optimizer)
+        update_average(average, model, step, _AVERAGE_DECAY)
+        step += 1
+        if step % _LOGGED_STEPS == 0:
+            print(f"step {step}, {share:.0%}, loss {loss.item():.3f}", flush=True)
+        share = (time.monotonic() - start) / 60 / minutes
+    with torch.no_grad():
+        torch._foreach_lerp_(list(average.parameters()), list(teacher.parameters()), 1 - _TUNED_SHARE)
+    return average
+
+
+def _copy_reader(model: Reader) -> Reader:
+    """Return a copy of a reader, in evaluation mode."""
+    return copy.deepcopy(model).eval()
+
+
+def _compute_loss(model: Reader, teacher: Reader, batch: Batch) -> torch.Tensor:
+    """Return the loss of a batch; the judgment of the teacher is a part of the labels of the first training."""
+    logits, teacher_logits, span_losses = [], [], []
+    num_spans = count_spans(batch)
+    for part in batch.parts:
+        with torch.autocast("cpu", torch.bfloat16):
+            outputs = model(part.ids, part.mask, part.types)
+            with torch.no_grad():
+                teacher_logits.append(teacher(part.ids, part.mask, part.types)[0].float())
+        answered, start, end = (output.float() for output in outputs)
+        logits.append(answered)
+        span_losses.append(compute_span_loss(part, start, end, num_spans))
+    original_order = torch.argsort(torch.cat([part.ordinals for part in batch.parts]))
+    weights = _TEACHER_WEIGHT * (batch.folds >= 0)
+    teacher_labels = torch.sigmoid(torch.cat(teacher_logits)[original_order])
+    labels = torch.lerp(smooth_labels(batch.labels), teacher_labels, weights)
+    return compute_loss(torch.cat(logits)[original_order], labels, sum(span_losses), batch, STUDENT.choice_weight)
+
+
+def measure_sections(sections: list[Section], tokenizer: Tokenizer, model: Reader) -> dict[str, float]:
+    """Return `auc`, `refused` and `first` as in :mod:`measure`; the best snippet of the section decides."""
+    examples = []
+    questions: list[tuple[AnsweredQuestion | NearMiss, int, int]] = []
+    for section in sections:
+        all_questions: list[AnsweredQuestion | NearMiss] = [*section.answered, *section.near_misses]
+        for question in all_questions:
+            questions.append((question, len(examples), len(section.snippets)))
+            labels = (section.title, section.heading)
+            examples += [
+                Example(question.text, prepend_labels(labels, snippet), answered=False, spans=[])
+                for snippet in section.snippets
+            ]
+    scores = np.zeros(len(examples))
+    order = sorted(range(len(examples)), key=lambda index: len(examples[index].question + examples[index].window))
+    for start in range(0, len(order), _BATCH_SIZE):
+        ordinals = order[start : start + _BATCH_SIZE]
+        inputs = encode_examples(tokenizer, [examples[ordinal] for ordinal in ordinals])
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            scores[ordinals] = model(inputs.ids, inputs.mask, inputs.types)[0].float().numpy()
+    best_scores: dict[bool, list[float]] = {True: [], False: []}
+    is_first_right = []
+    for question, start, num_snippets in questions:
+        section_scores = scores[start : start + num_snippets]
+        best_scores[isinstance(question, AnsweredQuestion)].append(section_scores.max())
+        if isinstance(question, AnsweredQuestion):
+            is_first_right.append(int(section_scores.argmax()) in question.snippets)
+    answerable, near_misses = (np.array(best_scores[is_answerable]) for is_answerable in (True, False))
+    threshold = np.quantile(answerable, 1 - SHARE_ANSWERED)
+    return {
+        "questions": len(questions),
+        "auc": round(compute_auc(answerable, near_misses), 4),
+        "refused": round(float((near_misses < threshold).mean()), 4),
+        "first": round(float(np.mean(is_first_right)), 4),
+    }
+
+
+@click.command()
+@click.argument("reader", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--data", type=click.Path(exists=True, dir_okay=False, path_type=Path), required=True)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option("--minutes", default=40.0, show_default=True, help="Time of the training.")
+def main(reader: Path, model: Path, data: Path, out: Path, minutes: float) -> None:
+    """Train the answer reader in the folder READER further; MODEL is the folder of its start weights."""
+    torch.manual_seed(_SEED)
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer = load_tokenizer(model)
+    tuned_reader = build_reader(model, STUDENT.dropout)
+    load_quantized_weights(tuned_reader, reader / "reader.onnx")
+    held_out_sections = load_sections(EVERYDAY / "held_out.jsonl")
+    print("before:", measure_sections(held_out_sections, tokenizer, tuned_reader.eval()), flush=True)
+    rows = load_rows(data)
+    held_out_articles = choose_held_out_articles(rows)
+    rows = [row for row in rows if row.article not in held_out_articles]
+    rank_sentences_of_articles(rows)
+    batches = MixedBatches(rows, tokenizer, load_sections(EVERYDAY / "train.jsonl"))
+    average = tune(tuned_reader, batches, minutes)
+    torch.save(average.state_dict(), out / "reader.pt")
+    print("after:", measure_sections(held_out_sections, tokenizer, average))
+    digests = {"data": data, "everyday": EVERYDAY / "train.jsonl", "reader": reader / "reader.onnx"}
+    export_reader(average, tokenizer, out, {name: compute_digest(path) for name, path in digests.items()})
+
+
+if __name__ == "__main__":
+    main()
