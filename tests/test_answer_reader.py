@@ -96,7 +96,7 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
     ]
     assert [(part.question, part.citation, part.span and part.span.text) for part in answer.parts] == [
         ("Who built the crane?", 1, "Ada Quill"),
-        ("what do boats pay?", 2, "twelve euros"),
+        ("what do boats pay?", 2, "twelve euros a night"),
     ]
     assert all(part.span and answer.text[part.span.start : part.span.end] == part.span.text for part in answer.parts)
     partial = harbor.ask("Who built the crane, and who painted the lighthouse of Ferrol?")
@@ -179,16 +179,14 @@ def test_a_long_question_is_read_if_a_sentence_settles_it(harbor: kvstore.Store)
 def test_the_sentence_before_explains_a_pronoun_and_gives_a_reason(reader: AnswerReader, tmp_path: Path) -> None:
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
         store.put("leave", "Parental leave lasts twenty weeks. Maria Jensen approves it.")
-        store.put(
-            "clock", "The device time can be changed by anyone. For this reason, the log ignores the device time."
-        )
+        store.put("meeting", "The hall was flooded on Monday. For this reason, the meeting moved to the school.")
         approval = store.ask("Who approves parental leave?")
         assert [citation.text for citation in approval.citations][:2] == [
             "leave: Maria Jensen approves it.",
             "Parental leave lasts twenty weeks.",
         ]
-        reason = store.ask("Why does the log ignore the device time?")
-        assert "The device time can be changed by anyone." in reason.citations[0].text
+        reason = store.ask("Why did the meeting move to the school?")
+        assert "The hall was flooded on Monday." in reason.citations[0].text
 
 
 def test_words_limit_the_context(harbor: kvstore.Store) -> None:

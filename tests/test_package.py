@@ -213,8 +213,8 @@ def test_the_english_wheel_is_small_and_has_every_file_of_the_pipeline(tmp_path:
         names = set(archive.namelist())
     files = {path.relative_to(source).as_posix() for path in (source / "kvstore_english").rglob("*") if path.is_file()}
     assert files <= names
-    assert {name.partition("/")[0] for name in names - files} == {"kvstore_db_english-1.1.dist-info"}
-    assert "kvstore_db_english-1.1.dist-info/licenses/LICENSE.md" in names
+    assert {name.partition("/")[0] for name in names - files} == {"kvstore_db_english-1.2.dist-info"}
+    assert "kvstore_db_english-1.2.dist-info/licenses/LICENSE.md" in names
 
 
 def build_kernel(folder: Path, source: Path, environment: dict[str, str]) -> bytes:

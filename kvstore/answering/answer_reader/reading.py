@@ -13,6 +13,7 @@ question asks for.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,6 +58,12 @@ _FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*")
 #: The start of a field of a row: its name.
 _FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
+#: The start of a sentence whose reason is the sentence before it.
+CONSEQUENCE_PATTERN = compile_lazily(
+    r"(?:for (?:this|that|these|those) reasons?|because of (?:this|that)|(?:this|that) is why|therefore|thus|hence"
+    r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
+    re.IGNORECASE,
+)
 #: A snippet that is only a web address, and the kinds of questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_KINDS = frozenset(("place", "web address"))
@@ -242,8 +249,9 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
         f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
         for label in dict.fromkeys(filter(None, labels))
     )
-    refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
-    if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
+    refers_back = snippet.needs_previous or snippet.needs_subject or CONSEQUENCE_PATTERN.match(snippet.text)
+    # A question is also the heading of its reply.
+    if refers_back and has_previous(snippets, index) and snippets[index - 1].text not in labels:
         before += f"{render_snippet(snippets[index - 1])} "
     return before + _render_with_block(snippets, index), len(before)
 
@@ -277,33 +285,24 @@ def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
 #: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
 _MAX_READ = 12
 #: The weights of a snippet's score: of the logit of the reader and of the score by rules. They were fitted by
-#: ``tools/fit_answer_reader.py`` on notes and four articles of SQuAD 2.0.
-_LOGIT_WEIGHT, _RULES_WEIGHT = 1.3, 0.73
-#: The weights of a logistic model of the probability that the best snippet answers: of the reader's logit, and of the
-#: logit of the confidence by rules. They were fitted by the same tool on every second question of the notes, three
-#: folders, and nine articles of SQuAD 2.0. Over the other questions, the calibration error is 0.05.
-_CONFIDENCE_WEIGHTS = {"reader": 0.82, "rules": 0.05}
-_CONFIDENCE_CONSTANT = -1.01
+#: ``tools/fit_answer_reader.py`` on every second question of notes, three folders, everyday documents and four articles
+#: of SQuAD 2.0.
+_LOGIT_WEIGHT, _RULES_WEIGHT = 0.97, 0.75
+#: A logistic model of the probability that the best snippet answers: the weight of the reader's logit, and a constant.
+#: They were fitted by the same tool on the same questions; the confidence by rules has no weight in that fit.
+_CONFIDENCE_WEIGHT, _CONFIDENCE_CONSTANT = 0.71, -0.91
 #: The logit of the confidence exceeds that by rules by at most this. The reader was trained on questions that fit their
 #: passages, and the rules recognize the others: on three folders, their logit is at least -3.1 for questions with an
 #: answer, and at most -4.6 for foreign ones.
 _MAX_GAIN_OVER_RULES = 3.0
 #: The weight of the coverage, next to the logit of the reader, and the lowest sum with which a sentence alone answers a
-#: question that may be a chain of facts. With 3, as many answers to HotpotQA are right as by the rules alone, 33 of 60,
-#: and most long questions of SQuAD 2.0 are read.
+#: question that may be a chain of facts. With 3, 32 of 60 answers to HotpotQA are right, and 33 by the rules alone;
+#: most long questions of SQuAD 2.0 are read.
 _COVERAGE_WEIGHT, _MIN_SINGLE_SENTENCE_SCORE = 3.0, 3.0
 #: The maximum logit of the confidence in what the reader cannot judge: sentences of several passages, which hold the
-#: answer to 57 % of the questions of HotpotQA, and answers to questions that yes or no answers. The second maximum is
-#: for a sentence that settles such a question: 14 of 14 verdicts on 36 questions that chose no rule were right.
+#: answer to 57 % of the questions of HotpotQA. The second maximum is for a sentence that settles a yes-no question: 14
+#: of 14 verdicts on 36 questions that chose no rule were right.
 _MAX_UNJUDGED_LOGIT, _MAX_VERDICT_LOGIT = 0.0, 2.5
-#: The weights of the same model for a question that yes or no answers and that no sentence settles: of the score by
-#: rules, the reader's logit and the coverage of the snippet. They were fitted on 58 questions without a verdict, about
-#: price lists, opening hours, minutes, a contract and three folders. Fitted on half of them, the model has an area
-#: under the curve of 0.91 on the other half. The constant was chosen by hand on the same 58 questions: with it and the
-#: default of ``least_confidence``, 70 % of their near misses are refused, and 47 % without the model; 89 and 95 % of
-#: the others are answered.
-_YES_NO_WEIGHTS = {"rules": 0.55, "reader": 0.4, "coverage": 1.0}
-_YES_NO_CONSTANT = -4.6
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
 MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
@@ -338,17 +337,14 @@ class PassageReading(NamedTuple):
     ``rule_scores`` has the scores that rules gave to the likely snippets. ``logit_in_context`` is the mean of the
     reader's logits for the likeliest snippet with and without the sentence before it. It separates answers from near
     misses better than the logit without that sentence: on 440 questions of SQuAD 2.0, the area under the curve is 0.79
-    instead of 0.78, and on 130 questions about notes 0.93 instead of 0.92. ``is_yes_no`` is True if yes or no answers
-    the question. The reader was not trained on such questions: it helps to choose among sentences, but its logit does
-    not show if one answers. ``verdict`` is the yes or no of the likeliest answer, if that sentence settles the
-    question. ``may_be_chain`` is True if the question may need several passages, because it is a chain of facts or a
-    comparison.
+    instead of 0.78, and on 130 questions about notes 0.93 instead of 0.92. ``verdict`` is the yes or no of the
+    likeliest answer, if that sentence settles a yes-no question. ``may_be_chain`` is True if the question may need
+    several passages, because it is a chain of facts or a comparison.
     """
 
     passages: Sequence[Passage]
     readings: Sequence[SnippetReading]
     rule_scores: SnippetScores
-    is_yes_no: bool
     verdict: Verdict | None
     may_be_chain: bool
     logit_in_context: float
@@ -373,16 +369,13 @@ class PassageReading(NamedTuple):
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
         A snippet that lacks what the question asks for, or is contrary to it, gets a lower logit. A verdict, and an
-        answer that the reader cannot judge, have the logit of the rules, up to a maximum. For a yes-no question without
-        a verdict, :meth:`_compute_yes_no_logit` is another maximum.
+        answer that the reader cannot judge, have the logit of the rules, up to a maximum.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)
-        if self.needs_several_passages or self.is_yes_no:
-            yes_no_logit = self._compute_yes_no_logit() if self.is_yes_no else _MAX_UNJUDGED_LOGIT
-            return min(rule_logit, yes_no_logit, _MAX_UNJUDGED_LOGIT)
-        signals = {"reader": self.logit_in_context, "rules": rule_logit}
-        logit = math.fsum(weight * signals[name] for name, weight in _CONFIDENCE_WEIGHTS.items()) + _CONFIDENCE_CONSTANT
+        if self.needs_several_passages:
+            return min(rule_logit, _MAX_UNJUDGED_LOGIT)
+        logit = _CONFIDENCE_WEIGHT * self.logit_in_context + _CONFIDENCE_CONSTANT
         logit = min(logit, rule_logit + _MAX_GAIN_OVER_RULES)
         return (
             logit
@@ -390,12 +383,6 @@ class PassageReading(NamedTuple):
             + MISSING_KIND_LOGIT * self.best.is_kind_missing
             + _CONTRARY_LOGIT * self.best.is_contrary
         )
-
-    def _compute_yes_no_logit(self) -> float:
-        """Return the logit of the confidence that the likeliest snippet answers a yes-no question without a verdict."""
-        best = self.best
-        signals = {"rules": best.rule_score, "reader": best.logit, "coverage": best.coverage}
-        return math.fsum(weight * signals[name] for name, weight in _YES_NO_WEIGHTS.items()) + _YES_NO_CONSTANT
 
 
 def read_passages(
@@ -432,13 +419,12 @@ def read_passages(
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
-    is_yes_no = is_yes_no_question(question)
-    verdict = _find_verdict(passages, readings[0].position, scorer) if is_yes_no else None
+    verdict = _find_verdict(passages, readings[0].position, scorer) if is_yes_no_question(question) else None
     best_window = next(window for window in windows if window.position == readings[0].position)
     logit_in_context = readings[0].logit
     if (context_text := build_context_text(best_window, passages)) is not None:
         logit_in_context = (logit_in_context + reader.read(question, [context_text])[0].logit) / 2
-    return PassageReading(passages, readings, rule_scores, is_yes_no, verdict, may_be_chain, logit_in_context)
+    return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context)
 
 
 def _separate_name_words(text: str, question: str) -> str:
