@@ -2,9 +2,8 @@
 
 In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per statement or command, with its first line. A
 dot command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
-treated the same way. A question without ASK or quotes, which is invalid, ends with its line, and a last statement
-without ``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError
-that names the line.
+treated the same way. A question without ASK or quotes is invalid and ends with its line. A last statement without
+``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError that names the line.
 """
 
 from __future__ import annotations

@@ -292,17 +292,17 @@ def test_everyday_questions_name_snippets_and_words_of_their_sections(monkeypatc
     from evaluation.answer_sets import load_answer_sets
     from evaluation.question_sets import read_json_lines
 
-    sections: dict[str, set[str]] = {}
+    texts: dict[str, set[str]] = {}
     for name in ("train", "held_out"):
         rows = read_json_lines(TOOLS / "everyday_questions" / f"{name}.jsonl")
-        sections[name] = {f"{row['title']}: {row['heading']}: {row['snippets']}" for row in rows}
+        texts[name] = {text for row in rows for text in (row["title"], *row["snippets"]) if text}
         for row in rows:
             snippets = row["snippets"]
             assert row["answered"] and row["near_misses"], row["title"]
             for question, ordinals, words in row["answered"]:
-                assert words in snippets[ordinals[0]] and max(ordinals) < len(snippets), question
+                assert words in snippets[ordinals[0]] and 0 <= min(ordinals) <= max(ordinals) < len(snippets), question
             for question, ordinal in row["near_misses"]:
                 assert 0 <= ordinal < len(snippets), question
-    assert not sections["train"] & sections["held_out"]
+    assert texts["train"].isdisjoint(texts["held_out"])
     (answer_set,) = load_answer_sets("everyday", TOOLS, limit=20)
     assert [question.kind for question in answer_set.questions] == ["answerable"] * 20 + ["near"] * 20

@@ -246,6 +246,7 @@ def test_a_pronoun_after_the_number_of_a_clause_needs_its_subject() -> None:
         "ANN\nThe wind is rising fast.\n\nBEN\nLet us go in before it rains.\n\nANN\nThe door is locked.",
         "Ann Voss\nCaptain of the pilot boat\n\nBen Lund\nKeeper of the light\n\nIvo Hale\nCook of the station",
         "été\nWe saw the owls there.\n\névier\nIt leaks again today.\n\néchelle\nIt is in the old shed.",
+        "The mill\nétait fermé en hiver.\n\nThe barn\névité par tous les gens.\n\nThe shed\nété comme hiver, il fuit.",
         "A boat of the\nClub is lent to members.\n\nThe fee for\nBoats is due in May.\n\nThe card\nThey hold is green.",
         # A date above an entry of a diary answers when.
         "\n\n".join(f"{day} March\nWe saw the owls near the old mill again." for day in ("Fri 7", "Sat 8", "Mon 10")),

@@ -35,7 +35,7 @@ from kvstore.evaluation.asked_questions import compute_area_under_curve
 Numbers = npt.NDArray[np.float64]
 #: The signals of a sentence, and those of an answer that decide how likely its best sentence is right.
 SENTENCE_SIGNALS = ("answered", "rules")
-ANSWER_SIGNALS = ("answered", "rules")
+ANSWER_SIGNALS = ("answered",)
 #: The ridge penalty of all weights, and the steps and the rate of gradient descent.
 _RIDGE, _STEPS, _RATE = 1e-3, 400, 0.1
 _NEWTON_STEPS = 30
@@ -176,7 +176,7 @@ def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
     shown_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
     row["first"] = any(row["right"][index] for index in shown_indexes)
     row["is_kind_missing"] = float(row["missing"][best_index])
-    row["best"] = [row["signals"][best_index][0], row["rules"]]
+    row["best"] = [row["signals"][best_index][0]]
 
 
 def compute_figures(confidence: Numbers, is_right: Numbers, kinds: npt.NDArray[np.str_]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ _CONNECTIVE_PATTERN = compile_lazily(
     |conversely|both|here|again|finally|later|afterwards?|meanwhile|additionally|rather|indeed|neither|each
     |the\ (?:former|latter|above|following|same|other|(?:reason|cause)\ (?:is|was|for\ (?:this|that)))
     |as\ (?:a\ result|such|well)
-    |in\ (?:addition|contrast|turn|that|this|such|fact|other|particular)|for\ (?:example|instance|this|that)
+    |in\ (?:addition|contrast|turn|that|this|such|fact|other|particular)|for\ (?:example|instance|this|that|these|those)
     |(?:because\ of|due\ to|at|with|after|by)\ (?:this|that|these)|to\ (?:this|that)\ end|on\ the\ other
     |all\ of\ (?:these|this|them)|none\ of)\b""",
     re.IGNORECASE | re.VERBOSE,

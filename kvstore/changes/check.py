@@ -292,9 +292,10 @@ class _Checker:
         if self._vector_sums.pop_sum(chunk) != hash((chunk_record.block, chunk_record.row)) & MASK:
             try:
                 self._vectors.get_row_ids(chunk_record.block)
-                yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
-            except CorruptionError as error:  # the same sentence for every chunk of the block
+            except CorruptionError as error:  # the same for every chunk of the block, and reported once
                 yield str(error)
+            else:
+                yield f"document {record.key!r}: the vector of chunk {chunk} is not at the location in its record"
         if len(self._keys) > _MAX_KEYS:
             self._keys.clear()
         if occurrences != self._state.filter.find_mentions(

@@ -31,6 +31,7 @@ def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids
             ids = vectors.get_row_ids(block)
         except CorruptionError as error:
             yield str(error)
+            # The free rows of a damaged block cannot be counted, so the recorded number is used.
             num_partly_free += vectors.count_free_rows(block) > 0
             continue
         visit_block(block, ids)

@@ -137,8 +137,9 @@ class StoreTools:
     ) -> ToolResult:
         """Return the passages that answer a question, best first, as text and as JSON data."""
         # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
-        statement = self._build_statement("RETRIEVE", question, strategy, where, top)
-        with language.locate_in_condition(self._where or where or ""):
+        condition = self._choose_condition(where)
+        statement = self._build_statement("RETRIEVE", question, strategy, condition, top)
+        with language.locate_in_condition(condition or ""):
             rows = self._query(*statement)
         titles = self._load_titles([row[2] for row in rows])
         data = build_list_data(
@@ -171,8 +172,9 @@ class StoreTools:
     def ask(self, question: str, strategy: str | None = None, where: str | None = None) -> ToolResult:
         """Return an answer with its outcome and citations, as text and as JSON data."""
         uses_model = self._store.language_model() is not None
-        statement = self._build_statement("ASK", question, strategy, where)
-        with language.locate_in_condition(self._where or where or ""):
+        condition = self._choose_condition(where)
+        statement = self._build_statement("ASK", question, strategy, condition)
+        with language.locate_in_condition(condition or ""):
             cursor = self._store.query(*statement, timeout=MODEL_TIMEOUT_SECONDS if uses_model else TIMEOUT_SECONDS)
         # The columns of ASK are answer, citations, extractive, model, dropped, confidence, abstained, outcome,
         # answer_span, verdict and parts.
@@ -420,14 +422,17 @@ class StoreTools:
         """Return the rows of a statement. Raises QueryInterruptedError if it takes too long."""
         return self._store.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
+    def _choose_condition(self, where: str | None) -> str | None:
+        """Return the condition of the server, or ``where`` if it has none; with one, the tools take none."""
+        return self._where or where
+
     def _build_statement(
-        self, verb: str, question: str, strategy: str | None, where: str | None, top: int | None = None
+        self, verb: str, question: str, strategy: str | None, condition: str | None, top: int | None = None
     ) -> tuple[str, list[Any]]:
         """Return a statement and its parameters. Raises StatementError for a condition that is not one expression."""
         clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = f"{verb} ?" + "".join(f" {name} ?" for name in set_clauses)
-        condition = self._where or where  # the tools take no condition if the server has one
         if condition is not None:
             language.check_condition(condition)
             statement += f" WHERE (\n{condition}\n)"  # the line end ends a comment in the condition

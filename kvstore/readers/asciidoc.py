@@ -54,7 +54,10 @@ _ADMONITION_PATTERN = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(?=\S
 _ADMONITION_LABELS = frozenset("NOTE TIP IMPORTANT WARNING CAUTION".split())
 _AUTHOR_PATTERN = re.compile(r"[\w.'-]+(?: [\w.'-]+){0,3}(?: <[^>]+>)?$")
 _DATE_PATTERN = re.compile(r"(?:v?[\w.-]+,\s*)?(\d{4}-\d{2}-\d{2})\b")
-_CELL_PATTERN = re.compile(r"(?<!\\)((?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*)?[<^>]?(?:\.[<^>])?[a-z]?)\|")
+#: A number begins at its first digit and is short, so that a long one is searched in linear time.
+_CELL_PATTERN = re.compile(
+    r"(?<!\\)((?:(?<!\d)(?:\d{1,4}(?:\.\d{1,4})?\+|\.\d{1,4}\+|\d{1,4}\*))?[<^>]?(?:\.[<^>])?[a-z]?)\|"
+)
 
 #: Patterns limit the distance between opening and closing marks, because text can contain any number of opening marks.
 _LINK_PATTERN = re.compile(r"(?:link:|mailto:|xref:|(?=(?:https?|ftp|irc)://))([^\s\[\]]{0,2000})\[([^\]]{0,1000})\]")

@@ -76,7 +76,10 @@ def is_creation_needed(path: Path, *, create: bool) -> bool:
 
 
 def _require_data_file(data: Path) -> None:
-    """Raise NotAStoreError if the file ``data`` is not an LMDB file, CorruptionError if it was truncated to nothing."""
+    """Raise NotAStoreError if the file ``data`` is not an LMDB file, CorruptionError if it was truncated to nothing.
+
+    Raises InputError if it may not be read.
+    """
     if data.stat().st_size < MIN_DATA_BYTES:
         raise CorruptionError(
             f"{data}: only {data.stat().st_size} bytes long, so it was truncated; restore the store from a backup, "

@@ -183,6 +183,7 @@ def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, 
         match = _TITLED_PATTERN.fullmatch(text, start, end)
         if match is None or len(match["title"].split()) > _MAX_TITLE_WORDS:
             continue
+        # Checked here, because a pattern cannot exclude lower-case letters outside ASCII.
         if match["title"][0].islower() or match["first_line"][0].islower():
             continue
         if len(match["first_line"]) < 2 * len(match["title"]) or _COLUMNS_PATTERN.search(match[0]):

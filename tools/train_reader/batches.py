@@ -75,7 +75,8 @@ class Part(NamedTuple):
 class Batch(NamedTuple):
     """A batch: parts, labels and folds of the windows, pairs (answered, near miss), and groups.
 
-    `groups` is [groups, windows], with the ordinal of the window that answers first, filled with -1.
+    `groups` is [groups, windows], with the ordinal of the window that answers first, filled with -1. The fold
+    -1 marks an everyday document.
     """
 
     parts: list[Part]
@@ -107,7 +108,10 @@ class Batches(torch.utils.data.Dataset[Batch]):
     def __init__(
         self, rows: list[Row], tokenizer: Tokenizer, seed: int, left_out: int, sizes: BatchSizes | None = None
     ) -> None:
-        """Draw from `rows` without the articles of the fold `left_out` (-1: from all); None: the default sizes."""
+        """Draw from `rows` without the articles of the fold `left_out` (-1: from all).
+
+        ``sizes`` None means the default sizes.
+        """
         rows = [row for row in rows if compute_fold(row.article) != left_out]
         self._tokenizer = tokenizer
         self._seed = seed

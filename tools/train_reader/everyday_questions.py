@@ -6,9 +6,9 @@ of the first of them that answer; its ``near_misses``, each with the ordinal of 
 Out: the examples of a section, whose windows have the form that kvstore reads: the title and the heading, then a
 snippet, sometimes with the one before or after it.
 
-Questions were left out until the words of a question, and the share of them that its snippet has, hardly show if it is
-a near miss: a classifier of the words alone has an area under the ROC curve of 0.54. A second reader of 589 questions
-found an answer to all that have one, and to 2 of the 303 near misses; 8 near misses were debatable.
+Questions were removed until their words, and the share of them in the snippet, hardly predict a near miss: the area
+under the ROC curve of a classifier of words is 0.54. In a check of 589 questions, a second annotator answered all
+answered questions, and 2 of 303 near misses; 8 near misses were debatable.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Section:
     near_misses: list[NearMiss]
 
 
-class Drawn(NamedTuple):
+class SectionExamples(NamedTuple):
     """The examples of a section, and the ordinals of pairs (answered, near miss) and of groups in them.
 
     The first ordinal of a group is that of the window that answers.
@@ -89,29 +89,31 @@ def prepend_labels(labels: Iterable[str], text: str) -> str:
     return "".join(sentences) + text
 
 
-def draw_examples(section: Section, rng: random.Random) -> Drawn:
+def draw_examples(section: Section, rng: random.Random) -> SectionExamples:
     """Return examples of random questions of a section, with the pairs to distinguish and the groups to choose from."""
-    drawn = Drawn([], [], [])
+    section_examples = SectionExamples([], [], [])
     for question in rng.sample(section.answered, min(_NUM_ANSWERED, len(section.answered))):
         ordinal = rng.choice(question.snippets)
-        start = len(drawn.examples)
-        drawn.examples.append(_build_answered(section, question, ordinal, rng))
+        start = len(section_examples.examples)
+        section_examples.examples.append(_build_answered_example(section, question, ordinal, rng))
         others = _draw_others(section, question.text, question.snippets, _NUM_OTHERS, rng)
-        drawn.examples.extend(
-            _build_unanswered(section, question.text, other, question.snippets, rng) for other in others
+        section_examples.examples.extend(
+            _build_unanswered_example(section, question.text, other, question.snippets, rng) for other in others
         )
-        drawn.groups.append(list(range(start, len(drawn.examples))))
+        section_examples.groups.append(list(range(start, len(section_examples.examples))))
     for near_miss in rng.sample(section.near_misses, min(_NUM_NEAR_MISSES, len(section.near_misses))):
-        index = len(drawn.examples)
-        drawn.examples.append(_build_unanswered(section, near_miss.text, near_miss.snippet, [], rng))
+        index = len(section_examples.examples)
+        section_examples.examples.append(_build_unanswered_example(section, near_miss.text, near_miss.snippet, [], rng))
         others = _draw_others(section, near_miss.text, [near_miss.snippet], _NUM_OTHERS_OF_NEAR_MISS, rng)
-        drawn.examples.extend(_build_unanswered(section, near_miss.text, other, [], rng) for other in others)
+        section_examples.examples.extend(
+            _build_unanswered_example(section, near_miss.text, other, [], rng) for other in others
+        )
         partners = [question for question in section.answered if near_miss.snippet in question.snippets]
         partner = rng.choice(partners or section.answered)
-        drawn.pairs.append((len(drawn.examples), index))
+        section_examples.pairs.append((len(section_examples.examples), index))
         ordinal = near_miss.snippet if partners else rng.choice(partner.snippets)
-        drawn.examples.append(_build_answered(section, partner, ordinal, rng))
-    return drawn
+        section_examples.examples.append(_build_answered_example(section, partner, ordinal, rng))
+    return section_examples
 
 
 def _draw_others(section: Section, question: str, excluded: list[int], count: int, rng: random.Random) -> list[int]:
@@ -127,7 +129,7 @@ def _draw_others(section: Section, question: str, excluded: list[int], count: in
     return drawn
 
 
-def _build_answered(section: Section, question: AnsweredQuestion, ordinal: int, rng: random.Random) -> Example:
+def _build_answered_example(section: Section, question: AnsweredQuestion, ordinal: int, rng: random.Random) -> Example:
     """Return the example of a question with a window around a snippet that answers it."""
     window, offset = _build_window(section, ordinal, [], rng)
     spans: list[Span] = []
@@ -137,8 +139,13 @@ def _build_answered(section: Section, question: AnsweredQuestion, ordinal: int, 
     return Example(_vary_question(question.text, rng), window, answered=True, spans=spans)
 
 
-def _build_unanswered(section: Section, question: str, ordinal: int, blocked: list[int], rng: random.Random) -> Example:
-    """Return the example of a question with a window around a snippet that does not answer it; `blocked` do."""
+def _build_unanswered_example(
+    section: Section, question: str, ordinal: int, blocked: list[int], rng: random.Random
+) -> Example:
+    """Return the example of a question with a window around a snippet that does not answer it.
+
+    The window does not have the snippets of the ordinals `blocked`, which answer it.
+    """
     window, _ = _build_window(section, ordinal, blocked, rng)
     return Example(_vary_question(question, rng), window, answered=False, spans=[])
 

@@ -91,7 +91,7 @@ class EncoderLayer(nn.Module):
         batch, length, width = hidden.shape
         heads = self.projection(hidden).view(batch, length, 3, self.num_heads, width // self.num_heads)
         query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
-        # The same as the fused function in single operations, for the export; on a CPU they take half of its time.
+        # The export needs single operations; on a CPU they take half the time of the fused function.
         if torch.onnx.is_in_onnx_export() or hidden.device.type == "cpu":
             scores = query @ key.transpose(-1, -2) * (width // self.num_heads) ** -0.5 + bias
             context = torch.softmax(scores, dim=-1).to(value.dtype) @ value

@@ -1,4 +1,4 @@
-"""Export a reader as ONNX with weights of 8 bits, and describe the files.
+"""Export a reader as ONNX with weights of 8 bits, describe the files, and load an exported reader again.
 
 In: a trained reader. On disk: ``reader.onnx``, with dynamically quantized matrix products and with word vectors as rows
 of int8, each with a scale, which the network gathers and multiplies; ``tokenizer.json``; ``reader.json`` with the
@@ -70,10 +70,11 @@ def load_quantized_weights(model: Reader, path: Path) -> None:
     matrices = [name for name in dict.fromkeys(matrices) if f"{name}{suffix}" in tables]
     parts = ("projection", "attention_output", "inner", "output")
     targets = [f"layers.{index}.{part}" for index in range(len(model.layers)) for part in parts]
-    heads = {384 * 2: "answered_inner", 2: "span", 1: "answered"}
+    shapes = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    heads = ("answered_inner", "span", "answered")
     for name in matrices:
         matrix = (tables[f"{name}{suffix}"] * tables[f"{name}_scale"]).T
-        target = targets.pop(0) if targets else heads[matrix.shape[1] if matrix.shape[0] > 2 else matrix.shape[0]]
+        target = targets.pop(0) if targets else next(head for head in heads if shapes[f"{head}.weight"] == matrix.shape)
         state[f"{target}.weight"] = torch.from_numpy(matrix.copy())
     model.load_state_dict({name: state[name] for name in model.state_dict()})
 

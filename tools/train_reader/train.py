@@ -39,12 +39,13 @@ curve is .87 instead of .92 and .78 instead of .80. Trained further without teac
 
 Larger teachers were tried: all-mpnet-base-v2 (12 layers, 768 wide; Apache 2.0), one for each third of the articles.
 After 507 steps of 375 windows, the mean of their figures is .881, .66 and .86 in the table. The reader distilled from
-them, with weight .9 (1,089 steps), has .835, .52 and .83. But behind a store it is no better than the committed one,
-with the same 150 + 150 questions of ``squad2``: area under the curve .778 instead of .782, refused .37 instead of .45;
-``notes`` .921 instead of .934, ``folders`` .840 instead of .865. The mean of the weights of both readers is better on
-held-out articles without those of ``squad2`` (.866 instead of .856, refused .58 instead of .54, first .85 instead of
-.84; 600 questions), but not behind the store (.763, .41). With batches in four parts, a step took 0.39 s, most of it to
-start many small operations of the GPU; larger parts would allow several times the steps, which such teachers may need.
+them, with weight .9 (1,089 steps), has .835, .52 and .83. But behind a store it is no better than the last row of the
+table, with the same 150 + 150 questions of ``squad2``: area under the curve .778 instead of .782, refused .37 instead
+of .45; ``notes`` .921 instead of .934, ``folders`` .840 instead of .865. The mean of the weights of both readers is
+better on held-out articles without those of ``squad2`` (.866 instead of .856, refused .58 instead of .54, first .85
+instead of .84; 600 questions), but not behind the store (.763, .41). With batches in four parts, a step took 0.39 s,
+most of it to start many small operations of the GPU; larger parts would allow several times the steps, which such
+teachers may need.
 """
 
 from __future__ import annotations
@@ -199,15 +200,15 @@ class Training:
         # The parts are sorted by length; pairs and groups are indexes in the order of the batch.
         original_order = torch.argsort(torch.cat([part.ordinals for part in batch.parts])).to(self._device)
         answered = torch.cat(logits)[original_order]
-        loss = compute_loss(answered, smooth_labels(batch.labels), sum(span_losses), batch, settings.choice_weight)
+        choice_loss = settings.choice_weight * compute_choice_loss(answered, batch.groups)
+        loss = compute_loss(answered, smooth_labels(batch.labels), sum(span_losses), batch.pairs, choice_loss)
         if not teachers:
             return loss
         teacher_probability = torch.cat(teacher_probabilities)[original_order]
         teacher_loss = (
             functional.binary_cross_entropy_with_logits(answered / _TEMPERATURE, teacher_probability) * _TEMPERATURE
         )
-        choice_loss = _compute_choice_loss(answered, batch.groups.to(self._device))
-        teacher_loss = teacher_loss + _SPAN_WEIGHT * sum(teacher_span_losses) + settings.choice_weight * choice_loss
+        teacher_loss = teacher_loss + _SPAN_WEIGHT * sum(teacher_span_losses) + choice_loss
         return (1 - _TEACHER_WEIGHT) * loss + _TEACHER_WEIGHT * teacher_loss
 
     @torch.no_grad()
@@ -240,19 +241,24 @@ def count_spans(batch: Batch) -> int:
 
 
 def smooth_labels(labels: torch.Tensor) -> torch.Tensor:
-    """Return the target probabilities of labels of 0 and 1, a little away from both."""
+    """Return labels of 0 and 1 as target probabilities, each moved by ``_SMOOTHING`` toward the other."""
     return labels * (1 - 2 * _SMOOTHING) + _SMOOTHING
 
 
 def compute_loss(
-    answered: torch.Tensor, labels: torch.Tensor, span_loss: torch.Tensor | float, batch: Batch, choice_weight: float
+    answered: torch.Tensor,
+    labels: torch.Tensor,
+    span_loss: torch.Tensor | float,
+    pairs: torch.Tensor,
+    choice_loss: torch.Tensor,
 ) -> torch.Tensor:
-    """Return the loss of a batch, from the logits of its examples in order and the probabilities they should have."""
-    pairs, device = batch.pairs.to(answered.device), answered.device
+    """Return the loss of a batch, from the logits of its examples in order and the probabilities they should have.
+
+    ``choice_loss`` is weighted already.
+    """
     margin_loss = functional.relu(_MARGIN - (answered[pairs[:, 0]] - answered[pairs[:, 1]])).mean()
-    loss = functional.binary_cross_entropy_with_logits(answered, labels.to(device)) + _SPAN_WEIGHT * span_loss
-    choice_loss = _compute_choice_loss(answered, batch.groups.to(device))
-    return loss + _MARGIN_WEIGHT * margin_loss + choice_weight * choice_loss
+    loss = functional.binary_cross_entropy_with_logits(answered, labels.to(answered.device)) + _SPAN_WEIGHT * span_loss
+    return loss + _MARGIN_WEIGHT * margin_loss + choice_loss
 
 
 def compute_span_loss(part: Part, start: torch.Tensor, end: torch.Tensor, num_spans: int) -> torch.Tensor:
@@ -263,8 +269,9 @@ def compute_span_loss(part: Part, start: torch.Tensor, end: torch.Tensor, num_sp
     return (row_losses * (spans[:, 0] >= 0)).sum() / (2 * num_spans)
 
 
-def _compute_choice_loss(answered: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
+def compute_choice_loss(answered: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
     """Return the mean loss of choosing the first example of each group; -1 fills short rows of ``groups``."""
+    groups = groups.to(answered.device)
     group_logits = answered[groups.clamp(min=0)].masked_fill(groups < 0, -1e4)
     return functional.cross_entropy(
         group_logits, torch.zeros(len(group_logits), dtype=torch.long, device=answered.device)

@@ -22,12 +22,18 @@ from ..passages import Passage
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span, has_previous
 from ..snippets import Snippet
-from .reading import CONSEQUENCE_PATTERN, PassageReading, SnippetReading
+from .reading import PassageReading, SnippetReading
 
 #: The maximum number of sentences of context, and of words of an answer with its context.
 _MAX_CONTEXT, _MAX_WORDS = 2, 80
 #: The maximum distance of the score of a sentence of context from that of the answer.
 _MAX_CONTEXT_GAP = 6.0
+#: The start of a sentence whose reason is the sentence before it.
+_CONSEQUENCE_PATTERN = compile_lazily(
+    r"(?:for (?:this|that|these|those) reasons?|because of (?:this|that)|(?:this|that) is why|therefore|thus|hence"
+    r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
+    re.IGNORECASE,
+)
 #: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
 _PRONOUN_PATTERN = compile_lazily(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
 _MAX_PRONOUN_WORDS = 12
@@ -202,7 +208,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     if (
         index
         and snippets[index - 1].block == snippet.block
-        and CONSEQUENCE_PATTERN.match(snippet.text)
+        and _CONSEQUENCE_PATTERN.match(snippet.text)
         and classify_question(question).name == "reason"
     ):
         first = index - 1

@@ -277,7 +277,10 @@ class Vectors:
             yield int(records.U32.unpack(key)[0])
 
     def get_row_ids(self, block_number: int) -> Ids:
-        """Return the ids of all rows of a block; the id of a free row is :data:`FREE_ID`. Raises CorruptionError."""
+        """Return the ids of all rows of a block, :data:`FREE_ID` for free rows.
+
+        Raises CorruptionError if the block is missing or damaged.
+        """
         return self._get_block(block_number).ids
 
     def count_vectors(self) -> int:
