@@ -13,7 +13,6 @@ not fitted on. The weight of a sentence without the form that the question asks 
 from __future__ import annotations
 
 import json
-import math
 import re
 import tempfile
 from pathlib import Path
@@ -27,7 +26,6 @@ from measured_on import ROOT
 
 import kvstore
 from kvstore.answering.answer_reader.reading import MISSING_KIND_LOGIT, MISSING_KIND_SCORE
-from kvstore.answering.confidence import estimate_confidence
 from kvstore.answering.extractive import render_snippet
 from kvstore.evaluation import Question
 from kvstore.evaluation.asked_questions import compute_area_under_curve
@@ -100,9 +98,8 @@ def collect_signals(name: str, data: Path, limit: int | None, folder: Path) -> l
 def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] | None:
     """Return the signals of the sentences that the answer reader reads for a question, and which are right.
 
-    ``signals`` has the reader's logit and the score by rule of each sentence, ``rules`` the logit of the confidence by
-    rule. ``missing`` marks sentences without the kind of text that the question asks for, such as an amount. Return
-    None if the reader reads nothing.
+    ``signals`` has the reader's logit and the score by rule of each sentence. ``missing`` marks sentences without the
+    kind of text that the question asks for, such as an amount. Return None if the reader reads nothing.
     """
     asker = store._make_asker()
     with asker._open_query(question.text, {}) as (strategy, query):
@@ -110,12 +107,8 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
         _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None
-        rule_confidence = estimate_confidence(
-            query, evidence.hits, evidence.context, lambda: reading.rule_scores.nearest
-        ).value
     positions = (sentence.position for sentence in reading.readings)
     texts = [render_snippet(reading.passages[passage].snippets[snippet]) for passage, snippet in positions]
-    rule_confidence = min(max(rule_confidence, 1e-6), 1 - 1e-6)  # its logit is finite
     return {
         "question": question.text,
         "kind": question.kind,
@@ -123,7 +116,6 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
         "missing": [sentence.is_kind_missing for sentence in reading.readings],
         "right": [question.is_right(text) for text in texts],
         "is_long": question.is_long,
-        "rules": math.log(rule_confidence / (1 - rule_confidence)),
         "texts": texts,
     }
 

@@ -30,10 +30,11 @@ def find_plain_question(text: str) -> str | None:
     >>> find_plain_question(" who signs it? "), find_plain_question("SELECT 1"), find_plain_question("what")
     ('who signs it?', None, None)
     """
+    text = text.rstrip().rstrip(";")
     if not _QUESTION_PATTERN.match(" ".join(text.split(maxsplit=1))):  # a long statement is not split into words
         return None
-    question = " ".join(text.rstrip().rstrip(";").split())
-    return question if _QUESTION_PATTERN.match(question) and len(question) <= _MAX_QUESTION_CHARACTERS else None
+    question = " ".join(text.split())
+    return question if len(question) <= _MAX_QUESTION_CHARACTERS else None
 
 
 def find_unquoted_question(text: str) -> str | None:

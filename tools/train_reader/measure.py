@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 _NUM_WINDOWS = 600
 #: The number of questions with an answer, and without; and of sentences for each.
 _NUM_QUESTIONS, _NUM_SENTENCES = 700, 24
-SHARE_ANSWERED = 0.9
+_SHARE_ANSWERED = 0.9
 _BATCH_SIZE = 256
 
 Scores = npt.NDArray[np.float64]
@@ -58,9 +58,9 @@ class Measurement:
         """Draw windows and questions from held-out rows, always the same ones, and encode them."""
         self._windows = _draw_windows(rows)
         self._questions = _draw_questions([row for row in rows if row.source in SQUAD2_SOURCES])
-        self._encoded_windows = list(_encode(tokenizer, self._windows))
+        self._encoded_windows = list(encode_batches(tokenizer, self._windows))
         self._encoded_sentences = list(
-            _encode(
+            encode_batches(
                 tokenizer,
                 [
                     Example(question.text, text, answered=False, spans=[])
@@ -103,13 +103,22 @@ class Measurement:
             if question.is_answerable:
                 is_first_right.append(question.sentences[int(question_scores.argmax())][1])
         is_answerable = np.array([question.is_answerable for question in self._questions])
-        best_score_array = np.array(best_scores)
-        threshold = np.quantile(best_score_array[is_answerable], 1 - SHARE_ANSWERED)
-        return {
-            "auc": compute_auc(best_score_array[is_answerable], best_score_array[~is_answerable]),
-            "refused": float((best_score_array[~is_answerable] < threshold).mean()),
-            "first": float(np.mean(is_first_right)),
-        }
+        return compute_question_figures(np.array(best_scores), is_answerable, is_first_right)
+
+
+def compute_question_figures(
+    best_scores: Scores, is_answerable: npt.NDArray[np.bool_], is_first_right: list[bool]
+) -> dict[str, float]:
+    """Return `auc`, `refused` and `first`, from the score of the best window of each question.
+
+    `is_first_right` is True for each answerable question whose best window holds the answer.
+    """
+    threshold = np.quantile(best_scores[is_answerable], 1 - _SHARE_ANSWERED)
+    return {
+        "auc": compute_auc(best_scores[is_answerable], best_scores[~is_answerable]),
+        "refused": float((best_scores[~is_answerable] < threshold).mean()),
+        "first": float(np.mean(is_first_right)),
+    }
 
 
 def _draw_windows(rows: list[Row]) -> list[Example]:
@@ -152,7 +161,7 @@ def _draw_questions(rows: list[Row]) -> list[_Question]:
     return questions
 
 
-def _encode(tokenizer: Tokenizer, examples: list[Example]) -> Iterator[tuple[list[int], Inputs]]:
+def encode_batches(tokenizer: Tokenizer, examples: list[Example]) -> Iterator[tuple[list[int], Inputs]]:
     """Yield the inputs of examples in batches of similar length, each with the ordinals of its examples."""
     indexes_by_length = sorted(
         range(len(examples)), key=lambda index: len(examples[index].question + examples[index].window)

@@ -43,8 +43,8 @@ import numpy as np
 import torch
 from batches import Batch, Batches, BatchSizes, Draft
 from everyday_questions import AnsweredQuestion, NearMiss, Section, draw_examples, load_sections, prepend_labels
-from measure import SHARE_ANSWERED, compute_auc
-from network import Reader, build_reader, encode_examples, load_tokenizer
+from measure import compute_question_figures, encode_batches
+from network import Reader, build_reader, load_tokenizer
 from quantize import export_reader, load_quantized_weights
 from rows import Example, Row, choose_held_out_articles, compute_digest, load_rows, rank_sentences_of_articles
 from tokenizers import Tokenizer
@@ -71,7 +71,7 @@ _RATE, _WARMUP_STEPS, _DECAYING_SHARE = 3e-4, 40, 0.5
 _AVERAGE_DECAY = 0.995
 #: The share of the tuned weights in the result; the rest is those before the training.
 _TUNED_SHARE = 0.7
-_LOGGED_STEPS, _BATCH_SIZE = 20, 128
+_LOGGED_STEPS = 20
 _SEED = 1
 
 
@@ -164,27 +164,18 @@ def measure_sections(sections: list[Section], tokenizer: Tokenizer, model: Reade
                 for snippet in section.snippets
             ]
     scores = np.zeros(len(examples))
-    order = sorted(range(len(examples)), key=lambda index: len(examples[index].question + examples[index].window))
-    for start in range(0, len(order), _BATCH_SIZE):
-        ordinals = order[start : start + _BATCH_SIZE]
-        inputs = encode_examples(tokenizer, [examples[ordinal] for ordinal in ordinals])
+    for ordinals, inputs in encode_batches(tokenizer, examples):
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             scores[ordinals] = model(inputs.ids, inputs.mask, inputs.types)[0].float().numpy()
-    best_scores: dict[bool, list[float]] = {True: [], False: []}
-    is_first_right = []
+    best_scores, is_answerable, is_first_right = [], [], []
     for question, start, num_snippets in questions:
         section_scores = scores[start : start + num_snippets]
-        best_scores[isinstance(question, AnsweredQuestion)].append(section_scores.max())
+        best_scores.append(section_scores.max())
+        is_answerable.append(isinstance(question, AnsweredQuestion))
         if isinstance(question, AnsweredQuestion):
             is_first_right.append(int(section_scores.argmax()) in question.snippets)
-    answerable, near_misses = (np.array(best_scores[is_answerable]) for is_answerable in (True, False))
-    threshold = np.quantile(answerable, 1 - SHARE_ANSWERED)
-    return {
-        "questions": len(questions),
-        "auc": round(compute_auc(answerable, near_misses), 4),
-        "refused": round(float((near_misses < threshold).mean()), 4),
-        "first": round(float(np.mean(is_first_right)), 4),
-    }
+    figures = compute_question_figures(np.array(best_scores), np.array(is_answerable), is_first_right)
+    return {"questions": len(questions), **{name: round(value, 4) for name, value in figures.items()}}
 
 
 @click.command()

@@ -331,9 +331,8 @@ class PassageReading(NamedTuple):
     reader's logits for the likeliest snippet with and without the sentence before it. It separates answers from near
     misses slightly better than the logit without that sentence. With version 1.1 of the weights, the area under the
     curve was 0.79 instead of 0.78 on 440 questions of SQuAD 2.0, and 0.93 instead of 0.92 on 130 questions about notes.
-    ``verdict`` is the yes or no of the
-    likeliest answer, if that sentence settles a yes-no question. ``may_be_chain`` is True if the question may need
-    several passages, because it is a chain of facts or a comparison.
+    ``verdict`` is the yes or no of the likeliest answer, if that sentence settles a yes-no question. ``may_be_chain``
+    is True if the question may need several passages, because it is a chain of facts or a comparison.
     """
 
     passages: Sequence[Passage]
