@@ -70,56 +70,52 @@ NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_bu
 
 #: The sentences that promise a behavior, with the tests that check it.
 PROMISES: dict[str, tuple[str, ...]] = {
-    # README
-    "One directory holds your documents and all data derived from them.": (
+    # README.md and, further below, docs/design.md
+    "It keeps your documents in one directory and answers questions with citations, without a server, a "
+    "network connection or a language model.": (
         "test_environment.py::test_an_empty_directory_becomes_a_store",
-    ),
-    "kvstore answers questions with citations down to the byte, without a server, a network connection or a "
-    "language model.": (
         "test_retrieval.py::test_an_answer_cites_document_chunk_and_bytes",
         *OFFLINE,
     ),
-    "The content of a store depends only on the documents, facts and settings that it contains now, not on the order "
-    "of changes or on deleted documents.": (SAME_DUMP),
-    "Deleting a document also deletes its chunks, vectors, summaries and graph edges, and the names that kvstore "
-    "recognized only because of that document.": (*SAME_DUMP, *INTRODUCED),
+    "After any sequence of changes, the content of a store equals that of a new store with the same "
+    "documents, stated facts and settings.": SAME_DUMP,
+    "Deleting a document also deletes all data derived from it: chunks (pieces of its text), vectors, "
+    "summaries and graph edges.": (*SAME_DUMP, *INTRODUCED),
+    "kvstore also forgets the names that it knew only from that document.": (*SAME_DUMP, *INTRODUCED),
     "A document and all data derived from it become visible together or not at all.": ATOMIC,
-    "Every reader, in the process of the writer or in another process, sees one consistent state.": ONE_STATE,
-    "Two writers cannot corrupt a store: one writes, the other waits or gets an error that names the holder of the "
-    "lock.": ONE_WRITER,
+    "Every reader, in every process, sees one consistent state.": ONE_STATE,
+    "Two writers cannot corrupt a store.": ONE_WRITER,
+    "The second writer waits, or gets an error that names the process that holds the lock.": ONE_WRITER,
     "Readers never wait for a writer.": ONE_WRITER,
-    "kvstore derives names, relations and summaries with rules and a small parser, and builds answers from "
-    "sentences of the documents.": (*OFFLINE, *EXTRACTIVE),
+    "kvstore finds names and relations with rules and a small parser.": (*OFFLINE, *EXTRACTIVE),
+    "Summaries and answers consist of sentences of the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
-    "The default embedder is part of the package and runs on your machine.": OFFLINE,
-    "kvstore requires no model other than an embedder.": OFFLINE,
-    "A cuckoo filter with 12-bit fingerprints proposes candidates for a name, and kvstore compares each "
-    "candidate with the stored name.": EXACT_LOOKUP,
-    "A lookup returns only occurrences of the requested name, its aliases and names merged with it; a lookup of an "
-    "unknown name returns nothing.": (EXACT_LOOKUP),
+    "The default embedder (the model that computes vectors) is part of the package and runs on your machine.": OFFLINE,
+    "kvstore requires no other model.": OFFLINE,
+    "A lookup returns only occurrences of the requested name, its aliases, and names that you merged with "
+    "it.": EXACT_LOOKUP,
+    "A lookup of an unknown name returns nothing.": EXACT_LOOKUP,
     "kvstore explore lights shows the store lights in a browser on the same machine, without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
-    "The explorer lists names, trees, topics and communities, and draws the neighborhood of a name and a map of "
-    "all chunks.": (
+    "You can compare strategies side by side, browse names and topics, and see a map of all chunks.": (
         "test_explorer.py::test_lists_are_filtered_counted_and_paged",
+        "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
         "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
         "test_explorer_browser.py::test_a_point_shows_its_label",
         "test_explorer_pictures.py::test_the_map_places_every_chunk_and_a_question",
     ),
-    "The explorer links each sentence of an answer to the bytes of the document that contain the sentence.": (
+    "Each sentence of an answer links to the place in the document from which it was taken.": (
         "test_explorer.py::test_a_mark_has_the_bytes_that_are_cited",
     ),
-    "The explorer also compares strategies side by side.": (
-        "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
-    ),
-    "All fifteen strategies search the same store.": (
+    "All fifteen strategies search the same store, and most of them implement published methods.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
         "test_documentation.py::test_tables_list_the_settings_embedders_strategies_and_extras",
     ),
-    "You can choose a strategy for each query: to use bridge, for example, write USING bridge in a statement or "
-    'using="bridge" in Python.': ("test_retrieval.py::test_every_strategy_finds_the_document_that_answers",),
+    'You can choose a strategy for each query: write USING bridge in a statement, or using="bridge" in Python.': (
+        "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
+    ),
     "EXPLAIN shows the steps of a strategy.": (
         "test_retrieval.py::test_every_strategy_finds_the_document_that_answers",
     ),
@@ -130,32 +126,27 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
     "kvstore finds names in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
-    "In a language without rules for names, kvstore takes names only from titles, headings, nested lists, tables of "
-    "pairs and code.": NAMES_BY_RULE,
+    "In all other languages, kvstore takes names only from code and from structure, such as titles, "
+    "headings and nested lists.": NAMES_BY_RULE,
     "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
     ),
-    # docs/design.md
-    "kvstore refuses most questions about a subject that no document covers (98 % in a test with English articles): "
-    "the answer has abstained = True and names the nearest chunks.": (
+    "kvstore refuses most questions about a subject that no document covers (98 % in a test with English "
+    "articles): the answer has abstained = True and names the nearest chunks.": (
         "test_answers.py::test_a_missing_fact_is_not_answered",
         "test_unspaced_writing.py::test_a_question_about_something_else_is_refused",
     ),
-    "A document, its chunks, words, vectors, names, hierarchies, abstracts, graph and filter pages become "
-    "visible in one LMDB transaction or not at all.": ATOMIC,
-    "Every reader, in the process of the writer or in another process, sees one consistent state of the documents and "
-    "all derived data.": ONE_STATE,
-    "Because of the single commit, a search never sees a document that is only partly indexed, and a store "
-    "needs no repair after a crash.": (
+    "A document and all data derived from it become visible in one transaction or not at all.": ATOMIC,
+    "Therefore, a search never sees a document that is only partly indexed, and a store needs no repair "
+    "after a crash.": (
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
-    "The content of a store and its answers depend only on its documents, on other stated facts (triples, "
-    "edges, aliases) and on its settings.": SAME_DUMP + SAME_ANSWERS,
-    "The content and the answers of a store do not depend on the order of changes, on deleted data, on internal ids, "
-    "times or batches.": SAME_DUMP + SAME_ANSWERS,
-    "After any sequence of changes, the logical dump of a store equals the logical dump of a new store with "
-    "the same documents, facts and settings.": SAME_DUMP,
+    "The content of a store and its answers depend only on its documents, its settings and the facts that "
+    "users state (triples, edges, aliases and merges).": SAME_DUMP + SAME_ANSWERS,
+    "Earlier changes, deleted data, internal ids, times and batches have no influence.": SAME_DUMP + SAME_ANSWERS,
+    "After any sequence of changes, the logical dump of a store equals that of a new store with the same "
+    "documents, facts and settings.": SAME_DUMP,
     "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
     "Hits of equal score are ordered by document key and then by position in the text, before a limit cuts the list.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
@@ -166,17 +157,17 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_dump_law.py::test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store",
         *LAST_STATEMENT,
     ),
-    "Each derived fact records its sources (documents and stated facts), and is removed together with the last "
-    "of its sources.": LAST_STATEMENT,
-    "A name is known as long as a document or another stated fact introduces it, for example as a title.": INTRODUCED,
+    "kvstore records the sources of each derived fact, and removes the fact together with the last of its "
+    "sources.": LAST_STATEMENT,
+    "A name is known as long as a document or a stated fact introduces it, for example as a title.": INTRODUCED,
     "The commit that removes the last introduction of a name also removes all mentions of the name.": INTRODUCED,
     "The commit that introduces a name also finds the mentions of the name in older documents.": INTRODUCED,
-    "The accepted edges depend only on the set of stated edges, not on the order in which they were stated.": (
+    "The accepted edges depend only on the set of stated edges, not on their order.": (
         *SAME_DUMP,
         "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
-    "A displaced edge is accepted again when the edges that displaced it are removed.": (
+    "kvstore accepts a displaced edge again when the edges that displaced it are removed.": (
         *SAME_DUMP,
         "test_store.py::test_expand_survives_a_cycle_and_reports_truncation",
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
@@ -188,32 +179,38 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_edge_filter.py::test_a_nearer_edge_displaces_the_distant_one_and_gives_it_back",
         "test_edge_filter.py::test_of_a_cycle_the_edge_with_least_evidence_yields_until_the_others_are_gone",
     ),
-    "The score of a chunk does not depend on where its vector is stored, and the vector of a text does not depend on "
-    "the other texts that were embedded in the same batch.": (
+    "The score of a chunk does not depend on where its vector is stored.": (
         *SAME_ANSWERS,
         "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
     ),
-    "Only approximate vector search depends on the order of changes: in a store of 20,000 chunks or more, "
-    "vector search uses a graph whose links depend on this order.": (
+    "The vector of a text does not depend on the other texts of its batch.": (
+        *SAME_ANSWERS,
+        "test_embedders.py::test_minilm_gives_a_text_the_same_vector_in_any_company",
+    ),
+    "Only approximate vector search depends on the order of changes.": (
         "test_indexes.py::test_a_search_reports_its_method",
         "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
-    "EXPLAIN shows if a vector search was approximate; the option exact = 1 makes vector search exact.": (
+    "In a store of 20,000 chunks or more, vector search uses a graph whose links depend on this order.": (
         "test_indexes.py::test_a_search_reports_its_method",
+        "test_indexes.py::test_below_the_threshold_there_is_no_file",
     ),
+    "EXPLAIN shows if a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
+    "The option exact = 1 makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
-    "Data that would be expensive to update in every commit, such as a summary of many documents or groups of"
-    " all names, is built by the statement REFRESH, and kvstore reports how stale this data is.": REFRESHED,
-    "Queries omit the parts of stale groups (topics or communities) that come from deleted documents, and assign "
-    "new documents to the existing groups.": REFRESHED,
-    "kvstore finds names and relations with rules and a parser, and takes summaries and answers from "
-    "sentences of the documents.": (
+    "The statement REFRESH builds this data, and kvstore reports how stale it is.": REFRESHED,
+    "From stale groups, queries omit the parts that come from deleted documents.": REFRESHED,
+    "Queries assign new documents to the existing groups.": REFRESHED,
+    "kvstore finds names and relations with rules and a parser.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
     "With the default settings, kvstore works offline.": OFFLINE,
-    "EXPLAIN reports the cost of a REFRESH or EXTRACT in advance, and kvstore does not request a text that it has "
-    "stored.": (
+    "EXPLAIN reports in advance what a REFRESH or EXTRACT with a language model costs.": (
+        "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
+        "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
+    ),
+    "kvstore does not request a text from the model again if the text is stored.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
@@ -221,10 +218,14 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
-    "The cuckoo filter finds candidates for a name by a hash of twelve bits, and kvstore compares each "
-    "candidate with the stored name.": EXACT_LOOKUP,
-    "By default, kvstore splits each document into chunks of about 100 words, which end at the end of a sentence if "
-    "possible and never cross a heading.": (
+    "To look up a name, kvstore first finds candidates in a cuckoo filter, which stores a hash of twelve "
+    "bits for each name.": EXACT_LOOKUP,
+    "kvstore then compares each candidate with the stored name.": EXACT_LOOKUP,
+    "By default, kvstore splits each document into chunks of about 100 words.": (
+        "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
+        "test_extraction.py::test_a_chunk_never_crosses_a_heading",
+    ),
+    "A chunk ends at the end of a sentence if possible, and never crosses a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
@@ -233,25 +234,33 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Higher levels of abstracts summarize the sections of a document or, if the document has no headings, "
     "groups of similar text.": FOREST,
-    "The abstracts of a document form a tree, and the trees of all documents form a forest.": (
+    "The abstracts of a document form a tree.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
     ),
-    "kvstore recognizes entities (names) in every text; the places where entities occur are mentions.": (
+    "kvstore recognizes entities (names) in every text.": (
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
-    "Nested lists, headings, sentences and tables of pairs can state that one name is below another (tug "
-    "below ship); each such statement is an edge.": (
+    "The places where an entity occurs are its mentions.": (
+        "test_mentions.py::test_mentions_are_those_put_last",
+        "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
+    ),
+    "Nested lists, headings, sentences and tables can state that one name is below another, such as tug below ship.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
     ),
-    "Edges that are not redundant and close no cycle are accepted and form the entity forest.": (
+    "Each such statement is an edge.": (
+        "test_store.py::test_pairs_make_a_tree_that_expands",
+        "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
+        "test_relations.py::test_relations_of_the_gold_set_are_found",
+    ),
+    "The accepted edges form the entity forest.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
-    "kvstore can rebuild, or do without, all files of a store except data.mdb.": (
+    "kvstore can rebuild, or do without, all other files of a store.": (
         "test_indexes.py::test_an_unusable_file_counts_as_missing",
     ),
     "Readers never wait for a writer and need no server.": ONE_WRITER,
@@ -259,28 +268,41 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_crashes.py::test_a_writer_killed_at_any_time",
     ),
     "LMDB allows one writer at a time and needs a local disk.": ONE_WRITER,
-    "LMDB needs a memory map as large as the store may become; the map reserves addresses, but no disk space.": (
+    "LMDB needs a memory map as large as the store may become.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
-    "kvstore collects the small scattered changes of each commit in the change buffer, and merges the changes"
-    " of many commits at once.": (
+    "The map reserves addresses, but no disk space.": (
+        "test_environment.py::test_the_map_starts_far_larger_than_the_file",
+    ),
+    "kvstore collects the small scattered changes of each commit in the change buffer.": (
+        "test_patches.py::test_a_replaced_document_changes_few_pages",
+        "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
+    ),
+    "Later, kvstore merges the changes of many commits at once.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
     "With the change buffer, replacing a document writes tens of pages instead of hundreds.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
     ),
-    "No package imports a package of a higher layer, and there are no import cycles; make lint checks both rules.": (
+    "No package imports a package of a higher layer, and there are no import cycles.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The folder of a system (the implementation of a paper) defines its data, how the data changes with the "
-    "documents, the checks of the data, and the strategies that use the data.": (
+    "The command make lint checks both rules.": (
+        "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
+        "test_contributing.py::test_targets_of_make_exist",
+    ),
+    "The folder defines the data of the system, how the data changes with the documents, the checks of "
+    "the data, and the strategies that use the data.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_the_line_of_each_folder_describes_its_system",
     ),
-    "A new system inside kvstore needs only a folder and a line in the registry; a system in your own program needs "
-    "no change of kvstore.": (
+    "A new system inside kvstore needs only a folder and a line in the registry.": (
+        "test_systems.py::test_no_file_of_the_package_knows_it",
+        "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
+    ),
+    "A system in your own program needs no change of kvstore.": (
         "test_systems.py::test_no_file_of_the_package_knows_it",
         "test_systems.py::test_an_external_system_is_recorded_in_the_commit_and_shown",
     ),
@@ -288,57 +310,64 @@ PROMISES: dict[str, tuple[str, ...]] = {
 
 #: The sentences that state a measured result, with the tool that measures it.
 FIGURES = {
-    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of refused "
-    "questions.": ("tools/evaluate_answers.py"),
-    "In our tests, kvstore refuses 90 % of the unanswerable questions about three folders of real documents, and 48 % "
-    "of the unanswerable questions about held-out articles of SQuAD 2.0.": "tools/evaluate_answers.py",
-    "Without the answer reader of the package kvstore-db-english, kvstore refuses only 23 % of the unanswerable "
-    "questions about the folders, and 7 % of the unanswerable questions about SQuAD articles.": (
+    "The command python tools/evaluate_answers.py folders squad2 --limit 110 measures the shares of "
+    "refused questions.": ("tools/evaluate_answers.py"),
+    "In our tests, kvstore refuses 90 % of the unanswerable questions about three folders of real "
+    "documents, and 48 % of the unanswerable questions about held-out articles of SQuAD 2.0.": (
         "tools/evaluate_answers.py"
     ),
-    "All figures of this table were measured with the default settings and without a language model (more figures):": (
+    "Without the answer reader of the package kvstore-db-english, kvstore refuses only 23 % of the "
+    "unanswerable questions about the folders, and 7 % of the unanswerable questions about SQuAD "
+    "articles.": ("tools/evaluate_answers.py"),
+    "All figures were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
-    "This table compares the default strategy, adaptive, with vector, lexical and hybrid.": ("tools/evaluate.py"),
-    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical or hybrid) "
-    "is better than the default strategy adaptive.": "tools/evaluate.py",
+    "This table compares the default strategy, adaptive, with three simple searches.": "tools/evaluate.py",
+    "On our data sets of ordinary documents and of multi-hop questions, no single search (vector, lexical "
+    "or hybrid) is better than the default strategy adaptive.": ("tools/evaluate.py"),
 }
 
 #: The sentences that promise nothing: they define a term, explain a reason or name a limit.
 DESCRIPTIONS = {
-    "Network file systems do not reliably provide the file locks and memory maps that LMDB, the storage library "
-    "of kvstore, needs.",
     "Each chunk also has a vector.",
     "Each system (normally the implementation of one paper) has its own folder in the source.",
-    "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for retrieval-augmented "
-    "generation (RAG).",
-    "kvstore explore needs the extra explore (pip install '.[explore]').",
+    "kvstore is an embedded knowledge store for Python: what SQLite is for tables, kvstore is for "
+    "retrieval-augmented generation (RAG).",
+    "To install the explorer, run pip install '.[explore]'.",
     'The page "Look at a store" describes the explorer.',
-    "A strategy is a way to find evidence for a question.",
-    "Most strategies implement published methods.",
-    "For 2WikiMultiHopQA, the repository of fast-graphrag reports the share of questions whose required passages "
-    "are all retrieved: 0.42 for a vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for "
-    "fast-graphrag.",
+    "A strategy is a method to find the chunks that answer a question.",
+    "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
+    "Some strategies use communities, which are groups of related names.",
+    "These strategies need the statement CREATE INDEX communities first.",
+    "For the last row, the repository of fast-graphrag reports these shares of other systems: 0.42 for a "
+    "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
     "kvstore is not a server.",
-    "kvstore does not work on network file systems.",
-    "kvstore does not write in parallel or on several machines.",
+    "kvstore does not work on network file systems, because they do not reliably provide file locks and memory maps.",
+    "kvstore does not write in parallel.",
+    "kvstore does not distribute a store over several machines.",
     "kvstore does not write new text by itself.",
-    "If kvstore does not recognize an unanswerable question, it answers with sentences near the question, so check the "
-    "cited text.",
-    "kvstore does not always recognize an unanswerable question: a question on a topic of the documents that no "
-    "document answers.",
+    "If kvstore does not recognize an unanswerable question, it answers with sentences near the question, "
+    "so check the cited text.",
+    "kvstore does not always recognize an unanswerable question: a question on a topic of the documents "
+    "that no document answers.",
     "kvstore does not run on Windows (except in WSL).",
     "This page lists the guarantees of kvstore and the reasons for them.",
     'The page "The source" describes how the source code processes a document and a question.',
     'The page "The format on disk" describes the files of a store.',
-    "The law that a store is a function of documents and settings has these consequences:",
+    "This law has these consequences:",
+    "The derived data are chunks, words, vectors, names, hierarchies, abstracts, and the graph.",
+    "An edge states that one name is below another name in a hierarchy.",
     "A document is a text with a key, a title, a source (the path of its file) and metadata.",
     "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
-    "For each word, a posting list contains the chunks with this word and the data from which their scores "
-    "are computed.",
+    "For each word, a posting list contains the chunks with this word and the data from which their "
+    "scores are computed.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
-    "All structures of a store are tables of one LMDB environment.",
+    "All this data is in the file data.mdb.",
+    "LMDB is the storage library of kvstore.",
+    "LMDB has two limits.",
+    "Some data would be expensive to update in every commit, such as summaries of many documents or "
+    "groups of all names.",
     "LMDB stores all data in one memory-mapped, copy-on-write file.",
     'The page "The source" has a picture of the layers.',
     'The page "Ask" has figures for questions about the subject of the documents that no document answers.',
