@@ -105,7 +105,10 @@ class AdaptiveStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Run hybrid search and, if it has enough weight, the walk; return the merged ranking as evidence."""
+        """Rank chunks by hybrid search plus a weighted walk over the entity graph (personalized PageRank).
+
+        The walk is skipped if its weight for this question is too small.
+        """
         # Names are recognized in the same rounds of read requests in which hybrid search runs.
         name_companion = query.reading.start_companion(_recognize_names(query))
         hybrid = search_hybrid(query)
@@ -139,7 +142,9 @@ class AdaptiveStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(chunks))
 
     def _get_max_walk_weight(self, query: Query) -> float:
-        """Return the option ``walk``, the maximum weight of the walk; its default is lower outside English.
+        """Return the option ``walk``, the maximum weight of the graph walk in the score of a chunk.
+
+        Its default is lower outside English.
 
         The settings and counters of the store decide if most documents are in English. With the stemmer ``none``, the
         language of the question decides.
@@ -155,9 +160,10 @@ class AdaptiveStrategy:
 def _run_walk(
     query: Query, hybrid: HybridResult, names: Sequence[Seed], degrees: Sequence[Degrees], parts: Decomposition
 ) -> WalkResult | None:
-    """Walk the graph from the names of a question and the best chunks of both searches.
+    """Walk the entity graph from the names of a question and the best chunks of dense and lexical search.
 
-    ``degrees`` has the number of chunks of each name. Returns None if the walk reaches no allowed chunk.
+    ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and remainder. Returns
+    None if the walk reaches no allowed chunk.
     """
     rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
     walk_result = walk_graph(query, names, degrees, parts, rankings)
@@ -165,8 +171,9 @@ def _run_walk(
 
 
 def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:
-    """Recognize the names of a question and count their chunks: a generator of two rounds of read requests.
+    """Recognize the names of a question and count their chunks.
 
+    A generator that yields two lists of read requests and is sent their answers, so that other requests can share them.
     Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
     of each form of a name, and True if the store has triples.
     """
@@ -210,7 +217,7 @@ class _WalkFactors(NamedTuple):
 
     @property
     def weight_fraction(self) -> float:
-        """The weight as a fraction of the maximum weight, from 0 to 1.
+        """The weight of the graph walk for a question, as a fraction of its maximum weight, from 0 to 1.
 
         It is 0 if the question has no name, or has few words outside its names and is not a comparison. It is reduced
         if the name is frequent, if its names or the rest are a small part of the question, or if the best chunk covers
@@ -243,7 +250,7 @@ class _WalkFactors(NamedTuple):
 def _compute_walk_factors(
     query: Query, hybrid: HybridResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
 ) -> _WalkFactors:
-    """Compute the quantities that determine the weight of the walk for a question.
+    """Compute the quantities that determine how much the graph walk counts for a question.
 
     ``names`` are its known names, ``spreads`` the number of chunks about each, and ``parts`` the names and the
     remainder of the question. ``hybrid`` is the result of hybrid search.
@@ -287,7 +294,7 @@ def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str,
 
 
 def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Return the ids of the candidates of both searches, ascending, with hybrid score plus weighted walk score.
+    """Return the chunks that hybrid search or the graph walk found, ids ascending, with weighted sums of their scores.
 
     The best hybrid scores get a bonus that grows with the weight, so that they stay near the top. All scores are
     divided by the sum of the weights.

@@ -54,7 +54,10 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
     stem: Callable[[str], str]
 
     def fetch(self, state: State) -> JoinedChunks:
-        """Match the triples with the question, and read the chunks of the names in the best ones."""
+        """Read the chunks of the names in those triples of the given chunks that match the question best.
+
+        Triples are (subject, relation, object). Names that the question contains are skipped.
+        """
         relations = StatedRelations(self.chunks).fetch(state)
         all_matches = match_relations(relations, self.rarities, self.stem, limit=None)
         matches = _select_other_names(all_matches, self.question_key)

@@ -76,7 +76,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
     def build(
         self, states: States, old: CommunityGraph | None, record: IndexRecord, tools: BuildTools
     ) -> IndexContent | None:
-        """Build the graph of one state's communities.
+        """Build the search graph (C-HNSW) over the entities and communities of a snapshot of the store.
 
         Returns None if there are no communities, if the old file already belongs to them, or if the build was
         cancelled.
@@ -90,7 +90,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return None if arrays is None else IndexContent({"change": communities.change}, arrays)
 
     def read(self, stored: IndexContent) -> CommunityGraph:
-        """Return the graph of a stored file; its arrays are searched in place."""
+        """Return the search graph that is stored in an index file; its arrays are searched in place."""
         vectors = LayeredVectors(stored.arrays)
         ends = np.cumsum(vectors.sizes)[:-1]
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
@@ -110,8 +110,9 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
 
 
 def build_graph_in_memory(state: State, communities: Communities) -> CommunityGraph:
-    """Build the graph in memory, without its file; cached for all states of the same communities.
+    """Build the search graph of entities and communities in memory, without its index file.
 
+    The graph is cached for all states of the same communities.
     Raises IndexUnavailableError if there are too many nodes, or if the state changed since the communities were built.
     """
 
@@ -164,7 +165,7 @@ class _NodeLayers:
 
 
 def _build_layers(state: State, communities: Communities) -> _NodeLayers:
-    """Return the layers of a state: its entities, then the communities of each level from the finest.
+    """Return the layers of the search graph: the entities, then the communities of each level from the finest.
 
     The parent of an entity is its finest community.
     """

@@ -64,7 +64,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
     ef: int
 
     def fetch(self, state: State) -> LayerSearch:
-        """Search the layers of the hierarchy for the nearest existing nodes.
+        """Search each layer (entities, then the levels of communities) for the existing nodes nearest to the question.
 
         If the file of the graph is unusable, the graph is built in memory. Raises IndexUnavailableError if that fails.
         """
@@ -87,7 +87,7 @@ class NearestNodes(ReadRequest[LayerSearch]):
         return LayerSearch(communities.levels, layers, graph.vectors.is_linked, problem)
 
     def _search(self, state: State, communities: Communities, graph: CommunityGraph) -> list[RankedNodes]:
-        """Return the nearest existing nodes of each searched layer, best first.
+        """Return the nearest existing nodes (entities or communities) of each searched layer, best first.
 
         Communities with a report by a model are ranked by the vector of the report. If deleted nodes leave too few
         nodes, the search is repeated for more, at most :data:`_MAX_RETRIES` times.
@@ -175,9 +175,10 @@ class LinkedChunks(ReadRequest[list[list[list[int]]]]):
     layers: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[list[list[int]]]:
-        """Return, for each layer and each of its nodes, the ids of the chunks that the node leads to.
+        """Return, for each layer and each of its nodes, the ids of the chunks of the node.
 
-        A node with too many chunks leads to none.
+        They are the chunks that mention an entity (layer 0), or the chunks assigned to a community. A node with too
+        many chunks gets none.
         """
         entities, *community_layers = self.layers
         communities = require_communities(state)

@@ -114,7 +114,7 @@ class ArchragStrategy:
         return build_distilled_evidence(evidence, points, distiller.trace)
 
     def _find_nearest_nodes(self, query: Query) -> _NearestLayers:
-        """Return the nearest nodes of every layer that still exist."""
+        """Return the existing entities and communities nearest to the question, by layer of the search graph."""
         num_nearest, levels = (int(option(query, self, name)) for name in ("k", "levels"))
         vector = np.ascontiguousarray(query.vector, np.float32)
         with query.trace.step("descend layers") as step:
@@ -127,9 +127,9 @@ class ArchragStrategy:
         return _NearestLayers(search.levels, search.layers)
 
     def _rank_chunks(self, query: Query, layers: _NearestLayers) -> Evidence:
-        """Return the chunks as evidence, ranked by hybrid score plus a score of the best node that leads to them.
+        """Rank chunks by their score in hybrid search plus the score of their best entity or community in ``layers``.
 
-        The score of a node is its cosine, relative to the best one of its layer.
+        The score of an entity or community is its cosine with the question, relative to the best one of its layer.
         """
         with query.trace.step("chunks of entities and communities") as step:
             chunk_sources = _find_chunk_sources(query, layers)
@@ -184,7 +184,10 @@ def _interleave_layers(nearest: Sequence[RankedNodes]) -> Iterator[tuple[int, tu
 
 
 def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _ChunkSource]:
-    """Return, for each chunk that nearest nodes lead to, the node with the greatest cosine relative to its layer."""
+    """Return, for each chunk of the nearest entities and communities, the node with the greatest relative cosine.
+
+    The cosine of a node with the question is divided by the best cosine of its layer.
+    """
     chunk_sources: dict[int, _ChunkSource] = {}
     linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):

@@ -75,7 +75,7 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        """Collect the candidate chunks, and compute their cosines with the question."""
+        """Collect the chunks below the abstracts that mention the question's entities, with their cosines with it."""
         seed_addresses = [
             (seed, packed_addresses)
             for seed in self.seeds
@@ -99,16 +99,16 @@ class Candidates(ReadRequest[CandidatePool]):
 
 
 def _list_abstract_addresses(state: State, seed: Seed) -> list[int]:
-    """Return the packed addresses of the abstracts that mention an entity, the most specific rank first.
+    """Return the packed addresses of the abstracts that mention an entity, the most specific mentions first.
 
-    A packed address is one integer, a rank and the id of an abstract. At most :data:`_MAX_ADDRESSES` are returned; a
-    rank that does not fit completely is omitted.
+    A packed address is one integer: the rank of the mention (lower is more specific) and the id of the abstract. At
+    most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
     """
     packed_addresses: list[int] = state.find_addresses(seed.identity, _MAX_ADDRESSES + 1).tolist()
     if len(packed_addresses) > _MAX_ADDRESSES:
         rank, _ = addresses.split_address(packed_addresses[-1])
         packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
-    # Nodes of the forest have the lowest rank; abstracts follow.
+    # The lowest rank is that of the entity's nodes in the entity forest, which are not abstracts.
     return packed_addresses[bisect_left(packed_addresses, addresses.make_address(addresses.NODE_RANK + 1, 0)) :]
 
 
@@ -250,7 +250,7 @@ class _PoolBuilder:
             yield from filter(self._chunk_exists.__getitem__, batch)
 
     def _cache_abstracts(self, abstracts: Iterable[int]) -> None:
-        """Read the records of abstracts that are not in the cache yet."""
+        """Read the records of abstracts into the cache, in one batch, unless they are there already."""
         missing = [abstract for abstract in dict.fromkeys(abstracts) if abstract not in self._abstracts]
         if missing:
             self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))

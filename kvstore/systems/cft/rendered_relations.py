@@ -57,7 +57,11 @@ class Relations(ReadRequest[RenderedRelations]):
     max_relatives: int
 
     def fetch(self, state: State) -> RenderedRelations:
-        """Walk the trees above and below the entities, and render the edges as sentences and relations."""
+        """Walk the entity forest above and below each entity, and render its parent-child edges as sentences.
+
+        Each edge that a document states is also returned as a relation, such as "a under b", with its place in the
+        text.
+        """
         hierarchy = Hierarchy(state, self.max_relatives)
         forest = state.forest
         node_groups = [

@@ -38,9 +38,9 @@ class CftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Fuse the nearest chunks with the chunks that state relations of the question's entities.
+        """Fuse the nearest chunks with the chunks that state the parents and children of the question's entities.
 
-        The evidence has sentences about these entities as its ``context``.
+        The ``context`` of the evidence has sentences about the ancestors and descendants of these entities.
         """
         reading = query.reading
         nearest = NearestChunksRequest(query.vector, max(_NUM_FUSED, query.reach), query.allowed)

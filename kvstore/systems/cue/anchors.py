@@ -21,7 +21,7 @@ from ...structures.ranking import Ranking
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
 from .unit_graph import UnitGraph
-from .unit_requests import KeyedEntity, TitleForms
+from .unit_requests import KeyedEntity, TitleVariants
 
 #: The number of chunks whose units are compared with the question, for each unit wanted.
 CHUNKS_PER_UNIT = 3
@@ -39,19 +39,20 @@ class Anchors:
 def find_anchors(
     query: Query, graph: UnitGraph, seeds: Sequence[Seed], num_nearest: int, near_ranking: Ranking
 ) -> Anchors:
-    """Find the anchors of a question: the entities of its names, and the ``num_nearest`` units nearest to it.
+    """Find the anchors of a question, where its paths start: the entities of its names, and its nearest units.
 
-    ``seeds`` are the known names of the question. Only the units of the first chunks of ``near_ranking``, the ranking
-    of chunks by vector, are compared. The units and the entities' keys are added to ``graph``.
+    A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``seeds`` are the known names of the
+    question. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector, are compared. The
+    units and the entities' keys are added to ``graph``.
     """
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from names") as step:
-        forms, nearest_answer = query.reading.fetch(
-            TitleForms([seed.identity.entity_ids for seed in seeds]), graph.make_nearest_request(num_nearest, chunks)
+        variants, nearest_answer = query.reading.fetch(
+            TitleVariants([seed.identity.entity_ids for seed in seeds]), graph.make_nearest_request(num_nearest, chunks)
         )
         # The entities of each name, as (entity, key).
-        names = {seed.key: entities for seed, entities in zip(seeds, forms.entities, strict=True)}
-        if forms.has_name_index and query.user_vector is None:
+        names = {seed.key: entities for seed, entities in zip(seeds, variants.entities, strict=True)}
+        if variants.has_name_index and query.user_vector is None:
             names |= _find_nearest_names(query, seeds, num_nearest)
         step.detail = ", ".join(_format_name(name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)

@@ -80,6 +80,7 @@ def search_paths(
 ) -> Iterator[list[UnitPath]]:
     """Run one beam search per group of ``start_entities``; after each hop, yield the best paths.
 
+    A hop goes from an entity to a unit (a sentence or clause) that mentions it, and to the entities in that unit.
     The paths are yielded beam by beam, best first. The beams are independent, but advance together, so that one round
     of reads serves a hop of all beams. ``scorer`` replaces the score of vectors and words.
     """
@@ -108,9 +109,11 @@ def search_paths(
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
-    """Return the possible extensions of a beam's paths, keyed by the units of the extended path, as sorted rows.
+    """Return the extensions of a beam's paths by one unit each.
 
-    If several extensions lead to the same set of units, only the first is returned.
+    The key of an extension has the sorted row numbers of the extended path's units. ``frontier`` has each path with the
+    entities of its last unit. A unit is a sentence or clause, a row of ``graph``. If several extensions lead to the
+    same set of units, only the first is returned.
     """
     extensions: dict[tuple[int, ...], _Extension] = {}
     for path, entities in frontier:
@@ -124,7 +127,7 @@ def _select_best_paths(
 ) -> list[UnitPath]:
     """Score the extensions of a beam, and return the ``beam.width`` best extended paths, best first.
 
-    ``extensions`` are keyed by the units of the extended path, as sorted rows.
+    ``extensions`` are keyed by the sorted row numbers of the extended path's units (sentences or clauses).
     """
     scores = (
         _score_extensions(graph, list(extensions.values()), beam)
@@ -189,9 +192,10 @@ def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitP
 
 
 def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Scorer) -> list[float]:
-    """Return the scorer's score of each path: of the texts of its units, joined in document order.
+    """Return the score that ``scorer`` gives to the text of each path.
 
-    ``paths`` are the rows of the units of each path.
+    The text is that of the path's units (sentences or clauses), joined in document order. ``paths`` has the row numbers
+    of the units of each path.
     """
     texts = [" ".join(map(graph.get_text, sorted(rows, key=graph.get_sort_key))) for rows in paths]
     return [float(score) for score in scorer(texts)]

@@ -58,7 +58,7 @@ class CueStrategy:
     options: Mapping[str, Option] = PATH_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        """Rank the chunks on the best paths and the chunks nearest to the question.
+        """Rank the chunks nearest to the question, and the chunks on the best paths of units (sentences or clauses).
 
         Raises InputError if the store has no embedder, or no index ``units``.
         """
@@ -71,7 +71,7 @@ class CueStrategy:
         seeds = recognize_entities(query)
         paths = find_paths(query, graph, availability, options, seeds, near_ranking)
         with query.trace.step("chunks of the paths") as step:
-            paths_by_chunk = select_best_paths(graph, paths)
+            paths_by_chunk = find_best_path_by_chunk(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
             ranking = best(query.reading, chunks, _score_chunks(query, graph, chunks, paths_by_chunk), query.reach)
             ranking = append_tails(ranking, vector_ranking, top=query.reach)
@@ -89,13 +89,13 @@ class CueStrategy:
 
 
 def can_compare_units(query: Query, availability: UnitAvailability) -> bool:
-    """True if a store has vectors of the units of all its documents."""
+    """True if a store has vectors of the units (sentences or clauses) of all its documents."""
     has_all_units = availability.is_present and availability.is_complete
     return has_all_units and not query.reading.settings.embedder.startswith("none:")
 
 
 def _require_units(query: Query) -> UnitAvailability:
-    """Return the availability of the index ``units``.
+    """Return the availability of the index ``units``, which has the sentences and clauses of documents.
 
     Raises InputError if the index is missing, or if the store has no embedder.
     """
@@ -166,8 +166,8 @@ def _iter_start_entities(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequenc
     yield from filter(None, [*anchors.names.values(), unit_entities])
 
 
-def select_best_paths(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
-    """Return the best path through each chunk, by chunk id; chunks on no path are omitted."""
+def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
+    """Return, by chunk id, the path with the highest score through each chunk; chunks on no path are omitted."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:

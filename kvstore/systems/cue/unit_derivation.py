@@ -60,8 +60,8 @@ class UnitPart(NamedTuple):
     written_counts: list[int]
 
 
-def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
-    """Encode the units of a document as plain data, one entry per chunk.
+def encode_units(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
+    """Encode the units (sentences or clauses) of a document as plain data, one entry per chunk.
 
     The entry of a chunk without spans is the number of units that a model wrote, or 0. Otherwise it lists, for each
     unit, its distance from the end of the previous unit and its length, in bytes. For a clause with a separate
@@ -82,8 +82,8 @@ def encode_part(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
     return rows
 
 
-def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
-    """Decode the result of :func:`encode_part`; ``starts`` are the byte offsets at which the chunks start."""
+def decode_units(rows: Any, starts: Sequence[int]) -> UnitPart:
+    """Decode the result of :func:`encode_units`; ``starts`` are the byte offsets at which the chunks start."""
     part = UnitPart([], [])
     for row, start in zip(rows, starts, strict=True):
         part.spans.append(decode_spans(row, start))
@@ -92,7 +92,7 @@ def decode_part(rows: Any, starts: Sequence[int]) -> UnitPart:
 
 
 def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
-    """Decode the spans of one chunk from its entry in the result of :func:`encode_part`.
+    """Decode the spans of one chunk from its entry in the result of :func:`encode_units`.
 
     ``previous_end`` is the byte offset at which the chunk starts. The list is empty if a model wrote the units.
     """
@@ -109,7 +109,7 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 
 
 def count_units(encoded: Any) -> int:
-    """Return the number of units of one chunk, given the chunk's entry in the result of :func:`encode_part`.
+    """Return the number of units of one chunk, given the chunk's entry in the result of :func:`encode_units`.
 
     The entry is the number of units itself, or a list with two numbers per unit, or four if the unit has a separate
     subject. A negative number in the list shows that it has such units; it must then be decoded to count them.
@@ -120,7 +120,7 @@ def count_units(encoded: Any) -> int:
 
 
 def render_unit(piece: str) -> str:
-    """Return the text of a unit, a piece of Markdown, as plain text without list marker, emphasis and links.
+    """Return the plain text of a unit (a sentence, list item or table row) without list marker, emphasis and links.
 
     Commas separate the cells of a table row.
     """
@@ -142,7 +142,7 @@ class UnitDerivation(Derivation):
     quantised = True
 
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """Return the units of a document, encoded by :func:`encode_part`.
+        """Return the units (sentences, or clauses if that option is on) of a document, see :func:`encode_units`.
 
         Units that a model wrote for a chunk replace its sentences. A chunk without units is itself a single unit.
         """
@@ -162,15 +162,15 @@ class UnitDerivation(Derivation):
                 part.written_counts[ordinal] = num_written
             elif not part.spans[ordinal]:
                 part.spans[ordinal].append(UnitSpan(chunk.start, chunk.end))
-        return encode_part(part, document.chunks)
+        return encode_units(part, document.chunks)
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts to embed for the units of an encoded document, in order.
+        """Return the texts to embed for the units of a document, in order; ``part`` is the result of :meth:`derive`.
 
         The only unit of a chunk gets the same text as the chunk, so that it is embedded only once.
         """
         texts: list[str] = []
-        for ordinal, spans in enumerate(decode_part(part, [chunk.start for chunk in document.chunks]).spans):
+        for ordinal, spans in enumerate(decode_units(part, [chunk.start for chunk in document.chunks]).spans):
             headings = document.list_headings(ordinal)
             if len(spans) == 1:
                 texts.append(build_embedding_text(document.title, headings, document.get_chunk_text(ordinal).decode()))
@@ -182,11 +182,11 @@ class UnitDerivation(Derivation):
         return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield a sentence for each mismatch between encoded units and their document, for CHECK."""
+        """Yield a message for each mismatch between a document and ``part``, its encoded units, for CHECK."""
         if len(part) != len(document.chunks):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
-        unit_part = decode_part(part, [chunk.start for chunk in document.chunks])
+        unit_part = decode_units(part, [chunk.start for chunk in document.chunks])
         for ordinal, (spans, num_recorded) in enumerate(zip(unit_part.spans, unit_part.written_counts, strict=True)):
             chunk = document.chunks[ordinal]
             for start, end, subject in spans:
@@ -199,7 +199,10 @@ class UnitDerivation(Derivation):
 
 
 def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
-    """Return the units that a model wrote for a chunk, by the chunk's ordinal; empty if it wrote none."""
+    """Return the sentences that a language model wrote as the units of a chunk; empty if it wrote none.
+
+    ``ordinal`` is the position of the chunk in the document.
+    """
     value = document.facts.get(WRITTEN_UNITS.name)
     model_and_texts = None if value is None else value.get_texts(build_chunk_passage(document, ordinal).digest)
     return () if model_and_texts is None else model_and_texts[1]

@@ -47,7 +47,7 @@ class UnitGraph:
     """
 
     def __init__(self, query: Query, weights: TermWeights) -> None:
-        """Start with no units; ``weights`` are the BM25 weights of the question's words."""
+        """Start with no units (sentences or clauses); ``weights`` are the BM25 weights of the question's words."""
         self._query = query
         self._reading = query.reading
         self._stem: Callable[[str], str] = query.stem
@@ -79,7 +79,7 @@ class UnitGraph:
         return len(self._known_chunks)
 
     def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
-        """Return the rows of the units that mention each entity.
+        """Return, by entity, the row numbers of the units (sentences or clauses) that mention it.
 
         Reads the units of entities that were not requested before. They come from the ``max_chunks`` chunks of each
         entity that are nearest to the question.
@@ -118,7 +118,10 @@ class UnitGraph:
             self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
 
     def get_entities(self, row: int) -> list[int]:
-        """Return the entities in the unit of a row, sorted by key; :meth:`load_entities` must have read them."""
+        """Return the entities in a unit, sorted by key; :meth:`load_entities` must have read them.
+
+        ``row`` is the row number of the unit in this graph.
+        """
         return self._entities_by_row[row]
 
     def add_keys(self, entities: Iterable[KeyedEntity]) -> None:
@@ -179,7 +182,7 @@ class UnitGraph:
             self._entities_by_row[row] = [entity for entity, _ in entities]
 
     def _add_units(self, batch: UnitBatch) -> None:
-        """Append the units of a batch as rows, and mark its chunks as read."""
+        """Append the units of a batch and their vectors as new rows of the graph, and mark their chunks as read."""
         self._known_chunks.update(batch.chunks)
         if not batch.units:
             return

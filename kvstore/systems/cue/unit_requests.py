@@ -67,7 +67,7 @@ class UnitBatch(NamedTuple):
 
 
 def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUnit]]:
-    """Return the units of each chunk, by chunk id; the ids are in ascending order."""
+    """Return the units (sentences or clauses) of each chunk, by chunk id; the ids are in ascending order."""
     ordered_chunks = sorted(chunks)
     return dict(zip(ordered_chunks, state.get_part(UNITS).list_chunk_units(ordered_chunks), strict=True))
 
@@ -102,7 +102,7 @@ class NearestUnits(ReadRequest[NearestUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> NearestUnitsAnswer:
-        """Compare the vectors of the chunks' units with ``vector``, and read all units of the best units' chunks."""
+        """Find the units (sentences or clauses) of some chunks nearest to a vector; read all units of their chunks."""
         units = state.get_part(UNITS)
         ids, cosines = units.find_nearest(self.vector, self.count, self.chunks)
         nearest = ids.tolist()
@@ -131,7 +131,10 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
     known_chunks: Set[int]
 
     def fetch(self, state: State) -> EntityUnitsAnswer:
-        """Read the units that mention each entity, in the ``max_chunks`` nearest of the chunks that mention it."""
+        """Read the units (sentences or clauses) that mention each entity, with all units of their chunks.
+
+        Of the chunks that mention an entity, only the ``max_chunks`` nearest to the question are read.
+        """
         units = state.get_part(UNITS)
         flags_by_entity = {
             entity: self._select_nearest_chunks(state, flags_by_chunk)
@@ -243,14 +246,14 @@ def _sort_by_key(state: State, groups: Sequence[Iterable[int]]) -> list[list[Key
     return [sorted(((entity, keys[entity]) for entity in group), key=lambda keyed: keyed[1]) for group in groups]
 
 
-class NameForms(NamedTuple):
+class NamedEntities(NamedTuple):
     """The entities of each name, sorted by key. ``has_name_index`` is True with an index of kind ``synonyms``."""
 
     entities: list[list[KeyedEntity]]
     has_name_index: bool
 
 
-class TitleForms(ReadRequest[NameForms]):
+class TitleVariants(ReadRequest[NamedEntities]):
     """A request for the entities of names, also those whose title has an addition in parentheses at the end.
 
     ``names`` has the known entities of each name.
@@ -258,7 +261,7 @@ class TitleForms(ReadRequest[NameForms]):
 
     names: Sequence[Sequence[int]]
 
-    def fetch(self, state: State) -> NameForms:
+    def fetch(self, state: State) -> NamedEntities:
         """Return the entities of each name, and the entities that title links connect with them, all with their keys.
 
         A title link connects two names that differ only by an addition in parentheses at the end.
@@ -273,4 +276,4 @@ class TitleForms(ReadRequest[NameForms]):
         groups = [
             {*name, *chain.from_iterable(linked_entities.get(entity, ()) for entity in name)} for name in self.names
         ]
-        return NameForms(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)
+        return NamedEntities(_sort_by_key(state, groups), bind_index(state, SYNONYMS) is not None)

@@ -12,7 +12,7 @@ from .units import UNITS, StoredUnit, Units
 
 
 def _get_units(reader: TableReader) -> Units:
-    """Return the reader of the units of the state that a table shows."""
+    """Return the reader of the units (sentences or clauses) in the state that an SQL table shows."""
     return reader.state.get_part(UNITS)
 
 
@@ -75,7 +75,7 @@ UNIT_TABLE = SqlTable(
 
 
 def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
-    """Yield the rows of ``unit_mentions``, (unit, entity), of some units."""
+    """Yield the rows of the SQL table ``unit_mentions``, (unit, entity), for some units (sentences or clauses)."""
     for unit in units:
         for entity in _get_units(reader).list_entities([unit.id])[0]:
             yield unit, entity

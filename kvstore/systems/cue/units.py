@@ -69,7 +69,10 @@ class _DocumentUnits:
         chunk_records: Sequence[ChunkRecord],
         derived_part: DerivedPart | None,
     ) -> None:
-        """Store a document's record, chunks and units; ``derived_part`` has the stored units (None: no units)."""
+        """Store a document's record, chunks and units (sentences or clauses).
+
+        ``derived_part`` has the encoded units and the locations of their vectors; None if the document has no units.
+        """
         self.record = record
         self.chunk_records = chunk_records
         self.chunks = list(record.chunk_ids())
@@ -130,7 +133,7 @@ class Units:
     """The units of one state. Caches the units, names and texts that it reads, as long as the state lives."""
 
     def __init__(self, state: State) -> None:
-        """Read the units from the derived data of a state."""
+        """Read units (sentences or clauses with vectors) from a state; documents are read when they are needed."""
         self._state = state
         self._parts = state.get_derived_parts(UNIT_DERIVATION)
         #: Caches: units and title entities by document, and the positions of names by chunk.
@@ -169,7 +172,7 @@ class Units:
         return self._parts.vectors.count_vectors()
 
     def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
-        """Return the units of each chunk, in order of the text."""
+        """Return the units (sentences or clauses) of each chunk, in order of the text."""
         records = self._state.chunks.get_many(chunks)
         documents = self._load_document_units(record.document for record in records)
         return [documents[record.document].list_units(record.ordinal) for record in records]
@@ -190,7 +193,7 @@ class Units:
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
-        """Return the records of documents, by id; reads and caches their units too."""
+        """Return the records of documents, by id; also reads and caches their units (sentences or clauses)."""
         document_ids = dict.fromkeys(documents)
         documents_by_id = self._load_document_units(document_ids)
         return {document: documents_by_id[document].record for document in document_ids}
@@ -258,11 +261,13 @@ class Units:
         return [unit for unit in units if any(_is_within(name_span, _list_spans(unit)) for name_span in name_spans)]
 
     def _get_document_units(self, document: int) -> _DocumentUnits:
-        """Return the units of a document, from the cache if possible."""
+        """Return the sentences and clauses (units) of a document, from the cache if possible."""
         return self._load_document_units([document])[document]
 
     def _load_document_units(self, documents: Iterable[int]) -> Mapping[int, _DocumentUnits]:
-        """Return the cache of units by document, after reading the missing documents together.
+        """Return a cache of units (sentences or clauses) by document id that has all these documents.
+
+        Documents missing from the cache are read in one batch.
 
         If the cache would be too large, all other documents are removed from it.
         """
@@ -352,7 +357,7 @@ class Units:
 
 
 def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
-    """Return the spans of a unit: its own, and the span of its subject if that lies outside the clause."""
+    """Return the byte ranges of a unit (a sentence or clause): its own, and that of a subject outside the clause."""
     return [(unit.start, unit.end), *([unit.subject] if unit.subject else [])]
 
 
@@ -375,7 +380,7 @@ class _UnitsPart:
     name = "units"
 
     def read(self, state: State) -> Units:
-        """Return a new reader of the units of a state."""
+        """Return a new reader of the units (sentences or clauses) of a state."""
         return Units(state)
 
 

@@ -61,7 +61,7 @@ class _WrittenUnits(WrittenListFact):
     about = "statements that can be understood alone, which replace the sentences of a chunk"
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for the given passages.
+        """Build the prompt that asks a language model for the statements that each passage makes.
 
         For a single passage there is a second prompt, which is used after an invalid answer and asks for one sentence
         about each sentence of the passage. Weak models do not split a passage into statements, but most can shorten or

@@ -95,7 +95,10 @@ class _WrittenDescriptions(WrittenListFact):
 
 
 def _split_description(text: str) -> tuple[str, str]:
-    """Return the name and the sentence of a stored description. Raises InputError if one is missing."""
+    """Split a stored description at its tab into an entity's name and a sentence about the entity.
+
+    Raises InputError if one is missing.
+    """
     name, _, sentence = text.partition("\t")
     if not name.strip() or not sentence.strip():
         raise InputError(f"a description is a name, a tab and a sentence, not {text[:80]!r}")
@@ -108,7 +111,10 @@ WRITTEN_DESCRIPTIONS = _WrittenDescriptions()
 
 
 def _list_descriptions(state: State, document: int) -> list[tuple[str, str, str]]:
-    """Return the distinct descriptions of a document as (name, sentence, model), sorted; empty without any."""
+    """Return the sentences that language models wrote about the entities of a document, sorted, without duplicates.
+
+    Each is (name of the entity, sentence, name of the model).
+    """
     key = records.encode_u64(document)
     if state.lmdb.get(_TABLE, key) is None:
         return []
@@ -172,7 +178,7 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
 
 
 def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:
-    """Yield the rows of ``descriptions`` of some documents: the document, and the index of the description in it."""
+    """Yield the rows of the SQL table ``descriptions``: document id, and index of a description in the document."""
     for document in documents:
         for index in range(len(reader.call_cached(_list_descriptions, document))):
             yield document, index

@@ -36,7 +36,7 @@ class QueryBias:
     """
 
     def __init__(self, vector: Vector, max_cosine: float, strength: float) -> None:
-        """Start with no factors.
+        """Start a bias that makes a graph walk prefer chunks similar to the question; no chunk has a factor yet.
 
         ``vector`` is the vector of the question without its names, ``max_cosine`` its cosine with the best chunk, and
         ``strength`` how strongly the walk prefers similar chunks.
@@ -80,8 +80,9 @@ def has_informative_remainder(query: Query, parts: Decomposition) -> bool:
 
 
 def make_bias_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:
-    """Build a request for the chunk nearest to the question without its names, or None if the walk has no bias.
+    """Build a request for the chunk nearest to the question without its names, by which a graph walk is biased.
 
+    Returns None if the walk has no bias. ``parts`` are the names and the remainder of the question.
     ``strength`` is how strongly the walk prefers similar chunks; with 0 it has no bias.
     """
     if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, parts):
@@ -90,8 +91,9 @@ def make_bias_request(query: Query, parts: Decomposition, strength: float) -> Ne
 
 
 def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, strength: float) -> QueryBias | None:
-    """Build the bias of a walk from a request of :func:`make_bias_request` and its answer, the nearest chunk.
+    """Build the bias of a graph walk from a request of :func:`make_bias_request` and its answer, the nearest chunk.
 
+    ``strength`` is how strongly the walk prefers chunks similar to the question.
     Returns None if no chunk has a positive cosine with the question without its names.
     """
     if not nearest_ranking or nearest_ranking[0][1] <= 0:

@@ -117,8 +117,9 @@ def walk_graph(
     rankings: Sequence[Ranking],
     weights: WalkWeights = WalkWeights(),
 ) -> WalkResult | None:
-    """Walk the graph from the names of a question and its nearest chunks; score the chunks by mass and relevance.
+    """Run personalized PageRank over entities and chunks; score the chunks by their rank (mass) and relevance.
 
+    It starts at the names of the question and its nearest chunks.
     ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and remainder.
     ``rankings`` are the results of dense and of lexical search. Returns None if the walk has no start.
     """
@@ -177,7 +178,7 @@ def _read_walk_inputs(
     rankings: Sequence[Ranking],
     bias_strength: float,
 ) -> _WalkInputs:
-    """Read the data of a walk in one round of requests.
+    """Read the data that a graph walk (personalized PageRank) needs, in one round of requests.
 
     ``starts`` maps nodes (names and chunks) to masses. ``degrees`` has the number of chunks of each of ``names``. Only
     the triples of the first chunks of ``rankings`` are read. A chunk draws the walk by its cosine with the question
@@ -236,10 +237,10 @@ class GraphStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Rank the chunks that a walk reaches from the names, the nearest chunks and the best chunks by words.
+        """Rank chunks by personalized PageRank from the question's names and the best chunks by vectors and by words.
 
-        If the store has an index ``units``, paths of units also count. Falls back to dense search if the walk has no
-        start.
+        If the store has an index ``units``, paths of units (sentences or clauses) also count. Falls back to dense
+        search if the walk has no start.
         """
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
@@ -280,11 +281,11 @@ class GraphStrategy:
 def _compute_path_shares(
     query: Query, weights: TermWeights, names: Sequence[Seed], chunks: Ids, near_ranking: Ranking
 ) -> npt.NDArray[np.float64]:
-    """Return the score of the best path of units through each chunk, as a fraction of the best score of any path.
+    """Return the score of the best path of units (sentences) through each chunk, divided by the score of the best path.
 
     A chunk without a path gets 0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
-    from ..cue.strategy import can_compare_units, find_paths, select_best_paths
+    from ..cue.strategy import can_compare_units, find_best_path_by_chunk, find_paths
     from ..cue.unit_graph import UnitGraph
     from ..cue.unit_requests import UnitsAvailable
 
@@ -293,7 +294,7 @@ def _compute_path_shares(
     if not can_compare_units(query, units):
         return shares
     graph = UnitGraph(query, weights)
-    paths_by_chunk = select_best_paths(
+    paths_by_chunk = find_best_path_by_chunk(
         graph, find_paths(query, graph, units, options={}, seeds=names, near_ranking=near_ranking)
     )
     max_score = max((path.score for path in paths_by_chunk.values()), default=0.0)
@@ -305,7 +306,10 @@ def _compute_path_shares(
 
 
 def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None:
-    """Add the chunks of a ranking to the start masses of a walk; divide ``mass`` among them by their scores."""
+    """Add the chunks of a ranking to ``starts``, the probability mass of each node at which a walk starts.
+
+    ``mass`` is divided among them in proportion to their scores.
+    """
     total = math.fsum(max(0.0, score) for _, score in ranking)
     for chunk, score in ranking:
         if score > 0 and mass > 0:
@@ -314,7 +318,10 @@ def _add_starts(starts: dict[int, float], ranking: Ranking, mass: float) -> None
 
 
 def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, float]) -> None:
-    """Add the entities of triples that match the question to ``starts``, and their rows and degrees to ``inputs``."""
+    """Let the walk also start at the entities of triples that match the question.
+
+    Adds their masses to ``starts``, and their graph rows and degrees to ``inputs``.
+    """
     reading = query.reading
     rarities = {term: compute_term_rarity(reading.counters.chunks, inputs.counts[term]) for term in inputs.terms}
     with query.trace.step("relations that match") as step:
@@ -342,7 +349,7 @@ def _add_relation_starts(query: Query, inputs: _WalkInputs, starts: dict[int, fl
 def _select_candidates(
     query: Query, ranks: PageRank, rankings: Sequence[Ranking]
 ) -> tuple[Ids, npt.NDArray[np.float64]]:
-    """Return the ids of the candidate chunks, ascending, and their masses as fractions of the greatest mass.
+    """Return the chunks to rank, ids ascending, with their PageRank masses as fractions of the greatest mass.
 
     Candidates are the :data:`_NUM_REACHED` allowed chunks with the most mass, the chunks that tie with the last of
     them, and the chunks of ``rankings``. A chunk that the walk did not reach has the mass :data:`_UNREACHED_MASS`,

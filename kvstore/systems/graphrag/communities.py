@@ -64,7 +64,7 @@ class _StateCache:
     """Cached titles of communities, and flags of which are visible, valid in all states of one commit."""
 
     def __init__(self, count: int) -> None:
-        """Start without titles and flags; ``count`` is the number of communities."""
+        """Start a cache of titles and visibility flags; ``count`` is the number of communities."""
         self.titles: dict[int, str] = {}
         #: 1 for visible communities, 0 for others, _UNKNOWN if not looked up yet.
         self.visible: npt.NDArray[np.int8] = np.full(count, _UNKNOWN, np.int8)
@@ -91,7 +91,7 @@ class Communities(StoredCommunities):
         return communities
 
     def list_roots(self) -> list[int]:
-        """Return the visible communities of the coarsest level."""
+        """Return the communities of the coarsest level that still have members and chunks in the state."""
         return self.list_level(0)
 
     def get_key(self, community: int) -> str:
@@ -164,9 +164,10 @@ class Communities(StoredCommunities):
         return list(iter_descriptions(self._state, keys, documents))
 
     def list_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return the home chunks of a community that exist in the state, including newer ones, largest share first.
+        """Return the existing chunks whose home is a community, as (chunk, share), largest share first.
 
-        The share of a chunk is the fraction of its names that belong to the community.
+        The home of a chunk is the community that most of its names belong to. Chunks added after the build are
+        included. The share of a chunk is the fraction of its names that belong to the community.
         """
         return self.list_chunk_groups([community])[0]
 
@@ -183,12 +184,15 @@ class Communities(StoredCommunities):
         ]
 
     def count_documents(self, community: int) -> int:
-        """Return the number of documents in the state that have home chunks in the community."""
+        """Return the number of documents that have chunks assigned to the community, see :meth:`list_chunks`."""
         records = (self._state.chunks.find(chunk) for chunk, _ in self.list_chunks(community))
         return len({record.document for record in records if record is not None})
 
     def get_title(self, community: int) -> str:
-        """Return the names of the strongest existing members, skipping names that contain each other; cached."""
+        """Return the title of a community: the names of its strongest existing members; cached.
+
+        A name that contains another one, or is contained in it, is skipped.
+        """
         return self.get_titles([community])[0]
 
     def get_titles(self, communities: Sequence[int]) -> list[str]:
@@ -306,18 +310,21 @@ class Communities(StoredCommunities):
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
-        """Return the communities of an entity, coarsest first; empty if it has none or is newer than the generation."""
+        """Return the communities of an entity, coarsest first; none if it is newer than the built communities."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         finest = None if row is None else row[0]
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
-        """Return the finest community of each entity, None if it has none or is newer than the generation."""
+        """Return the finest community of each entity; None if it has none, or is newer than the built communities."""
         finest, _ = self._find_finest(list(map(self._display.resolve_entity, entities)))
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 
     def find_by_chunks(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the home communities of each chunk, coarsest first, computed from the entities it mentions."""
+        """Return, for each chunk, the communities that most of its names belong to, coarsest first.
+
+        They are computed from the entities that the chunk mentions.
+        """
         homes, _ = self._compute_homes(chunks)
         return [self._get_root_path(home) for home in homes.tolist()]
 
@@ -481,7 +488,7 @@ class Communities(StoredCommunities):
     # Chunks newer than the generation ---------------------------------------------------------------------------------
 
     def _compute_homes(self, chunks: Sequence[int]) -> tuple[IntArray, npt.NDArray[np.float64]]:
-        """Return the finest home community of each chunk, and the fraction of its names' weight in it.
+        """Return, for each chunk, the finest community that most of its names belong to, and their share of the weight.
 
         See :func:`~.community_building.assign_homes`. Only names count that were nodes of the graph at build time.
         """

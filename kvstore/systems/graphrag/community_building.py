@@ -57,7 +57,7 @@ class CommunityTree:
         return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
     def group_members(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return three parallel arrays: community, member node, and the weight of the member's edges inside.
+        """Return three parallel arrays: community, member node, and total weight of the member's edges inside it.
 
         Sorted by community, descending weight and node.
         """
@@ -102,7 +102,7 @@ def build_communities(state: State, options: CommunityOptions | None = None) -> 
 
 
 def _number_communities(groupings: list[Partition], count: int) -> tuple[Partition, IntArray, IntArray]:
-    """Number the communities of ``count`` nodes.
+    """Number the communities of ``count`` graph nodes over all levels.
 
     ``groupings`` hold the group of each node at each level, coarsest first. Returns the community of each node at each
     level, shape (levels, nodes), and the level and the parent of each community. A group of one node, or as large as

@@ -76,7 +76,7 @@ class CommunityIndex(GenerationIndex[Communities]):
         return Generation(change, chunk_stop, head, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Communities:
-        """Return the communities of a generation, limited to what exists in a state."""
+        """Return the stored communities of one build, limited to the members and chunks that exist in a state."""
         return Communities(rows, state)
 
     def describe(self, communities: Communities) -> str:

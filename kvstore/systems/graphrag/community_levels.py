@@ -43,9 +43,10 @@ class CommunityOptions:
 
 
 def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: CommunityOptions) -> list[Partition]:
-    """Return partitions of the nodes of a graph, coarsest first; empty for a graph that cannot be partitioned.
+    """Cluster the nodes of a graph into communities, by level; return a partition per level, coarsest first.
 
-    ``vectors`` are the vectors of the nodes; ``neighbours = knn`` needs them.
+    A partition has the group of each node. The list is empty for a graph that cannot be partitioned. ``vectors`` are
+    the vectors of the nodes; ``neighbours = knn`` needs them.
     """
     count = len(graph.entities)
     if options.neighbours == KNN and vectors is not None:

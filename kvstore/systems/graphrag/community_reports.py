@@ -134,7 +134,7 @@ class _ReportMaterial:
     def inherit(
         self, summary: Sequence[_Candidate], findings: Sequence[tuple[int, tuple[int, int], _Candidate]]
     ) -> None:
-        """Add what the report of a child passes on: its sentences, and its strongest findings.
+        """Add the sentences and the strongest findings of a child community's report to the material of its parent.
 
         ``findings`` are (weight, nodes, sentence), strongest first.
         """
@@ -326,7 +326,7 @@ class _ChunkReader:
     """
 
     def __init__(self, state: State, tree: CommunityTree) -> None:
-        """Read the chunks of the graph of ``tree`` from ``state``."""
+        """Prepare to read the chunks that the graph of ``tree`` has, from ``state``."""
         self._state = state
         self._tree = tree
         self._display = load_display_entities(state)
@@ -347,7 +347,7 @@ class _ChunkReader:
         return first, second
 
     def get_span(self, chunk_index: int) -> StoredSpan:
-        """Return the whole chunk as a span."""
+        """Return the span of a whole chunk; ``chunk_index`` is its index among the chunks of the graph."""
         chunk = int(self._tree.graph.chunks[chunk_index])
         record = self._state.chunks.get(chunk)
         return StoredSpan(record.document, chunk, record.start, record.end)
@@ -357,7 +357,10 @@ class _ChunkReader:
         return self._state.documents.read_text_slice(span.document, span.start, span.end)
 
     def iter_sentences(self, chunk_index: int) -> Iterator[_Candidate]:
-        """Yield the sentences of a chunk, in order, without headings, tables, code and sentences of one word."""
+        """Yield the sentences of a chunk as candidates for a report, with the graph nodes that each mentions.
+
+        Headings, tables, code and sentences of one word are skipped. ``chunk_index`` is the chunk's index in the graph.
+        """
         record, encoded_text = self._read_chunk(chunk_index)
         chunk = int(self._tree.graph.chunks[chunk_index])
         mentions = self._find_mentions(chunk_index, chunk)

@@ -39,7 +39,7 @@ class EntityChunks(ReadRequest[EntityChunkRows]):
     max_chunks: int
 
     def fetch(self, state: State) -> EntityChunkRows:
-        """Read the degrees of all entities, and the chunks of the entities that are not too general."""
+        """Read the degree of each entity, and the chunks that mention it if there are at most ``max_chunks``."""
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         return EntityChunkRows(graph.read_entity_rows(self.entities, degrees, self.max_chunks), degrees)
@@ -146,7 +146,7 @@ class CommunityChunks(ReadRequest[list[list[int]]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[list[int]]:
-        """Read the home chunks of each community, largest share first."""
+        """Read the chunks assigned to each community; chunks with the largest share of names in it come first."""
         groups = require_communities(state).list_chunk_groups(self.communities)
         return [[chunk for chunk, _ in group] for group in groups]
 

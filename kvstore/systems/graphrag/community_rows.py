@@ -136,7 +136,7 @@ def _group_homes(tree: CommunityTree) -> dict[int, list[int]]:
 
 
 def _count_sizes(tree: CommunityTree) -> tuple[list[int], list[int]]:
-    """Return the number of home chunks of each community and its descendants, and the number of their documents."""
+    """Return the number of chunks assigned to each community or its descendants, and the number of their documents."""
     chunk_counts: IntArray = np.zeros(len(tree), np.int64)
     document_counts: IntArray = np.zeros(len(tree), np.int64)
     homes = tree.homes

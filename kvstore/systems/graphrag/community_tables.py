@@ -42,7 +42,7 @@ def get_community_text(state: State, communities: Communities, community: int) -
 
 
 def _iter_visible(reader: TableReader) -> TableRows:
-    """Yield the ids of the communities that exist in the state; none if there is no index."""
+    """Yield the ids of the communities that still have members and chunks; none if there is no index."""
     communities = get_communities(reader.state)
     if communities is not None:
         yield from filter(communities.is_visible, range(len(communities)))

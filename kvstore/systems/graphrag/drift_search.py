@@ -67,7 +67,10 @@ class DriftStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence of chunks, fused from the searches of all rounds, and reports of the nearest communities."""
+        """Search locally for the question, then in rounds for related names; fuse the rankings of all searches.
+
+        The related names come from the nearest communities (the primer of DRIFT), whose reports are also evidence.
+        """
         nearest_chunks = rank_by_vector(query, max(_NUM_NEAREST, query.reach))
         rankings = [nearest_chunks[:_NUM_NEAREST], rank_by_words(query, _NUM_NEAREST)]
         starts = find_question_entities(query)
@@ -120,8 +123,9 @@ class DriftStrategy:
     def _follow_up(
         self, query: Query, starts: Sequence[StartEntity], primer: Sequence[NearbyCommunity]
     ) -> list[list[LocalResult]]:
-        """Search for the strongest names of the primer, then for the names in the results; return the results by round.
+        """Search for the strongest names of the nearest communities (``primer``), then for further names.
 
+        The names of a round come from the results of the round before. Returns the results by round.
         ``starts`` are the entities of the question, which are not searched for again.
         """
         rounds: list[list[LocalResult]] = []

@@ -69,7 +69,7 @@ class EntityGraph:
 
 
 def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
-    """Return the strength of mentions, whose ``features`` are bit fields of the passage graph.
+    """Return how strongly chunks mention entities, from the ``features`` (bit fields) of their passage-graph edges.
 
     It is ln(1 + mentions with a capital + half of the mentions inside longer names), plus 3 in a title.
     """
@@ -82,7 +82,7 @@ def compute_strengths(features: npt.NDArray[np.uint16]) -> npt.NDArray[np.float6
 
 
 def build_entity_graph(state: State) -> EntityGraph:
-    """Build the entity graph of a state: mentions, and edges for co-occurrences and links."""
+    """Build the graph of the entities in a state: which chunks mention them, and edges for co-occurrences and links."""
     graph = build_mention_graph(state)
     degrees = graph.degrees
     links = _sum_links(state.get_part(GRAPH), load_display_entities(state), graph.entities)
@@ -228,9 +228,9 @@ def _select_rarest(nodes: IntArray, degrees: IntArray) -> IntArray:
 
 
 def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entities: npt.NDArray[np.uint32]) -> Edges:
-    """Return the pairs of nodes joined by links, weighted by the kinds and numbers of the links.
+    """Return the pairs of nodes joined by links of the passage graph, weighted by the kinds and numbers of the links.
 
-    ``node_entities`` are the display entities of the nodes.
+    ``node_entities`` are the entities of the nodes, as ``display`` resolves them (aliases merged).
     """
     links = [
         (entity, link.other, LINK_WEIGHTS[link.kind] * link.multiplicity) for entity, link in passage_graph.iter_links()
@@ -253,18 +253,18 @@ def _sum_links(passage_graph: PassageGraph, display: DisplayEntities, node_entit
     return _sum_edges(len(node_entities), [(codes, weights[is_counted])])
 
 
-def _sum_edges(count: int, parts: list[tuple[IntArray, IntArray]]) -> Edges:
+def _sum_edges(count: int, weighted_codes: list[tuple[IntArray, IntArray]]) -> Edges:
     """Build edges of ``count`` nodes, summing the weights of equal pairs.
 
-    Each part has parallel arrays of codes and weights; the code of a pair of nodes is first * count + second.
+    ``weighted_codes`` are pairs of parallel arrays, codes and weights; the code of two nodes is first * count + second.
     """
-    if not parts:
+    if not weighted_codes:
         empty = np.empty(0, np.int64)
         return Edges(empty, empty, empty)
-    all_codes = np.concatenate([codes for codes, _ in parts])
+    all_codes = np.concatenate([codes for codes, _ in weighted_codes])
     codes, code_indexes = np.unique(all_codes, return_inverse=True)
     sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, code_indexes, np.concatenate([weights for _, weights in parts]))
+    np.add.at(sums, code_indexes, np.concatenate([weights for _, weights in weighted_codes]))
     return Edges(codes // count, codes % count, sums)
 
 

@@ -77,8 +77,9 @@ class GlobalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return reports as evidence: one hit per best-matching community, and at most one for all unassigned chunks.
+        """Return community reports as evidence: a hit for each community that matches best.
 
+        At most one more hit covers the chunks that are in no community.
         An overview question is answered from the coarsest communities only.
         """
         scoring = _CommunityScoring.prepare(query)
@@ -127,7 +128,7 @@ class _CommunityScoring:
 
     @classmethod
     def prepare(cls, query: Query) -> _CommunityScoring:
-        """Read what the scores depend on: the chunks near the question, and the chunks in no community."""
+        """Read what the scores of communities depend on: chunks near the question, and chunks in no community."""
         reading = query.reading
         words = parse_question_words(query.question, query.stem)
         with query.trace.step("vector search") as step:
@@ -148,7 +149,7 @@ class _CommunityScoring:
         return self.query.reading.fetch(ScoredChildren(parents, self.allowed, self.query.vector, self.rarities))
 
     def score_unassigned(self) -> float:
-        """Return the score of the unassigned chunks: the mean cosine of the nearest, plus the BM25 score of all."""
+        """Return the score of the chunks in no community: mean cosine of the nearest, plus BM25 score of all."""
         ids = np.array(self.unassigned, np.uint64)
         all_cosines, texts = self.query.reading.fetch(
             CosineRequest(ids, self.query.vector), ChunkTexts(self.unassigned if self.rarities else [])
@@ -212,10 +213,10 @@ def _select_communities(scoring: _CommunityScoring, levels: int, limit: int) -> 
 
 
 def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring) -> list[Hit]:
-    """Return a report on each selected group as a hit, in order; groups without a report are omitted.
+    """Return a report on each selected group of chunks as a hit, in order; groups without a report are omitted.
 
-    If the query limits the tokens, each report consists of as many sentences as fit its share, chosen so that together
-    they contain most of the content of the group's chunks.
+    A group is a community, or the chunks in no community. If the query limits the tokens, each report consists of as
+    many sentences as fit its share, chosen so that together they contain most of the content of the group's chunks.
     """
     if query.within is not None:
         max_reports = max(1, query.within // _MIN_REPORT_TOKENS)
@@ -238,7 +239,7 @@ def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _C
 def _build_reports_within(
     query: Query, selected: Sequence[_SelectedGroup], scoring: _CommunityScoring, max_tokens: int
 ) -> list[Hit]:
-    """Return reports on the ``selected`` groups, in their order, with at most ``max_tokens`` tokens together.
+    """Return reports on the ``selected`` groups (communities, or the chunks in none) of ``max_tokens`` tokens in total.
 
     The share of each is proportional to its score times its number of chunks. Tokens that a report leaves unused go to
     reports with larger shares. A group without a sentence that fits has no report.
@@ -271,9 +272,9 @@ def _build_reports_within(
 def _list_allowed_chunks(
     query: Query, scoring: _CommunityScoring, communities: Iterable[tuple[int, Sequence[int]]]
 ) -> dict[int | None, list[int]]:
-    """Return the allowed chunks of ``communities``, pairs (id, chunks), by id, and the unassigned chunks under None.
+    """Return the allowed chunks of ``communities``, pairs (id, chunks), by id; under None, the chunks in no community.
 
-    Newer chunks are in the report on unassigned chunks, so they are omitted from their communities.
+    Chunks added after the communities were built are reported with the latter, so their communities omit them.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
     for community, chunks in communities:
@@ -298,7 +299,10 @@ class _CoverSource(NamedTuple):
 def _fetch_candidates(
     query: Query, groups: Sequence[tuple[int | None, Sequence[int]]]
 ) -> dict[int | None, _CoverSource]:
-    """Return the sentences of groups of chunks, by community; None is the group of unassigned chunks."""
+    """Return the sentences from which reports select, by community, and under None those of chunks in no community.
+
+    ``groups`` are pairs (community, its chunks).
+    """
     chunk_pairs = [_split_chunks(community, chunks[:_MAX_COVER_CHUNKS]) for community, chunks in groups]
     sentences, positions = query.reading.fetch(CoverSentences(list(chain.from_iterable(chunk_pairs))))
     sources = zip(groups, sentences[::2], sentences[1::2], strict=True)  # two lists for each group
@@ -306,9 +310,10 @@ def _fetch_candidates(
 
 
 def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the chunks whose sentences come first in a cover report, and the others.
+    """Return the chunks whose sentences come first in a report, and the other chunks.
 
-    Among unassigned chunks the nearest comes first: it can be the only one about the question.
+    In the report on chunks of no community (None), the nearest chunk comes first: it can be the only one about the
+    question.
     """
     return (chunks[:1], chunks[1:]) if community is None else ([], chunks)
 

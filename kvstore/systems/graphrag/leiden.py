@@ -23,8 +23,8 @@ SEED = 0xDEADBEEF
 def partition_by_leiden(count: int, edges: Edges, *, largest: int, levels: int) -> list[Partition]:
     """Return at most ``levels`` partitions of ``count`` nodes by the Leiden algorithm, finest first.
 
-    A group of more than ``largest`` nodes is split again if possible. Raises InputError if graspologic-native is not
-    installed.
+    A partition has the group of each node. A group of more than ``largest`` nodes is split again if possible. Raises
+    InputError if graspologic-native is not installed.
     """
     library = require_leiden()
     if not len(edges.weights):  # the library rejects an empty graph

@@ -95,7 +95,9 @@ class LocalStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence of chunks and reports about the question's entities, with lines about them as context.
+        """Return chunks and community reports about the question's entities (local search of GraphRAG).
+
+        The context of the evidence has lines about these entities.
 
         If the question leads to no entity, returns the nearest chunks.
         """
@@ -141,7 +143,7 @@ class LocalStrategy:
         return reports
 
     def _list_entity_lines(self, query: Query, starts: Sequence[StartEntity]) -> list[str]:
-        """Return lines about the start entities: for each, what a model wrote about it, and its place in the forest.
+        """Return lines about the start entities: for each, what a model wrote about it, then its parents and children.
 
         If the tokens are limited, the lines have at most :data:`_RELATIONS_SHARE` of them; the first line that does not
         fit ends the list.
@@ -298,7 +300,10 @@ def _select_candidates(
 def _rank_pools(
     query: Query, searches: Sequence[LocalSearch], pools: Sequence[_SearchPool], weights: TermWeights, top: int
 ) -> list[LocalResult]:
-    """Return the result of each search from its candidates (``pools``); reads the scores of all together."""
+    """Return the result of each search from its candidate chunks (``pools``); reads the scores of all in one round.
+
+    ``weights`` are the BM25 weights of the question's words.
+    """
     all_chunks = np.unique(np.concatenate([pool.chunks for pool in pools]))
     if not len(all_chunks):
         return [LocalResult([], {}) for _ in searches]

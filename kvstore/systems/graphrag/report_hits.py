@@ -52,7 +52,7 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
     communities: Sequence[int]
 
     def fetch(self, state: State) -> list[ReportContent]:
-        """Return the report of each community; it has no spans if none of its source documents is allowed."""
+        """Return the report on each community; it has no spans if the query allows none of its source documents."""
         communities = require_communities(state)
         reports = find_report_sources(state, communities, self.communities)
         # The spans of all reports are converted together, from ids to document keys.
@@ -81,7 +81,7 @@ class ReportSource(NamedTuple):
 
 
 def find_report_sources(state: State, communities: Communities, community_ids: Sequence[int]) -> list[ReportSource]:
-    """Return the basis of the report on each community: a model's report, or else sentences of allowed documents."""
+    """Return, for each community, the report that a model wrote, or else sentences of documents that are allowed."""
     return [
         _find_model_report(state, communities, community)
         or ReportSource([span for span in spans if _is_allowed(state, span)], None)

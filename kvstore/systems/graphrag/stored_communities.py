@@ -59,7 +59,10 @@ class StoredCommunities:
     """The communities of one generation."""
 
     def __init__(self, rows: GenerationRows, dimension: int) -> None:
-        """Read the communities from the ``rows`` of a generation; their vectors have ``dimension`` numbers."""
+        """Read the communities of one build (generation) of the index from its ``rows``.
+
+        Their vectors have ``dimension`` numbers.
+        """
         self._rows = rows
         self._dimension = dimension
         self.change = rows.change
@@ -73,7 +76,7 @@ class StoredCommunities:
         return self._count
 
     def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
-        """Return the result of ``make``, cached under ``name`` for all states that read this generation.
+        """Return the result of ``make``, cached under ``name`` for all states that read this build of the index.
 
         The result must not depend on the state.
         """
@@ -166,14 +169,18 @@ class StoredCommunities:
         ]
 
     def _list_home_chunks(self, community: int) -> list[tuple[int, float]]:
-        """Return (chunk, share) for each chunk whose finest home is the community, largest share first.
+        """Return (chunk, share) for each chunk assigned to the community itself, largest share first.
 
-        The share is the fraction of the chunk's names that belong to the community.
+        A chunk is assigned to the finest community that most of its names belong to. The share is the fraction of the
+        chunk's names that belong to the community.
         """
         return _decode_homes(self._rows.get(CHUNK_HOMES, records.encode_u32(community)))
 
     def _list_stored_chunks(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return the home chunks of each community and its descendants, with shares; reads all of them together."""
+        """Return (chunk, share) for each chunk assigned to a community or its descendants, for several communities.
+
+        All are read in one batch. The chunks were assigned at build time and can have been deleted since.
+        """
         self._preload_subtrees(communities)
         subtrees = [list(self._iter_subtree(community)) for community in communities]
         community_ids = list(dict.fromkeys(chain.from_iterable(subtrees)))
@@ -202,7 +209,7 @@ class StoredCommunities:
 
     @property
     def _first_chunks(self) -> IntArray:
-        """One home chunk of each community or its descendants, :data:`NO_COMMUNITY` if it has none."""
+        """One chunk assigned to each community or its descendants, :data:`NO_COMMUNITY` if it has none."""
         return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[IntArray, IntArray]:
@@ -232,7 +239,7 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
-    """Return the first home chunk of each community or its descendants; :data:`NO_COMMUNITY` (-1) if none has any."""
+    """Return a chunk assigned to each community or its descendants; :data:`NO_COMMUNITY` (-1) without any."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
     for key, row in rows.scan(CHUNK_HOMES):
         community = records.U32.unpack(key)[0]

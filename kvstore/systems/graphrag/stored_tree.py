@@ -32,7 +32,7 @@ class StoredTree:
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTree:
-        """Read the tree of a generation: the columns level, parent, rating and first member of each community."""
+        """Read the tree of one build: the columns level, parent, rating and first member of each community."""
         fields = [
             (
                 row[LEVEL_FIELD],

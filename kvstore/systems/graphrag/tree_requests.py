@@ -54,7 +54,10 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Find the chunks without a community, the newer chunks, and the communities with an allowed chunk."""
+        """Find the chunks in no community, the chunks newer than the communities, and the communities that are allowed.
+
+        Communities with a chunk of an allowed document are allowed; None if the query allows all documents.
+        """
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []
         newer = np.array(communities.list_newer_chunks(), np.uint64)
@@ -116,7 +119,10 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
     rarities: Mapping[str, float]
 
     def fetch(self, state: State) -> ScoredCommunities:
-        """Score the children; the reports of only the nearest of them are compared with the question's words."""
+        """Score the child communities of ``parents`` (None: the coarsest communities) by cosine with the question.
+
+        The nearest of them also get a score for the question's words in their reports.
+        """
         communities = require_communities(state)
         tree = communities.tree
         ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))

@@ -44,7 +44,8 @@ class HippoRagStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank the chunks by personalized PageRank from the question's entities.
 
-        Falls back to the nearest names, then to the names in the nearest chunk, then to dense search.
+        If no entity is known, it starts at the nearest names, then to the names in the nearest chunk, then to dense
+        search.
         """
         reading = query.reading
         names = recognize_entities(query)
@@ -68,7 +69,7 @@ class HippoRagStrategy:
 
 
 def _find_nearest_starts(query: Query) -> dict[int, float]:
-    """Return the start nodes of a walk, with their masses, for a question without a known name.
+    """Return the start nodes of a PageRank walk, with their masses, for a question without a known name.
 
     They are the names nearest to the question by embedding, with their cosines as masses. Without the index
     ``synonyms``, they are the names in the nearest chunk, with equal masses.

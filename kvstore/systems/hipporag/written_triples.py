@@ -83,11 +83,11 @@ class _WrittenTriples(WrittenListFact):
         return "triples"
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for the given passages.
+        """Build the prompt that asks a language model for the triples (subject, predicate, object) of passages.
 
-        If there is only one, and it has predicates, an invalid answer is followed by a second prompt. Its schema lists
-        the possible subjects and predicates. Without such a list, weak models copy the triples of the examples, or
-        combine any words.
+        If there is only one passage, and it has predicates, an invalid answer is followed by a second prompt. Its
+        schema lists the possible subjects and predicates. Without such a list, weak models copy the triples of the
+        examples, or combine any words.
         """
         from ...models.triple_support import list_triple_parts
 
@@ -106,7 +106,10 @@ class _WrittenTriples(WrittenListFact):
         return replace(prompt, build_second=partial(self.build_schema_prompt, passages, second_schema))
 
     def list_items(self, entry: Iterable[Any]) -> Iterable[Sequence[str]]:
-        """Return the triples of an answer as lists. In the answer to a second prompt they are objects."""
+        """Return the triples in a model's answer, each as [subject, predicate, object].
+
+        In the answer to a second prompt, see :meth:`build_prompt`, they are JSON objects.
+        """
         return [
             [item["subject"], *item["predicate"].split(_PREDICATE_MARK)] if isinstance(item, Mapping) else item
             for item in entry

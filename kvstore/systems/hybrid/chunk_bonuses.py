@@ -50,7 +50,7 @@ class BonusScorer:
     """Computes the bonuses of chunks for one question."""
 
     def __init__(self, query: Query, rarities: Mapping[str, float]) -> None:
-        """Prepare the words and numbers of a question; ``rarities`` are the IDF weights of its terms."""
+        """Prepare to score chunks by the words and numbers of a question; ``rarities`` are its terms' IDF weights."""
         self._stem = query.stem
         self._rarities = rarities
         self._total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it is a divisor
@@ -65,8 +65,10 @@ class BonusScorer:
         self.numbers = frozenset(find_reference_numbers(query.question))
 
     def compute_bonuses(self, chunk: LoadedChunk) -> Bonuses:
-        """Return the bonuses of a chunk for proximity, headings, entries that it defines, and reference numbers.
+        """Return the bonuses of a chunk, each from 0 to 1, for matches of the question.
 
+        They are for question words close together, in headings and in names of the entries that the chunk defines, and
+        for reference numbers of the question.
         If the document has no title, its file name serves as the title.
         """
         name = chunk.document.title or PurePosixPath(chunk.document.key).stem

@@ -276,7 +276,7 @@ class Noise(NamedTuple):
 
 
 def fit_noise(cosines: Sequence[float], num_chunks: int) -> Noise:
-    """Fit a normal distribution to the cosines of ``num_chunks`` chunks.
+    """Fit a normal distribution to the cosines of unrelated chunks with a question, out of ``num_chunks`` chunks.
 
     ``cosines`` are the greatest of them, in descending order. The fit passes through the cosines at two ranks. Mean and
     deviation are 0 if there are too few cosines.
@@ -345,7 +345,7 @@ def _evaluate_polynomial(coefficients: tuple[float, ...], value: float) -> float
 def compute_dense_reliability(
     cosines: npt.NDArray[np.float64], lexical: npt.NDArray[np.float64], noise: Noise
 ) -> float:
-    """Return the factor by which the weight of dense search is multiplied, from 0 to 1; low for an unsuitable embedder.
+    """Return the factor, from 0 to 1, of the weight of dense search; it is low if the embedder suits the texts badly.
 
     If the embedder supports the language, the best chunks of lexical search have higher cosines than unrelated chunks.
     ``noise`` is the distribution of the cosines of unrelated chunks. The function averages the cosines, weighted by the

@@ -36,7 +36,7 @@ class EntityMentions:
 
     @staticmethod
     def from_state(state: State, chunks: OrderedChunks) -> EntityMentions:
-        """Read the mentions of the entities of a state's graph (of at least two chunks) in its chunks."""
+        """Read where the chunks mention the entities of the entity graph (those that several chunks mention)."""
         graph = build_mention_graph(state)
         display = load_display_entities(state)
         entities = graph.entities.tolist()
@@ -77,9 +77,10 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
 
 def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
-    """Return, for each leaf, the unit centroid of the chunks that contain its sentences, shape (leaves, dimension).
+    """Return the unit centroid of the chunks that contain the sentences of each leaf topic, shape (leaves, dimension).
 
-    ``vectors`` are the vectors of all chunks.
+    ``leaves`` are the leaves of the tree of related content: the sentences that mention an entity. ``vectors`` are the
+    vectors of all chunks.
     """
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for centroid, leaf in zip(centroids, leaves, strict=True):

@@ -62,7 +62,10 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
     vector: Vector
 
     def fetch(self, state: State) -> NodesAboveChunks:
-        """Return the chunks and the nodes above them, with their cosines, without topics that are too broad to show."""
+        """Return some chunks, and the abstracts and topics above them, with their cosines with the question.
+
+        Topics that are too broad to show are omitted.
+        """
         reader = _NodeReader(state)
         distinct_nodes: dict[_NodeId, None] = {}  # a set that preserves the order
         for chunk, abstracts, topics in zip(
@@ -88,7 +91,7 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the distinct roots above the chunks, with their cosines, in the order of the chunks.
+        """Return the distinct tree roots above the chunks, in their order, each with its cosine with the question.
 
         They are topics or, for a chunk in no topic, the highest abstract of its document.
         """
@@ -116,7 +119,7 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     vector: Vector
 
     def fetch(self, state: State) -> list[TreeNode]:
-        """Return the children of the nodes, each once."""
+        """Return the children of tree nodes (topics or abstracts), each once, with their cosines with the question."""
         reader = _NodeReader(state)
         reader.load_abstracts(id for (kind, id), *_ in self.parents if kind == "abstract")
         distinct_children = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
@@ -154,7 +157,7 @@ class _NodeReader:
     """Reads the nodes (chunks, abstracts and topics) of a state; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
-        """Read from a state; a restricted state has no topics."""
+        """Read tree nodes (chunks, abstracts and topics) from a state; a restricted state has no topics."""
         self._state = state
         # A topic can contain chunks of any document, so a restricted state has none.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
@@ -375,7 +378,7 @@ class _NodeReader:
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
-        """Return the spans of the sources of each topic's text, at most ``limit`` per topic."""
+        """Return, for each topic, the spans of documents that its text comes from, at most ``limit`` per topic."""
         if not topics:
             return []
         self._bound_topics.load_topics(topics)

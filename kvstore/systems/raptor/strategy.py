@@ -41,7 +41,11 @@ class RaptorStrategy:
     }
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return evidence for the question in the mode that the options name; ``auto`` chooses by the question."""
+        """Return evidence for the question in the mode that the option ``mode`` names.
+
+        ``cover`` summarizes all documents, ``collapsed`` and ``traversal`` search the tree, and ``leaves`` is hybrid
+        search of chunks. ``auto`` chooses ``cover`` for a question that asks for an overview, else ``leaves``.
+        """
         mode = get_choice_option(query, self, "mode")
         if mode == "auto":
             with query.trace.step("choose mode") as step:

@@ -128,7 +128,7 @@ class _DocumentOverview:
     kind = "documents"
 
     def __init__(self, reading: BatchedReader, candidates: DocumentCandidates) -> None:
-        """Show the sentences of ``candidates`` by document; ``reading`` reads the parts of the documents."""
+        """Group the candidate sentences by document; ``reading`` reads how documents divide into parts."""
         self._reading = reading
         self._documents, self.sentences, self.source = candidates
         self.source_count = len(self._documents)
@@ -167,7 +167,7 @@ class _TopicOverview:
     kind = "topics"
 
     def __init__(self, reading: BatchedReader, candidates: TopicCandidates) -> None:
-        """Show the sentences of ``candidates`` by topic; ``reading`` reads the topics and the positions of chunks."""
+        """Group the candidate sentences by topic; ``reading`` reads topic titles and the positions of chunks."""
         self._reading = reading
         self.sentences, self._topics_by_chunk, self.source, self.source_count = candidates
         self.chunk_count = reading.counters.chunks

@@ -48,7 +48,11 @@ class DocumentSentences(ReadRequest[DocumentCandidates]):
     max_abstracts: int
 
     def fetch(self, state: State) -> DocumentCandidates:
-        """Read the documents, and the sentences of their texts or abstracts; see the class."""
+        """Read the sentences from which a summary of the documents is selected, and the documents, in order of keys.
+
+        The sentences are those of the texts or, if the texts have more than ``max_bytes``, those of the abstracts. With
+        ``near_chunks``, only the documents of these chunks are read.
+        """
         if self.near_chunks is None:
             records: Iterable[DocumentRecord] = state.documents.scan()
         else:
@@ -116,7 +120,7 @@ class TopicSentences(ReadRequest[TopicCandidates | None]):
         return TopicCandidates(sentences, topics_by_chunk, source, count)
 
     def _read_summaries(self, state: State, topics: Topics, topic_ids: Sequence[int]) -> list[CoverSentence]:
-        """Return the sentences of topic summaries and of newer chunks, by document key and offset."""
+        """Return the sentences of topic summaries, and of chunks newer than the topics, by document key and offset."""
         topics.load_topics(topic_ids)
         ranges_by_document: dict[int, set[tuple[int, int]]] = {}
         for topic in topic_ids:
@@ -150,7 +154,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
     limit: int
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
-        """Split the documents into parts, and add the headings of each part."""
+        """Split the documents into at most ``limit`` parts if possible; return each document's parts with headings."""
         outlines = state.documents.get_outlines(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
         for record, sections in zip(self.documents, self._split_documents(state), strict=True):

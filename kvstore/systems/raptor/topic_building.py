@@ -84,7 +84,7 @@ class _Groups:
     """Integers by group."""
 
     def __init__(self, members: IntArray, starts: IntArray) -> None:
-        """Group integers: group n consists of ``members[starts[n] : starts[n + 1]]``."""
+        """Store groups of integers: group n is ``members[starts[n] : starts[n + 1]]``."""
         self._members, self._starts = members, starts
 
     @staticmethod
@@ -127,7 +127,7 @@ class _TopicLevel:
 
 
 def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
-    """Return the parent of each group.
+    """Return the group of the next coarser level that contains each group.
 
     ``labels`` hold the group of each chunk, and ``parent_labels`` its group one level higher.
     """
@@ -161,11 +161,11 @@ class TopicTree:
         vectors: Matrix | None,
         second_topics: IntArray | None = None,
     ) -> None:
-        """Build a tree from ``partitions`` of the chunks into topics, finest first.
+        """Build a tree of topics of similar content from ``partitions`` of the chunks, finest first.
 
-        The candidates for second topics are ``second_topics``, rows (topic, chunk). With ``soft`` above 0 and the
-        ``vectors`` of the chunks, the candidates are instead the topics whose cosine with a chunk is at least the
-        cosine of the chunk's own topic minus ``soft``.
+        A chunk can be in a second topic of the finest level. The candidates are ``second_topics``, rows (topic, chunk).
+        With ``soft`` above 0 and the ``vectors`` of the chunks, the candidates are instead the topics whose cosine with
+        a chunk is at least the cosine of the chunk's own topic minus ``soft``.
         """
         self._chunks = chunks
         self._levels = _build_levels(partitions)
@@ -219,7 +219,10 @@ class RelatedTree:
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first_id: int
     ) -> None:
-        """Build a tree: its finest level has a topic for each leaf, and each other level is a partition of the leaves.
+        """Build the tree of related content.
+
+        The finest level has a topic for each leaf (the sentences that mention an entity), and each other level is a
+        partition of the leaves.
 
         ``partitions`` begins with the finest one. The ids of topics count from ``first_id``.
         """
@@ -335,7 +338,7 @@ def _add_second_topics(finest: _TopicLevel, second_topics: IntArray) -> _Groups:
 
 
 def _build_topic(chunks: OrderedChunks, draft: TopicDraft) -> Topic:
-    """Convert a draft to a topic: replace chunk indexes by ids, and compute the digest of the prompt texts."""
+    """Convert a draft to a topic: replace chunk indexes by ids, and compute the digest of the texts for its prompt."""
     digest = blake2b(_PROMPT_VERSION, digest_size=16)
     for span in draft.prompt_spans:
         digest.update(blake2b(chunks.read_text(*span), digest_size=16).digest())

@@ -99,7 +99,7 @@ class TopicIndex(GenerationIndex[Topics]):
         return Generation(counters.change, counters.next_chunk, head, rows)
 
     def bind(self, rows: GenerationRows, state: State) -> Topics:
-        """Return the topics of a generation, limited to what exists in a state."""
+        """Return the stored topics of one build, limited to the documents and chunks that exist in a state."""
         return Topics(rows, state)
 
     def describe(self, topics: Topics) -> str:

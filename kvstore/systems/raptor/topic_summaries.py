@@ -56,7 +56,7 @@ class LevelSummaries:
     """The summaries and titles of the topics of a level, stored compactly as spans of sentences and words."""
 
     def __init__(self) -> None:
-        """Start with no topics."""
+        """Start without topics; those of the level are appended in the order of their ids."""
         self._sentences = array("q")  # three integers per sentence: chunk index, start and end
         self._titles = array("q")  # four integers per title word: index in ``_words``, chunk index, start and end
         # The sentences of topic n start at ``_sentence_starts[n]``, and end where those of the next topic start.
@@ -89,7 +89,7 @@ class LevelSummaries:
 
 
 def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
-    """Set the summary, title and prompt spans of a draft, chosen from all sentences of its chunks."""
+    """Set the summary, the title and the texts for a model (``prompt_spans``) of a topic, chosen from its chunks."""
     sentences: list[TopicSentence] = []
     chunk_counts: Counter[str] = Counter()
     word_counts: Counter[str] = Counter()
@@ -110,7 +110,10 @@ def summarize_from_chunks(chunks: OrderedChunks, draft: TopicDraft) -> None:
 
 
 def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences: Sequence[TopicSentence]) -> None:
-    """Set the summary and prompt spans of a draft, chosen from the sentences that mention its entities."""
+    """Set the summary and the texts for a model (``prompt_spans``) of a topic that consists of ``sentences``.
+
+    They mention the topic's entities.
+    """
     words_by_chunk: dict[int, set[str]] = {}
     for sentence in sentences:
         words_by_chunk.setdefault(sentence.chunk_index, set()).update(sentence.words.words)
@@ -120,7 +123,7 @@ def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the first spans that fit into :data:`_MAX_PROMPT_BYTES`; at least one, even if it is longer."""
+    """Return the first (chunk index, start, end) that fit into :data:`_MAX_PROMPT_BYTES`; always at least one."""
     prompt_spans: list[tuple[int, int, int]] = []
     num_bytes = 0
     for chunk_index, start, end in spans:
@@ -134,7 +137,7 @@ def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int
 def summarize_from_children(
     chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first: int
 ) -> None:
-    """Set the summary, title and prompt spans of a draft, chosen from the summaries of its child topics.
+    """Set the summary, the title and the texts for a model of a topic, chosen from the summaries of its child topics.
 
     ``finer_summaries`` are the summaries of the next finer level, whose first topic has the id ``first``.
     """
@@ -163,8 +166,9 @@ def _select_shared_words(titles: Sequence[Sequence[TitleWord]]) -> list[TitleWor
 
 
 def _select_prompt_spans(child_sentences: Sequence[Sequence[TopicSentence]]) -> list[tuple[int, int, int]]:
-    """Return the sentences that a model is shown: the first sentence of every child, then the second, and so on.
+    """Return the sentences that a model is shown to summarize a topic, as (chunk index, start, end).
 
+    They are the first sentence of the summary of every child topic, then the second, and so on.
     No sentence is added once they have :data:`_MAX_PROMPT_BYTES`. The result is sorted.
     """
     num_bytes = 0

@@ -39,7 +39,7 @@ class TreeColumns:
     """The columns of trees of topics, filled one topic at a time."""
 
     def __init__(self) -> None:
-        """Start with no topics."""
+        """Start columns (level, parent, number of chunks, chunks of leaf topics) without topics."""
         self._levels, self._parents, self._counts = array("B"), array("I"), array("I")
         self._chunks = array("Q")  # those of the leaf topics (of level 0) only
 
@@ -89,7 +89,7 @@ class StoredTopicTrees:
 
     @classmethod
     def from_rows(cls, rows: GenerationRows) -> StoredTopicTrees:
-        """Read the trees of a generation. Raises CorruptionError if they are invalid.
+        """Read the topic trees that one build stored. Raises CorruptionError if they are invalid.
 
         A parent must have a larger id than its children, and be one level above them.
         """

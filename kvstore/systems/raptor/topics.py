@@ -49,7 +49,7 @@ class Topics:
     """
 
     def __init__(self, rows: GenerationRows, state: State) -> None:
-        """Read the topics of the generation ``rows``, and show what of them exists in ``state``."""
+        """Read the topics of one build from ``rows``; documents and chunks missing from ``state`` are hidden."""
         self.change = rows.change
         self.chunk_stop = rows.chunk_stop
         self.levels = int(rows.head["levels"])
@@ -78,7 +78,7 @@ class Topics:
             raise _make_missing_error(next_id)
 
     def list_level(self, level: int, *, related: bool = False) -> list[int]:
-        """Return the visible topics at a level, 0 being the finest.
+        """Return the topics at a level (0: the finest) that have existing chunks.
 
         Together they contain every chunk. With ``related``, they are from the tree of related content, and contain
         every chunk that shares an entity with another.
@@ -86,11 +86,11 @@ class Topics:
         return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return the visible topics of :meth:`StoredTopicTrees.select_largest`, at most ``limit``, ascending."""
+        """Return at most ``limit`` disjoint topics with chunks, see :meth:`StoredTopicTrees.select_largest`."""
         return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
-        """Return the visible topics without a parent in one tree.
+        """Return the topics without a parent in one tree, except topics without an existing chunk.
 
         With ``related`` it is the tree of related content, else the tree of similar content.
         """
@@ -436,7 +436,7 @@ class Topics:
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """The leaf topic of related content of each entity."""
+        """For each entity, the leaf topic of the tree of related content that has the sentences that mention it."""
         return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
@@ -446,7 +446,7 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
-    """Return the leaf topic of related content of each entity."""
+    """Return, for each entity, the leaf topic of related content that has the sentences that mention it."""
     leaves = tree.list_level(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
     return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}

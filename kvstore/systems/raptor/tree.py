@@ -35,7 +35,7 @@ def search_collapsed(query: Query, strategy: str) -> Evidence:
 
 
 def search_by_traversal(query: Query, strategy: str, width: int, levels: int) -> Evidence:
-    """Return the ``width`` nearest nodes of each level, descending from the roots above the nearest chunks.
+    """Return the ``width`` tree nodes of each level nearest to the question, from the roots above the nearest chunks.
 
     Descends at most ``levels`` levels (0: down to the chunks). The roots are topics if there are any, otherwise the
     abstracts over documents.
@@ -79,7 +79,7 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
 
 
 def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> Evidence:
-    """Return evidence of the best nodes that fit into the query's limits.
+    """Return evidence of the tree nodes (chunks, abstracts and topics) with the greatest cosines that fit the limits.
 
     Skips a node whose spans are all inside spans already shown.
     """
@@ -104,7 +104,7 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
 
 
 def _iter_hits(reading: BatchedReader, nodes: Sequence[TreeNode], batch_size: int) -> Iterator[Hit]:
-    """Yield nodes as hits, read in batches.
+    """Yield tree nodes (chunks, abstracts and topics) as hits, read in batches.
 
     Each batch is twice as large as the last, which limits the number of rounds.
     """

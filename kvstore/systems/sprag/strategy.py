@@ -24,7 +24,7 @@ class SpragStrategy:
     options: Mapping[str, Option] = SEGMENT_OPTIONS
 
     def retrieve(self, query: Query) -> Evidence:
-        """Return the best chunks of a hybrid search as evidence, combined into segments."""
+        """Return the best chunks of a hybrid search as evidence, with neighboring chunks combined into segments."""
         hybrid = search_hybrid(query)
         ranking = hybrid.rank(query, min_length=NUM_JOINABLE)
         return evidence_of(
