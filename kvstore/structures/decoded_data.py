@@ -31,7 +31,7 @@ class EntryCache(Generic[Key, Value]):
         self._max_entries = max_entries
 
     def get_many(self, keys: Collection[Key], read: Callable[[list[Key]], Iterable[Value]]) -> dict[Key, Value]:
-        """Return the entry of each key, in their order. ``read`` returns the entries of keys that are not cached."""
+        """Return the value of each key, by key, in their order; ``read`` reads the values of the uncached keys."""
         # Another thread may add entries to the dictionary or replace it, but never removes an entry from it.
         entries = self.entries
         try:

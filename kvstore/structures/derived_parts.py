@@ -33,7 +33,7 @@ class DerivationSpec(Protocol):
 
 
 def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
-    """Return the vector space of a derivation."""
+    """Return the vector space of a derivation: the names of the tables that store the vectors of its texts."""
     return VectorSpace(
         name=derivation.name,
         blocks=f"{derivation.name}_vectors",
@@ -49,12 +49,12 @@ def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
 
 
 def to_vector_id(document: int, text_index: int) -> int:
-    """Return the vector id of a text in a document's part (its derived data)."""
+    """Return the id of the vector of a text: the document's id, and the text's index among its derived texts."""
     return document << 32 | text_index
 
 
 def split_vector_id(id: int) -> tuple[int, int]:
-    """Return the document id of a vector, and the position of its text in the part."""
+    """Return the document id in a vector id, and the index of the vector's text among the document's derived texts."""
     return id >> 32, id & 0xFFFFFFFF
 
 
@@ -71,7 +71,10 @@ class DerivedParts:
     vectors: Vectors
 
     def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
-        """Read the parts of ``derivation`` through ``view``; its vectors have ``dimension`` components."""
+        """Read the parts (derived data of documents) of ``derivation`` through ``view``.
+
+        The vectors of its texts have ``dimension`` components.
+        """
         self._view = view
         self._table = f"{derivation.name}_parts"
         self.vectors = Vectors(view, dimension, get_vector_space(derivation))
@@ -118,7 +121,10 @@ class DerivedPartWriter(DerivedParts):
     vectors: VectorWriter
 
     def __init__(self, view: WriteView, derivation: DerivationSpec, dimension: int) -> None:
-        """Write the parts of ``derivation`` to ``view``; its vectors have ``dimension`` components."""
+        """Write the parts (derived data of documents) of ``derivation`` to ``view``.
+
+        The vectors of its texts have ``dimension`` components.
+        """
         super().__init__(view, derivation, dimension)
         self.vectors = VectorWriter(view, dimension, get_vector_space(derivation))
         self._write_view = view
@@ -136,7 +142,7 @@ class DerivedPartWriter(DerivedParts):
         self._put(document, DerivedPart(part, locations))
 
     def remove(self, document: int) -> None:
-        """Remove the part of a document and its vectors."""
+        """Remove the derived data (part) of a document and its vectors."""
         for block, row in self.get(document).vector_locations:
             self.vectors.remove(block, row)
         self._write_view.delete(self._table, records.encode_u64(document))
@@ -154,5 +160,5 @@ class DerivedPartWriter(DerivedParts):
             self._put(document, derived_part)
 
     def _put(self, document: int, derived_part: DerivedPart) -> None:
-        """Write the derived part of a document."""
+        """Write the derived data of a document and the locations of its vectors."""
         self._write_view.put(self._table, records.encode_u64(document), records.pack(derived_part))

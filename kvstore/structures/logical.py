@@ -21,7 +21,7 @@ class LogicalNames:
     """Logical names for the internal ids of one state."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
-        """Create the names of a state; ``documents`` has the records of all its documents, by id."""
+        """Name the objects of a state without internal ids; ``documents`` has the records of all documents, by id."""
         self._state = state
         self._documents = documents
 
@@ -63,7 +63,7 @@ class InternalNames(LogicalNames):
     """The internal ids themselves, used to compare rows of one store."""
 
     def __init__(self) -> None:
-        """Create the names, which need no state."""
+        """Use internal ids as names, which needs no state."""
 
     def _return_id(self, id: int, /) -> LogicalName:
         """Return an id as its own name."""

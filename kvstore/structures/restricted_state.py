@@ -77,7 +77,7 @@ class RestrictedState(State):
 
     @cached_property
     def filter(self) -> EntityFilter:
-        """The filter, with only the names and addresses that are visible."""
+        """The entity filter, with only the names and addresses that allowed documents or the user state."""
         return RestrictedFilter(self)
 
     @cached_property
@@ -188,11 +188,11 @@ class RestrictedEntities(Entities):
         return [record is not None and self._filter.find(record.key) is not None for record in records]
 
     def find_id(self, key: str) -> int | None:
-        """Return the entity with this key if its name is visible, or None."""
+        """Return the entity with this key if an allowed document or the user names it, or None."""
         return super().find_id(key) if self._filter.find(key) is not None else None
 
     def scan(self) -> Iterator[tuple[int, EntityRecord]]:
-        """Yield the entities whose names are visible, with their records."""
+        """Yield the entities that allowed documents or the user name, with their records."""
         return ((entity, record) for entity, record in super().scan() if self._filter.find(record.key))
 
     def iter_names(self, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -209,7 +209,7 @@ class RestrictedForest(Forest):
         self._allowed = state.allowed
 
     def has_node(self, node: int) -> bool:
-        """True if a visible edge, accepted or not, leads to or from a node."""
+        """True if an allowed document or the user states an edge, accepted or not, to or from a node."""
         return next(chain(self.iter_stated_parents(node), self.iter_stated_children(node)), None) is not None
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
@@ -228,12 +228,12 @@ class RestrictedForest(Forest):
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
-        """Return the node of an entity in a tree if it has a visible edge, or None."""
+        """Return the node of an entity in a tree if an allowed document or the user states an edge of it, or None."""
         node = super().find_node(tree, entity)
         return node if node is not None and self.has_node(node) else None
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
-        """Yield the nodes that have a visible edge."""
+        """Yield the nodes that have an edge stated by an allowed document or the user."""
         return ((node, tree_node) for node, tree_node in super().iter_nodes(tree) if self.has_node(node))
 
     def find_tree(self, name: str) -> int | None:
@@ -278,7 +278,10 @@ class RestrictedFilter(EntityFilter):
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}  # a cache by name; None: hidden
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entry of a name with its visible addresses, or None if the name is hidden."""
+        """Return the entry of a name, whose count has only visible addresses, or None if the name is hidden.
+
+        Only the addresses of allowed documents, and of nodes with edges that these or the user state, are visible.
+        """
         visible_entry = self._look_up(key, limit=None, start=0)
         return visible_entry[0] if visible_entry else None
 
@@ -303,7 +306,7 @@ class RestrictedFilter(EntityFilter):
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 
     def recognize(self, folded: FoldedText, max_words: int) -> Matches:
-        """Return the matches of visible names in a text."""
+        """Return the matches of names in a text, without names that only documents that are not allowed make known."""
         matches = super().recognize(folded, max_words)
         entities = list(dict.fromkeys(matches.entity.tolist()))
         names = zip(entities, self._entities.get_many(entities), strict=True)

@@ -109,7 +109,10 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the content of an additional part in this state, cached after the first read unless it is ``None``."""
+        """Return the data that a part, such as the reader of an index, has in this state.
+
+        The data are read once and then cached, except None.
+        """
         content: Read | None = self._parts.get(part.name)
         if content is None:
             content = self._parts[part.name] = part.read(self)
@@ -229,7 +232,7 @@ class State:
         return EntityFilter(self.lmdb, hash_seed=self.settings.hash_seed)
 
     def get_decoded_nodes(self, max_relatives: int) -> NodeSentences:
-        """Return the cache of decoded forest nodes of this state.
+        """Return the cache of the sentences about nodes of the entity forest in this state.
 
         A node is described with at most ``max_relatives`` ancestors and as many descendants.
         """

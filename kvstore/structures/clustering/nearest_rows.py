@@ -52,7 +52,7 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
     if len(distinct_rows) <= _MAX_EXACT_ROWS:
         cells: Sequence[RowNumbers] = [distinct_rows]
     else:
-        cells = _find_cells(rows, distinct_rows, hashes)
+        cells = _find_cells(rows, distinct_rows, hashes)  # groups of rows that are near each other, as in an IVF index
     for members in cells:
         units = _normalize_rows(rows, members)
         for batch in _iter_slices(len(members)):

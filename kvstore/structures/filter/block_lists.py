@@ -87,7 +87,7 @@ class BlockLists:
         ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending.
         """
         view = self._require_writable()
-        totals = dict.fromkeys(changes, ChangeCounts(0, 0))
+        totals = dict.fromkeys(changes, ChangeCounts(0, 0))  # a list is split into blocks of ascending numbers
         pending = {entity: change for entity, change in changes.items() if any(change)}
         written: dict[bytes, bytes | None] = {}
         while pending:
@@ -156,7 +156,7 @@ class BlockLists:
         return numbers
 
     def scan(self) -> Iterator[tuple[int, int, Numbers]]:
-        """Yield every block: the entity, the first number according to the key, and all numbers of the block."""
+        """Yield every block of every list: its entity, its first number according to its key, and all its numbers."""
         for key, value in self._view.scan(self._table):
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 

@@ -151,7 +151,7 @@ class EntityFilter:
     """
 
     def __init__(self, view: View, *, hash_seed: int) -> None:
-        """Open the filter of a view; ``hash_seed`` seeds the hash of names; it must be the store's hash seed."""
+        """Open the entity filter (a cuckoo filter in pages) of a view; ``hash_seed`` is the store's seed for hashes."""
         self._view = view
         self._snapshot = view if isinstance(view, ReadTransaction) else None
         # Only one thread at a time may use a snapshot's transaction.

@@ -19,7 +19,10 @@ from .filter_pages import FREE_BLOCKS, FREE_BUCKETS, ROOMY_BLOCKS, FilterPages
 
 
 def check_filter(index: EntityIndex, pages: FilterPages, lists: BlockLists) -> Iterator[str]:
-    """Yield a sentence for every violated invariant. The caller must flush the filter of a write transaction first."""
+    """Yield a sentence for every violated invariant of the entity filter's pages and address lists.
+
+    The caller must flush the filter of a write transaction first.
+    """
     try:
         bucket_numbers, block_numbers = pages.list_bucket_numbers(), pages.list_block_numbers()
         pages_with_room = set(pages.iter_listed_pages(ROOMY_BLOCKS))

@@ -172,7 +172,7 @@ class FilterPages:
     """The page tables of one view, and the kernels that use them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
-        """Read the head, and set up the page tables and kernels, which read the other pages when they need them."""
+        """Read the head (counts and directory state), and set up the kernels, which read pages when they need them."""
         self._sample = hasher(_SAMPLE_NAME)
         self._reader = PageReader(view, lock)
         head = self._read_head()
@@ -213,7 +213,7 @@ class FilterPages:
         return sum(page_kind.pages.count_loaded() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
-        """Write every changed page, the lists and the head to the transaction.
+        """Write every changed page, the lists of page numbers and the head to the transaction.
 
         ``entities`` and ``addresses`` are their numbers in the filter, which the head records.
         """

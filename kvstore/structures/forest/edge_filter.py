@@ -51,8 +51,9 @@ class Strength(NamedTuple):
 
 
 def judge_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[Edge, int]:
-    """Return the verdict (ACCEPTED, REDUNDANT or CYCLIC) on every edge of a tree.
+    """Return the verdict on every edge of a tree, so that the accepted edges form a transitive reduction.
 
+    CYCLIC edges close a cycle, REDUNDANT edges shorten a longer path, and the others are ACCEPTED.
     ``cycle_edges`` are the edges on cycles, the strongest first.
     """
     cyclic = set(cycle_edges).difference(select_acyclic(cycle_edges))

@@ -161,11 +161,11 @@ class Forest(tables.ViewReader):
                 yield self._decode_node(tree_node, value), tree_node
 
     def iter_parents(self, node: int) -> Iterator[int]:
-        """Yield the node's accepted parents, in order of their ids."""
+        """Yield the node's parents by accepted edges (neither redundant nor closing a cycle), in order of ids."""
         return self._iter_neighbors(tables.EDGES_UP, node)
 
     def iter_children(self, node: int) -> Iterator[int]:
-        """Yield the node's accepted children, in order of their ids."""
+        """Yield the node's children by accepted edges (neither redundant nor closing a cycle), in order of ids."""
         return self._iter_neighbors(tables.EDGES_DOWN, node)
 
     def iter_refused_parents(self, node: int) -> Iterator[int]:
@@ -216,7 +216,10 @@ class Forest(tables.ViewReader):
                 yield edge, value
 
     def get_verdict(self, child: int, parent: int) -> int | None:
-        """Return the verdict on an edge (ACCEPTED, REDUNDANT or CYCLIC), or None if nothing states the edge."""
+        """Return the verdict on an edge, or None if nothing states the edge.
+
+        REDUNDANT (a longer path exists) and CYCLIC (it closes a cycle) edges are not part of the tree; ACCEPTED are.
+        """
         key = records.U64_PAIR.pack(child, parent)
         if self._view.get(tables.EDGES_UP, key) is not None:
             return ACCEPTED
@@ -392,6 +395,6 @@ class Forest(tables.ViewReader):
         return node
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
-        """Yield the nodes at the other ends of a node's edges in a table."""
+        """Yield the nodes at the other ends of a node's edges in an edge table, such as ``EDGES_UP`` (its parents)."""
         for key, _ in self._view.scan(table, records.encode_u64(node), records.encode_u64(node + 1)):
             yield records.U64_PAIR.unpack(key)[1]

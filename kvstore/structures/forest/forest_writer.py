@@ -85,7 +85,10 @@ class TransitiveReduction:
     """The verdicts on the edges of a forest, in one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Judge edges in the write transaction ``view``; ``counters`` has the number of edges."""
+        """Decide which stated edges of the entity forest are accepted, so that these form a transitive reduction.
+
+        ``counters`` has the number of edges.
+        """
         self._forest = _CachedForest(view)
         self._counters = counters
         self._work: Counter[int] = Counter()  # by tree, in visited nodes
@@ -95,7 +98,10 @@ class TransitiveReduction:
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
     def judge_new_edge(self, child: int, parent: int) -> None:
-        """Store the verdict on an edge that has just been stated for the first time, and on the edges it affects."""
+        """Store the verdict on an edge that has just been stated for the first time, and on the edges it affects.
+
+        A verdict is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle).
+        """
         forest = self._forest
         if self._defer_if_costly(child):
             self._put_verdict(child, parent, ACCEPTED)
@@ -133,7 +139,9 @@ class TransitiveReduction:
             self._break_cycles(component)
 
     def judge_deferred(self) -> dict[tuple[int, int], int]:
-        """Judge each deferred tree as a whole; must be called before anything is read.
+        """Decide which edges of each deferred tree are accepted; must be called before anything is read.
+
+        A tree is deferred if deciding edge by edge is too costly.
 
         Returns the changes in the number of accepted edges from one entity to another since the last call, by (child,
         parent) entity.
@@ -318,7 +326,7 @@ class TransitiveReduction:
     # -- Writes
 
     def _put_verdict(self, child: int, parent: int, verdict: int) -> None:
-        """Store a verdict on an edge, under both of its nodes; count an accepted edge."""
+        """Store a verdict (ACCEPTED, REDUNDANT or CYCLIC) on an edge, under both of its nodes; count accepted edges."""
         if verdict == ACCEPTED:
             self._forest.put_edge(tables.EDGES_UP, child, parent, b"")
             self._forest.put_edge(tables.EDGES_DOWN, parent, child, b"")

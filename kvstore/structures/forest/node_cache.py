@@ -31,7 +31,7 @@ class NodeCache:
             return self._keys
 
     def get_nodes(self, change: int, max_relatives: int) -> NodeSentences:
-        """Return the cache of decoded nodes at commit number ``change``.
+        """Return the cache of sentences about nodes of the entity forest at commit number ``change``.
 
         A node is described with at most ``max_relatives`` ancestors and as many descendants.
         """

@@ -88,11 +88,12 @@ class GenerationBuilder(IndexFiller):
         self._open_indexes = open_indexes
 
     def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
-        """Build a generation from the last commit and put it in use; return True if there is a new generation.
+        """Rebuild an index from the last commit and put the new generation in use; return True if there is one.
 
-        Removes the rows and texts that belong to no generation in use. Returns False if the store has no such index,
-        the generation is up to date, or the index changed meanwhile. Raises IndexUnavailableError if another thread or
-        process is refreshing the index, LockTimeoutError, StoreFullError, EmbedderError.
+        A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
+        texts that belong to no generation in use. Returns False if the store has no such index, the generation is up to
+        date, or the index changed meanwhile. Raises IndexUnavailableError if another thread or process is refreshing
+        the index, LockTimeoutError, StoreFullError, EmbedderError.
         """
         with self._hold_lock(kind):
             self._remove_unused_rows(kind)
@@ -193,9 +194,9 @@ class GenerationBuilder(IndexFiller):
             return None if bound is None else kind.build_prompt(bound, task, max_tokens)
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
-        """Return a forecast of :meth:`refresh` and :meth:`write_texts`; the store is not changed and no model called.
+        """Return how many texts :meth:`refresh` and :meth:`write_texts` would request, without any change or request.
 
-        Unless the generation in use is up to date, a generation is built in memory.
+        Unless the stored build of the index (its generation) is up to date, one is built in memory.
         """
         with self._open_state() as state:
             if kind.is_usable(record) and record.state["change"] == state.counters.change:
@@ -228,7 +229,7 @@ class GenerationBuilder(IndexFiller):
             self._remove_unused_texts(kind)
 
     def _remove_unused_rows(self, kind: GenerationIndex[Any]) -> None:
-        """Remove the rows of all generations except the one in use, in batches."""
+        """Remove the rows of all builds (generations) of an index except the one in use, in batches."""
         for table in kind.tables:
             while True:
                 with self._open_state() as state:
@@ -285,7 +286,7 @@ class _MemoryRows:
 def _iter_batches(
     kind: GenerationIndex[Any], generation_number: int, generation: Generation
 ) -> Iterator[list[TableRecord]]:
-    """Yield the records of a generation, as many at a time as fit in one commit."""
+    """Yield the table records of a generation (the rows of one build of an index), in batches for one commit each."""
     batch: list[TableRecord] = []
     num_bytes = 0
     for table in kind.tables:
@@ -308,7 +309,7 @@ def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
 def _build_record_state(
     kind: GenerationIndex[Any], generation_number: int, generation: Generation
 ) -> Mapping[str, Any]:
-    """Return :attr:`IndexRecord.state` for an index that uses this generation: all of it except its rows."""
+    """Return :attr:`IndexRecord.state` for an index with the rows of this generation: its description without rows."""
     return {
         "generation": generation_number,
         "version": kind.version,
@@ -322,7 +323,7 @@ def _build_record_state(
 def _switch_generation(
     kind: GenerationIndex[Any], record: IndexRecord, generation_number: int, generation: Generation, view: WriteView
 ) -> bool:
-    """Make a generation the one in use; return False if the index was dropped or created again meanwhile."""
+    """Let an index use the rows of a new build (generation); return False if it was dropped or created again."""
     if Indexes(view).get(kind) != record:
         return False
     IndexWriter(view).put(replace(record, state=_build_record_state(kind, generation_number, generation)))
@@ -330,9 +331,9 @@ def _switch_generation(
 
 
 def _list_unused_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
-    """Return the key ranges (start, stop) of all generations except the one in use, which the record names.
+    """Return the key ranges (start, stop) of the rows of all builds except the build in use, which the record names.
 
-    A stop of None means the end of the table.
+    The key of a row begins with the number of its build (generation). A stop of None means the end of the table.
     """
     if record is None or not record.state:
         return [(b"", None)]
@@ -372,13 +373,13 @@ def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], vi
 
 
 def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
-    """Return the writing tasks of the generation in use; empty if there is no generation."""
+    """Return a task for each text that a language model may write for an index; empty if it is not built yet."""
     bound = bind_generation(state, kind)
     return () if bound is None else kind.list_writing_tasks(bound)
 
 
 def _is_written(state: State, task: WritingTask) -> bool:
-    """True if the text of a task has been written."""
+    """True if the store has the text that a language model wrote for a task."""
     return WrittenTexts(state.lmdb).get(task.digest) is not None
 
 

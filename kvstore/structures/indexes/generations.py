@@ -103,7 +103,7 @@ class Outline(Columnar, list[OutlineRow]):
 
 
 def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) -> Iterator[OutlineRow]:
-    """Yield the lines of groups and their subgroups down to ``depth`` levels, each group before its subgroups."""
+    """Yield the rows of an outline of groups, such as topics, down to ``depth`` levels, each before its subgroups."""
     for node in nodes:
         yield OutlineRow(level, node.title, node.count, node.detail)
         if level + 1 < depth:
@@ -132,7 +132,9 @@ class GenerationRows:
         generation: Mapping[str, Any],
         cache: dict[str, Any] | None = None,
     ) -> None:
-        """Read the rows of generation ``number``; ``generation`` is its description, :attr:`IndexRecord.state`.
+        """Read the rows of one build of an index, generation ``number``.
+
+        ``generation`` is its description, :attr:`IndexRecord.state`, with the keys change, chunk_stop and head.
 
         ``cache`` holds data computed from these rows, by name (default: a new cache).
         """
@@ -178,7 +180,7 @@ class GenerationRows:
             yield bytes(key[len(self._prefix) :]), records.unpack(value, table, key)
 
     def get_cached(self, name: str, build: Callable[[GenerationRows], Cached]) -> Cached:
-        """Return the result of ``build`` for these rows, cached under ``name`` for all states of this generation."""
+        """Return the result of ``build`` for these rows, cached under ``name`` for all states that read them."""
         if name not in self._cache:
             self._cache[name] = build(self)
         cached_value: Cached = self._cache[name]
@@ -201,7 +203,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
 
     @abstractmethod
     def build(self, states: States, record: IndexRecord, tools: BuildTools) -> Generation:
-        """Build the next generation from the newest state; ``states`` opens it.
+        """Build the rows of the next generation of the index from the newest state; ``states`` opens it.
 
         The same documents give the same rows, independent of their ids, because everything is ordered by keys, ordinals
         and names.
@@ -272,7 +274,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
             return IndexStatus(self.name, "damaged", built_change, lag, str(error))
 
     def is_usable(self, record: IndexRecord) -> bool:
-        """True if there is a generation that this version can read."""
+        """True if the index was built, by a version whose rows this version can read."""
         return bool(record.state.get("version") == self.version)
 
 
@@ -306,7 +308,7 @@ def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
 
 
 def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
-    """Read every record of the generation in use, and yield a sentence for each fault."""
+    """Read every row of an index (of the generation in use), and yield a sentence for each fault, for CHECK."""
     record = Indexes(state.lmdb).get(kind)
     if record is None or not kind.is_usable(record):
         return
@@ -320,10 +322,11 @@ def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
 def dump_generation(
     state: State, kind: GenerationIndex[Any], names: LogicalNames
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
-    """Return the rows of the generation in use for the logical dump, or no rows if two stores may differ in them.
+    """Return the rows of an index by table for the logical dump, with ``names`` in place of ids.
 
-    The rows are equal in two stores of the same documents if the generation is as new as the state and the vectors
-    depend on the text alone. Vectors of a neural model differ in the last bits.
+    No rows are returned if two stores of the same content may differ in them. The rows are equal in two stores of the
+    same documents if the generation is as new as the state and the vectors depend on the text alone. Vectors of a
+    neural model differ in the last bits.
     """
     record = Indexes(state.lmdb).get(kind)
     # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user

@@ -166,7 +166,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         return state.counters.next_chunk
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
-        """Return a chunk id; the file should be extended once the store's next chunk id has reached it.
+        """Return the chunk id from which the index file should be extended, once the store assigns it.
 
         ``head`` is the head of the file, or None if there is no file. Only automatic kinds implement the method.
         """

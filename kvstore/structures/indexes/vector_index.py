@@ -210,7 +210,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
 
 def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions) -> _MergePlan | None:
-    """Plan the next file, given the existing one; return None if nothing is new.
+    """Decide which segments of the index file the next file reuses, merges or drops; return None if nothing is new.
 
     Segments to be merged are verified. If one is damaged, nothing of the file is reused.
     """
@@ -279,7 +279,7 @@ def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, 
 
 
 def _build_graph(rows: CodedRows, base: HnswGraph | None, options: _BuildOptions, tools: BuildTools) -> HnswGraph:
-    """Return the graph of the rows, or of the first rows if the build is cancelled before all are linked."""
+    """Return the HNSW graph of the rows, or of the first rows if the build is cancelled before all are linked."""
     total = len(rows.labels)
     if total < int(options["exact_below"]):
         tools.progress(total, total)

@@ -110,7 +110,7 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
 
 
 def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
-    """Return all vectors of a state, and cache them for the next search if they fit.
+    """Return all vectors of a state as pairs (chunk ids, vectors), and cache them for the next search if they fit.
 
     Cached parts can also have vectors of chunks that only other states have.
     """
@@ -130,7 +130,7 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
 
 
 def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
-    """Return the cached vectors and the vectors of chunks that were added since, and cache the added vectors too.
+    """Return the cached vectors and those of chunks added since, as pairs (chunk ids, vectors); cache the added ones.
 
     Added vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached,
     or if there would be more than ``max_vectors``.
@@ -166,7 +166,8 @@ def rank_parts(
 ) -> Ranking:
     """Return the ``top`` chunks of ``parts`` with the largest cosine, without chunks that the state does not have.
 
-    Every vector is compared. The caller knows that the state has the ``known_chunks``, so these are not looked up.
+    A part is a pair of chunk ids and their vectors. Every vector is compared. The caller knows that the state has the
+    ``known_chunks``, so these are not looked up.
     """
     num_requested = top + _NUM_SPARE
     while True:

@@ -63,13 +63,13 @@ class EntityRecord:
 
     @property
     def slots(self) -> list[Slot]:
-        """The slots in order of their positions."""
+        """The slots of the entity; a slot counts the statements that introduce it with one spelling and kind."""
         fields = iter(self.row)  # three fields per slot
         return [Slot(form, KINDS[kind], count) for form, kind, count in zip(fields, fields, fields, strict=True)]
 
     @property
     def is_introduced(self) -> bool:
-        """True if a document, an edge, a triple or an alias makes the name known."""
+        """True if a document, an edge, a triple or an alias makes the name known (introduces it)."""
         return bool(self.row)
 
     @property
@@ -111,7 +111,10 @@ class EntityRecord:
         return slot_index
 
     def add_introduction(self, form: str, kind: str) -> int:
-        """Add 1 to the count of the slot of a form and kind, which is added if missing; return the slot's index."""
+        """Count one more statement that introduces the entity with a spelling (``form``) and a kind.
+
+        Returns the index of the slot that has this count; it is added if it is missing.
+        """
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name
             self.row = [form, kind_number, 1]
@@ -127,7 +130,10 @@ class EntityRecord:
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
-        """Subtract 1 from the count of a slot, and free the slot at 0; raise CorruptionError if it is free already."""
+        """Count one statement less in a slot, which counts those that introduce the entity with one spelling and kind.
+
+        The slot is freed at 0. Raises CorruptionError if it is free already.
+        """
         offset = _SLOT_LENGTH * slot_index
         if offset >= len(self.row) or not self.row[offset + _COUNT_FIELD]:
             raise CorruptionError(f"an introduction refers to slot {slot_index} of an entity, which is free; run CHECK")
@@ -162,7 +168,7 @@ def _select_most_frequent(counts: dict[str, int]) -> str:
 
 
 def _decode(row: EntityRow, entity: int) -> EntityRecord:
-    """Return the record of an entity from its stored row: form, kind and count of each slot.
+    """Return the record of an entity from its stored row: form (spelling), kind and count of each slot.
 
     Raises CorruptionError if the row is incomplete, or all counts are 0.
     """

@@ -68,7 +68,10 @@ class HeadedAbstract(NamedTuple):
     abstract: int
 
     def make_occurrence(self, entity: int, key: str) -> HeadingOccurrence:
-        """Return the occurrence in this heading of an entity whose name has the normal form ``key``."""
+        """Return the occurrence in this heading of an entity whose name has the normal form ``key``.
+
+        Its rank shows if the name is the whole heading or a part of it.
+        """
         rank = self.whole_rank if key == to_entity_key(self.text) else self.part_rank
         return HeadingOccurrence(entity, rank, self.abstract)
 

@@ -37,7 +37,9 @@ def build_layered_arrays(
     progress: Callable[[int, int], None] = lambda done, total: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, npt.NDArray[Any]] | None:
-    """Build the arrays of a graph over unit vectors, shape (nodes, dimension) per layer, layer 0 first.
+    """Build the arrays of a C-HNSW graph (ArchRAG) over unit vectors.
+
+    ``layers`` has their matrix, shape (nodes, dimension), for each layer from layer 0.
 
     Returns None if ``is_cancelled`` returns true. ``parents`` holds for each node, except in the highest layer, the
     index of its parent in the next layer (-1: none). ``m`` sets the number of links of a node. A graph of fewer than

@@ -48,7 +48,7 @@ class VectorCacheContent:
     """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
 
     def __init__(self, coverage: ChangeRanges, parts: tuple[VectorPart, ...] = ()) -> None:
-        """Create a version with the vectors of ``parts``, which are those that ``coverage`` describes."""
+        """Store the vectors of ``parts``, pairs of chunk ids and vectors; ``coverage`` describes what they include."""
         self.coverage = coverage
         self.parts = parts
 
