@@ -66,7 +66,7 @@ class AbstractTree:
         return [draft.last_chunk - draft.first_chunk + 1 for draft in self.drafts[: self.num_leaves]]
 
     def build_records(self, document: int, first_group: int, first_upper: int) -> dict[int, AbstractRecord]:
-        """Return the record of each draft, in order, by the id of its abstract.
+        """Return the records to store for the abstracts of the tree (the drafts), in order, by abstract id.
 
         ``document`` is the id of the document, and ``first_group`` that of its first group of chunks. Leaf abstracts
         have the ids of their groups; the abstracts above them (uppers) have ids from ``first_upper`` on.
@@ -183,7 +183,7 @@ class _TreeBuilder:
         return shared_sections[-1] if shared_sections else -1
 
     def _split_leaves(self) -> list[tuple[int, int]]:
-        """Return the ordinals of the first and last chunk of each leaf.
+        """Return the ordinals of the first and last chunk of each leaf of the abstract tree.
 
         A leaf has up to ``GROUP_SIZE`` chunks of one top-level section.
         """
@@ -223,10 +223,11 @@ class _TreeBuilder:
         return -1
 
     def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
-        """Build the drafts above the ``leaves`` of a section, and return the index of the topmost.
+        """Build the abstracts above the ``leaves`` of a section, and return the index (in the drafts) of the topmost.
 
-        A draft is added unless a single child covers all leaves. The drafts of the section and of the sections in it
-        are recorded in ``draft_by_section``. Section -1 is the whole document.
+        ``leaves`` are indexes of adjacent leaf abstracts. A draft is added unless a single child covers all leaves. The
+        drafts of the section and of the sections in it are recorded in ``draft_by_section``. Section -1 is the whole
+        document.
         """
         children: list[int] = []
         index = 0
@@ -260,9 +261,9 @@ class _TreeBuilder:
         return path[depth] if depth < len(path) else None
 
     def _get_section_draft(self, section: int, draft_by_section: dict[int, int]) -> int:
-        """Return the index of the draft of a section. For a section without a leaf, return the leaf at its start.
+        """Return the index of the abstract of a section; for a section without a leaf abstract, the leaf at its start.
 
-        After the last leaf, it is the draft of the whole document.
+        After the last leaf, it is the abstract of the whole document. ``draft_by_section`` has the indexes by section.
         """
         if section in draft_by_section:
             return draft_by_section[section]
@@ -270,7 +271,7 @@ class _TreeBuilder:
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1  # the last draft is the root
 
     def _add_parent(self, children: list[int], section: int) -> int:
-        """Add a draft above the drafts with the indexes ``children``, and return its index."""
+        """Add an abstract (draft) above the abstracts with the indexes ``children``, and return its index."""
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
@@ -282,10 +283,10 @@ class _TreeBuilder:
         return draft_index
 
     def _join_similar(self, children: list[int], section: int) -> list[int]:
-        """Join adjacent drafts, most similar first, until at most ``_MAX_CHILDREN`` are left.
+        """Join adjacent abstracts with similar terms, most similar first, until at most ``_MAX_CHILDREN`` are left.
 
-        ``children`` are indexes of drafts. A parent is added for each group of joined drafts. Return the indexes of the
-        parents, and of the drafts that were not joined, in order.
+        ``children`` are indexes of abstracts (drafts). A parent is added for each group of joined drafts. Return the
+        indexes of the parents, and of the drafts that were not joined, in order.
         """
         while len(children) > _MAX_CHILDREN:
             groups = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
@@ -298,7 +299,7 @@ class _TreeBuilder:
         return children
 
     def _compute_term_weights(self, draft_index: int) -> dict[str, float]:
-        """Return the TF-IDF weight of each term in the chunks below the draft with this index, by term."""
+        """Return the TF-IDF weight of each term in the chunks below an abstract, by term."""
         draft = self._drafts[draft_index]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):

@@ -176,9 +176,10 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
 
 
 def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[Unit]:
-    """Return the units of a block, with ``is_tied`` set on those that should stay with the unit before them.
+    """Return the units of a block, with ``is_tied`` set on those to keep in one chunk with the unit before them.
 
-    ``is_attached`` is True if the block belongs to the block before it. ``chunk_tokens`` is the chunk size.
+    A unit is a sentence or, in code and tables, a line. ``is_attached`` is True if the block belongs to the block
+    before it. ``chunk_tokens`` is the chunk size.
     """
     if not units:
         return units
@@ -215,7 +216,7 @@ def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
 
 
 def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
-    """Return the unit of a span, without the white space at its ends."""
+    """Return the span of a sentence or line as a unit for chunking, without the white space at its ends."""
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     piece = piece.strip()
@@ -253,7 +254,7 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut_unit(text: str, unit: Unit, chunk_tokens: int) -> Iterator[Unit]:
-    """Yield the parts of a unit that is too long, each of at most ``chunk_tokens`` tokens.
+    """Yield the parts of a sentence or line (unit) that is too long, each of at most ``chunk_tokens`` tokens.
 
     Parts of several tokens have at most half of ``MAX_CHUNK_LENGTH`` characters.
     """
@@ -269,7 +270,7 @@ def _cut_unit(text: str, unit: Unit, chunk_tokens: int) -> Iterator[Unit]:
 
 
 def _pack_units(units: list[Unit], section: int, chunk_tokens: int) -> Iterator[Chunk]:
-    """Yield chunks of about equal size, near ``chunk_tokens``, made of the units of one section."""
+    """Yield chunks of about equal size, near ``chunk_tokens``, made of the sentences or lines of one section."""
     total = sum(unit.tokens for unit in units)
     quota = total / max(1, round(total / chunk_tokens))  # the tokens of each chunk, if all are equal
     pending: list[Unit] = []
@@ -289,9 +290,10 @@ def _pack_units(units: list[Unit], section: int, chunk_tokens: int) -> Iterator[
 
 
 def _group_tied_units(units: list[Unit], chunk_tokens: int) -> Iterator[list[Unit]]:
-    """Yield runs of units that stay in one chunk.
+    """Yield runs of units (sentences or lines) that stay in one chunk.
 
-    A run that would grow too long is split even if its units are tied.
+    A unit whose ``is_tied`` is set stays with the unit before it. A run that would grow too long is split even if its
+    units are tied.
     """
     run: list[Unit] = []
     size = 0
@@ -307,5 +309,5 @@ def _group_tied_units(units: list[Unit], chunk_tokens: int) -> Iterator[list[Uni
 
 
 def _make_chunk(units: list[Unit], section: int) -> Chunk:
-    """Return the chunk of consecutive units of the section with the index ``section``."""
+    """Return the chunk that consists of consecutive units (sentences or lines) of the section with this index."""
     return Chunk(units[0].start, units[-1].end, section, units)

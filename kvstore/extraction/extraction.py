@@ -129,7 +129,9 @@ def extract(
     left_out: int = 0,
     chunks: str | Sequence[Sequence[int]] | None = None,
 ) -> ExtractedDocument:
-    """Derive everything from one document, whose fields are those of :func:`.validate`.
+    """Validate a document, and derive its chunks, terms, abstracts, names and relations.
+
+    The parameters are those of :func:`.validate`.
 
     Raises InputError if the document is invalid.
     """
@@ -155,7 +157,9 @@ def derive_all(
     settings: FixedSettings,
     on_texts: TextsCallback | None = None,
 ) -> list[ExtractedDocument | InputError]:
-    """Derive everything from each document, in order; an invalid document yields its InputError.
+    """Derive chunks, terms, abstracts, names and relations from each document, in order.
+
+    An invalid document has its InputError in the result instead.
 
     The results equal those of :func:`derive` for each document, but prose is parsed in batches, which is faster.
     ``on_texts`` is called with all embedding texts before parsing starts. Raises LanguageError.
@@ -174,7 +178,7 @@ def derive_all(
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
-    """Derive everything from each of these chunked documents; raises LanguageError."""
+    """Derive terms, abstracts, names and relations from documents that are split into chunks; raises LanguageError."""
     pipeline = open_language(settings.language)
     if pipeline is None:
         with pause_collection():
@@ -236,7 +240,7 @@ class ChunkedDocument:
 
 
 def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedDocument | ExtractedDocument:
-    """Split a document into chunks, or derive everything if it consists of pairs of names.
+    """Split a document into chunks, or derive its names and relations if it consists of pairs (child, parent).
 
     Raises InputError if the document is invalid.
     """
@@ -355,7 +359,7 @@ def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocumen
 
 
 def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
-    """Yield both names of each relation, as names of this kind."""
+    """Yield the child and the parent of each relation as names of this kind, such as ``tree``."""
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
 
 
@@ -397,7 +401,7 @@ def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np
 
 
 def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[Name]:
-    """Yield the names in a document that rules recognize: in its title, its headings, its units and its code."""
+    """Yield the names in a document that rules recognize: in its title, its headings, its sentences and its code."""
     text, has_english = chunked.text, any(chunked.english)
     if chunked.document.title:
         yield from extract_title_names(chunked.document.title, "title", has_english)
@@ -441,7 +445,7 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
 
 
 def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
-    """Yield the names in the English units of a document, given the text and the block kind of each."""
+    """Yield the names in English sentences and lines of a document, given the text and the block kind of each."""
     # A name never continues on a line that begins with the label of a field.
     parts = [(part, kind) for unit, kind in units for part in split_field_lines(unit)]
     sentence_names = SentenceNames(part for part, _ in parts)
@@ -452,7 +456,7 @@ def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
 
 
 def _find_non_english_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
-    """Yield the names in the texts of a document's units in a ``language`` other than English.
+    """Yield the names in a document's sentences and lines in a ``language`` other than English.
 
     Terms in backticks and code identifiers are always names. Names are recognized by their capitals only if kvstore has
     a word list for the language.

@@ -106,7 +106,7 @@ class NounPhrases:
         return form[: len(form) - len(word.text)] + _to_singular_form(word, form[len(form) - len(word.text) :])
 
     def find_terms(self) -> list[Term]:
-        """Return the terms of common noun phrases of several words, and of nouns that are not everyday words.
+        """Return candidates for names: common noun phrases of several words, and nouns that are not everyday words.
 
         A phrase or noun that is written in the plural has two terms, the singular and the plural.
         """
@@ -124,8 +124,9 @@ class NounPhrases:
         return terms
 
     def _make_phrase_terms(self, index: int, name: str) -> list[Term]:
-        """Return the terms of a phrase of several words with this name, whose head has this index.
+        """Return the terms (candidates for names) of a noun phrase of several words.
 
+        ``name`` is its name, and ``index`` the index of its head. A term that the document uses often becomes a name.
         They are the name and, if it differs, the phrase as written: the name is in the singular, which is not always in
         the text. The list is empty if the phrase is not a compound and begins with a word such as "run" or "very", or
         has an empty head.

@@ -45,8 +45,8 @@ class Prose:
     def iter_names(self) -> Iterator[Name]:
         """Yield the names that the prose introduces.
 
-        These are the child and parent of each relation, the terms that are frequent in singular or plural, and the
-        clear terms with a frequent head.
+        These are the child and parent of each relation, the terms (common noun phrases) that are frequent in singular
+        or plural, and the terms that are certainly compounds (``is_clear``) with a frequent last word.
         """
         for relation in self.relations:
             yield _make_name(relation.child)
@@ -80,7 +80,7 @@ class _ChunkProse:
     units: list[Unit] = field(default_factory=list)
 
     def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
-        """Append ``piece``, the plain text of ``unit``, to the text.
+        """Append ``piece``, the plain text of ``unit`` (a sentence of the chunk), to the text to parse.
 
         Before it comes a space or, if the unit ``starts_paragraph``, a blank line.
         """
@@ -91,14 +91,16 @@ class _ChunkProse:
         self.text += piece
 
     def get_unit_at(self, offset: int) -> Unit:
-        """Return the unit that contains the character at ``offset`` of the text."""
+        """Return the sentence (unit) of the chunk that contains the character at ``offset`` of the parsed text."""
         return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
 
 
 def read_prose(
     documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
 ) -> Iterator[Prose]:
-    """Yield the prose of each document. A document is its text, its chunks, and the byte offset of every character.
+    """Parse the prose of documents, and yield the relations and frequent phrases of each document.
+
+    A document is its text, its chunks, and the byte offset of every character.
 
     Raises LanguageError if the pipeline cannot be loaded.
     """

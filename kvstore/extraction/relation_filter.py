@@ -96,10 +96,10 @@ class RelationFilter:
         )
 
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
-        """True if a relation is informative outside the sentence that states it.
+        """True if a relation between two names is informative outside the sentence that states it.
 
-        ``child`` and ``parent`` are the indexes of its two nouns, and ``confidence`` is that of its form: "X is a Y" is
-        more certain than "Y's X".
+        ``kind`` is its kind, such as ``IS_A``. ``child`` and ``parent`` are the indexes of its two nouns.
+        ``confidence`` is that of its syntactic form: "X is a Y" is more certain than "Y's X".
         """
         if not self._is_complete:
             return False
@@ -167,7 +167,8 @@ class RelationFilter:
     def _is_instance(self, child: int, parent: int, child_level: int, confidence: float) -> bool:
         """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.
 
-        The child must have the same meaning in every context; ``child_level`` is its level.
+        The child must have the same meaning in every context. ``child_level`` is its level: everyday word, term or
+        proper name.
         """
         if confidence < _MIN_PREDICATE_CONFIDENCE:
             return (
@@ -373,7 +374,7 @@ class Factuality:
     """The factuality of the clauses of one sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
-        """Prepare the assessment of the clauses of a parsed sentence."""
+        """Prepare to decide if the clauses of a parsed sentence state facts, possibilities or denials."""
         self._sentence = sentence
         self._words = sentence.words
 

@@ -132,14 +132,17 @@ class _SentenceRelations:
     # Verbs.
 
     def _get_frame_name(self, verb: int) -> str:
-        """Return the key in :data:`VERB_FRAMES` of a verb, given its index; an empty string if it has none."""
+        """Return the key of a verb in :data:`VERB_FRAMES`, the verbs that state relations; "" if it has none."""
         lemma = self._words[verb].lemma
         if lemma == "make":
             return "make up" if verb + 1 < len(self._words) and self._words[verb + 1].text == "up" else ""
         return lemma if lemma in VERB_FRAMES else ""
 
     def _find_verb_relations(self, verb: int) -> Iterator[StatedRelation]:
-        """Yield the relations that a verb states between its subjects and its objects or complements."""
+        """Yield the relations that a verb states between its subjects and its objects or prepositional complements.
+
+        :data:`VERB_FRAMES` has the patterns (frames) by which each verb states relations.
+        """
         weight = self._factuality.compute_weight(verb)
         if not weight:
             return

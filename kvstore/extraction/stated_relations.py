@@ -85,7 +85,7 @@ def extract_outline_relations(
 
 
 def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str, str, str, Block]]:
-    """Yield the kind, child and parent of each pair, and the block of the child.
+    """Yield (kind, child, parent, block of the child) for each heading or list item below another one.
 
     A generic word as a heading (*Notes*) is recognized only if the document ``is_english``.
     """

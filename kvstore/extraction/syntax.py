@@ -88,7 +88,7 @@ def iter_sentences(doc: Doc) -> Iterator[Sentence]:
 
 
 def _build_words(span: Span) -> list[Word]:
-    """Return the words of a sentence with Universal Dependencies, with frequent errors of the parser corrected."""
+    """Convert a sentence of spaCy to words with Universal Dependencies; correct frequent errors of the parser."""
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
     words = [
