@@ -58,7 +58,7 @@ TableChanges = dict[bytes, Chain]
 
 
 def needs_stored_value(chain: Chain) -> bool:
-    """True if the value in the table itself is needed to resolve a version chain.
+    """True if the value in the table itself is needed to resolve a version chain, the buffered changes of a record.
 
     It is not needed if the chain removes the record (None) or begins with a whole value.
     """
@@ -100,7 +100,7 @@ class TableBuffer:
     __slots__ = ("_newer_keys", "_older_keys", "newer", "num_added", "older")
 
     def __init__(self) -> None:
-        """Start without changes."""
+        """Start without changes: version chains (values and patches) of records, by key, in two layers."""
         self.older: TableChanges = {}
         self.newer: TableChanges = {}
         # The ascending keys of ``older``; and the keys only in ``newer``: an ascending list and a list of unordered
@@ -218,7 +218,7 @@ class ChangeBuffer:
     """The combined changes of a sequence of segments, by table. To extend a buffer that is in use, :meth:`copy` it."""
 
     def __init__(self) -> None:
-        """Start without segments and changes."""
+        """Start without segments, the stored batches of changes, and without their combined changes."""
         #: The keys of the segments, oldest first, and the total size of their values in bytes.
         self.segment_keys: tuple[bytes, ...] = ()
         self.bytes = 0
@@ -265,7 +265,7 @@ class ChangeBuffer:
         self.register_segment(key, len(value))
 
     def register_segment(self, key: bytes, size: int) -> None:
-        """Record the key of a segment and its size in bytes; this buffer already has its changes."""
+        """Record the key of a stored segment and its size in bytes; this buffer already has the segment's changes."""
         self.segment_keys = (*self.segment_keys, key)
         self.bytes += size
 
@@ -385,7 +385,7 @@ class BufferedTableCache(dict[str, bool]):
     """
 
     def __init__(self, names: Set[str]) -> None:
-        """Start without tables; ``names`` are the names of the buffered tables."""
+        """Start a cache of the answer if a table is buffered; ``names`` are the names of the buffered tables."""
         super().__init__()
         self.names = names
 
@@ -429,7 +429,7 @@ class ChangeBufferReader:
 
 
 def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:
-    """Return the combined changes of the readable segments, and a sentence for each damaged or missing one.
+    """Combine the buffered changes of the readable segments, and return a sentence for each damaged or missing one.
 
     Patches of a record that a lost segment changed may no longer apply to it.
     """

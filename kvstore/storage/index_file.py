@@ -135,7 +135,7 @@ def _parse_array_entry(entry: object, path: Path) -> _ArrayEntry:
 
 
 def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = ()) -> list[FilePart]:
-    """Return the parts that the head of an index file names, in its order.
+    """Return the parts, additional files with arrays, that the head of an index file names, in its order.
 
     Raises the errors of :func:`read`: FileNotFoundError if another file with other parts has replaced this one.
     """
@@ -193,7 +193,7 @@ def _parse_head(mapped_file: memoryview, path: Path, kind: str, is_trusted: Call
 
 
 def _are_part_names(parts: object, path: Path) -> bool:
-    """True if these are names of parts of the index file at ``path``, in the same directory."""
+    """True if these are names of additional files (parts) of the index file at ``path``, in the same directory."""
     return isinstance(parts, list) and all(
         isinstance(name, str) and name == Path(name).name and name.startswith(f"{path.stem}-") for name in parts
     )
@@ -248,7 +248,7 @@ class LazyIndexFile(Generic[Content]):
     def _load(self, stamp: _Stamp | None) -> None:
         """Read the file, and store its content, or why it cannot be read, together with ``stamp``.
 
-        See :func:`_compute_stamp`.
+        The stamp (:func:`_compute_stamp`) identifies this version of the file.
         """
         if stamp == self._loaded[0]:
             return  # another thread has read it meanwhile
@@ -366,7 +366,7 @@ def _glob_parts(path: Path) -> Iterator[Path]:
 
 
 def _remove_parts(path: Path, used_names: Collection[str]) -> None:
-    """Remove the parts of an index file whose names are not in ``used_names``."""
+    """Remove the additional files (parts) of an index file whose names are not in ``used_names``."""
     for part in list(_glob_parts(path)):
         if part.name not in used_names:
             part.unlink(missing_ok=True)

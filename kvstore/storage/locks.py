@@ -107,7 +107,7 @@ class WriterLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Create the lock of the lock file at ``path``; nothing is locked yet."""
+        """Create the writer lock of a store, on the file at ``path`` and among threads; nothing is locked yet."""
         self.path = path
         self._thread_lock = threading.Lock()  # the lock among the threads of this process
         self._holder: threading.Thread | None = None
@@ -319,7 +319,7 @@ class SharedOpenLock:
     """The lock of one open store. Not thread-safe: ``open_file.py`` serializes its use."""
 
     def __init__(self, path: Path) -> None:
-        """Create the lock of the data file at ``path``; nothing is locked yet."""
+        """Create the shared lock by which processes mark that they have the data file open; nothing is locked yet."""
         self.path = path
         #: Device and inode of the locked file; None if it is not locked.
         self.identity: FileIdentity | None = None
@@ -458,7 +458,7 @@ class SharedOpenLock:
         )
 
     def _take_descriptors(self) -> list[int]:
-        """Forget the locked files, and return their descriptors."""
+        """Return the descriptors of the locked files, and forget them, so that the caller must close them."""
         descriptors = [descriptor for descriptor in (self._descriptor, self._successor) if descriptor is not None]
         self._descriptor = self._successor = self.identity = None
         return descriptors

@@ -105,7 +105,7 @@ class WrittenTable:
     __slots__ = ("handle", "is_changed", "tree")
 
     def __init__(self, handle: Handle, tree: Tree | None) -> None:
-        """Create the table with LMDB's ``handle`` of it."""
+        """Describe a table of a write transaction: LMDB's ``handle`` of it, and its committed B+ tree, if any."""
         self.handle = handle
         #: The committed B+ tree of the table; None if this transaction created the table.
         self.tree = tree
@@ -344,7 +344,7 @@ class PageReleaser:
     """
 
     def __init__(self, release: Callable[[], None]) -> None:
-        """Create a releaser; ``release`` releases the pages of the file."""
+        """Count reads from a mapped file, to release its memory in time; ``release`` releases the pages of the file."""
         self._release = release
         #: The numbers of records since the last check: read sequentially or to be written, and looked up.
         self._unchecked_reads = [0, 0]

@@ -22,7 +22,7 @@ class MeasuredView:
     writable = False
 
     def __init__(self, view: View) -> None:
-        """Start to count the reads of ``view``."""
+        """Count the reads through ``view`` from now on, and the pages that they touch."""
         self._view = view
         self._pages: set[int] = set()
         #: The number of calls of the methods that read.

@@ -53,7 +53,7 @@ class TransactionGate:
     """
 
     def __init__(self) -> None:
-        """Start without open transactions."""
+        """Start a count of open transactions at 0; transactions are allowed to begin."""
         #: The lock of the condition. Ctrl-C inside the methods of a Condition, which are Python, can leave it locked.
         self.lock = threading.RLock()
         self.condition = threading.Condition(self.lock)

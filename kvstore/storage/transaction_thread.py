@@ -27,7 +27,7 @@ class _Task:
     """A function to call, and its outcome."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
-        """Create the task; :meth:`run` calls ``function``."""
+        """Wrap ``function`` as a task, which one thread runs once and another waits for."""
         self._function = function
         # Held until the function has ended. A plain lock, because a finalizer may wait for it anywhere.
         self._done_lock = threading.Lock()

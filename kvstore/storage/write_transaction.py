@@ -265,10 +265,10 @@ class WriteTransaction(LmdbView):
             self.merge_buffer()
 
     def _begin_appending(self) -> None:
-        """Write records beyond the last key of a table to the table itself from now on, and move buffered ones there.
+        """Write records beyond the last key of a table to the table itself, instead of the change buffer, from now on.
 
-        A large transaction fills the buffer; records at the end of a table are not scattered, so buffering saves
-        nothing.
+        Buffered ones are moved there. A large transaction fills the buffer; records at the end of a table are not
+        scattered, so buffering saves nothing.
         """
         buffer, self._appends_directly, self._own_bytes = self._get_buffer(), True, 0
         for table, own_pieces in self._own_changes.items():
