@@ -125,7 +125,7 @@ def is_lead_in(text: str) -> bool:
 
 
 def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
-    """Return the blocks and parts of blocks of a chunk's text, in order.
+    """Split a chunk's text into parts: its blocks (paragraphs, list items, tables, code), or the pieces of cut blocks.
 
     ``format`` is the format of the chunk's document, ``text`` or ``markdown``.
 
@@ -156,7 +156,7 @@ class _MarkdownSplitter:
     """
 
     def __init__(self, text: str) -> None:
-        """Start before the first line of ``text``, without parts."""
+        """Start before the first line of ``text``, the Markdown of a chunk, without parts (blocks)."""
         self._text = text
         self._parts: list[BlockPart] = []
         #: The fields of the open part; the kind is empty if none is open.
@@ -180,7 +180,7 @@ class _MarkdownSplitter:
         return self._parts
 
     def _close_part(self) -> None:
-        """Append the open part, if any, to the parts."""
+        """End the block that the lines so far belong to, if any, and append it to the parts."""
         if self._kind:
             term_end = _find_term_end(self._text, self._start, self._end, self._kind)
             self._parts.append(
@@ -189,7 +189,7 @@ class _MarkdownSplitter:
         self._kind = ""
 
     def _add_line(self, line: str, next_line: str, position: int, start: int, end: int) -> None:
-        """Add a line to the open part, or open a part with it.
+        """Add a line to the block that is being read (the open part), or begin a new block with it.
 
         ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
         ``next_line`` is the line below it, empty for the last line.
@@ -218,7 +218,7 @@ class _MarkdownSplitter:
     def _add_text_line(
         self, line: str, next_line: str, position: int, start: int, end: int, fence: re.Match[str] | None
     ) -> None:
-        """Add a line that is not inside code to the open part, or open a part with it.
+        """Add a line that is not inside code to the block that is being read, or begin a new block with it.
 
         ``fence`` is the match of a code fence that the line begins, or None. The other parameters are those of
         :meth:`_add_line`.

@@ -96,7 +96,7 @@ class _CapitalizedRun(NamedTuple):
     before: Sequence[str]
 
     def drop_first(self) -> _CapitalizedRun:
-        """Return the run without its first word and the particles after it."""
+        """Return the run of capitalized words without its first word and the particles (*von*, *de*) after that."""
         start = next(
             (i for i in range(1, len(self.written_words)) if self.written_words[i][0].isupper()),
             len(self.written_words),
@@ -123,9 +123,9 @@ class CapitalNames:
     """The names in the sentences of one document in a language other than English."""
 
     def __init__(self, sentences: Sequence[str], language: str, words: NameWords) -> None:
-        """Find the capitalized runs of a document, and the words that it shows to be common or proper.
+        """Find the runs of capitalized words of a document, and the words that it shows to be common or proper nouns.
 
-        ``words`` are those of the language.
+        ``words`` are the words of the language that decide what is a name.
         """
         self._words = words
         self._tokens = [_TOKEN_PATTERN.findall(sentence) for sentence in sentences]
@@ -220,7 +220,7 @@ class CapitalNames:
         return key.endswith(self._words.common_endings) and not key.endswith(self._words.place_endings)
 
     def _has_determiner(self, run: _CapitalizedRun) -> bool:
-        """True if a determiner precedes a run, directly or before adjectives."""
+        """True if a determiner precedes a run of capitalized words, directly or before adjectives."""
         for token in reversed(run.before):
             if fold_text(token) in self._words.determiners:
                 return True
@@ -229,7 +229,7 @@ class CapitalNames:
         return False
 
     def _choose_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
-        """Return the name in a run of a language that capitalizes only names, or None.
+        """Return the name in a run of capitalized words of a language that capitalizes only names, or None.
 
         Titles before a name are dropped. At the beginning of a sentence, the first word is dropped if it is a common
         word, or if it is the only word and is part of no name elsewhere in the document. Returns None if no word is
@@ -254,7 +254,7 @@ class CapitalNames:
         return run
 
     def _choose_german_name(self, run: _CapitalizedRun) -> _CapitalizedRun | None:
-        """Return the name in a run of German nouns, or None.
+        """Return the name in a run of capitalized German words, which need not be names, or None.
 
         The whole run is the name of a company if it ends with a word such as *GmbH*. Titles before a name are dropped
         (*Bundeskanzler Scholz*), and so are nouns for persons if a determiner precedes them or two other capitalized
@@ -321,5 +321,5 @@ def _begins_with_adjective(run: _CapitalizedRun) -> bool:
 
 
 def _has_long_word(run: _CapitalizedRun) -> bool:
-    """True if a run has a word of at least three characters, one of which is a letter."""
+    """True if a run of capitalized words has a word of at least three characters, one of which is a letter."""
     return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.written_words)

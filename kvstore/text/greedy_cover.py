@@ -90,7 +90,8 @@ def compute_cover_weights(
 ) -> dict[str, float]:
     """Return the TF-IDF weight of each word of some sentences, which are a part of a longer text.
 
-    ``part_frequencies`` has, for each word, the number of parts of the text that contain it, out of ``num_parts``.
+    Parts of the text, such as its chunks, are the documents of IDF: ``part_frequencies`` has, for each word, the number
+    of parts that contain it, out of ``num_parts``.
     """
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
     return {word: _compute_weight(count, num_parts, part_frequencies[word]) for word, count in counts.items()}
@@ -116,8 +117,9 @@ def select_greedy_cover(
     owners: Sequence[Hashable] = (),
     max_per_owner: int | None = None,
 ) -> list[int]:
-    """Select sentences with at most ``capacity`` words in total, and return their indexes, the best first.
+    """Select sentences that together cover the most word weight (a greedy cover); return their indexes, best first.
 
+    They have at most ``capacity`` words in total.
     With ``sizes``, one for each sentence, the capacity limits the sum of the sizes instead of the number of words. At
     most ``max_sentences`` are selected (None: any number) and, with ``owners``, the owner of each sentence, at most
     ``max_per_owner`` of the same owner. Words without a weight are ignored. Sentences of fewer than two words, those

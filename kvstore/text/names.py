@@ -140,7 +140,7 @@ def is_name_key(key: str, max_words: int) -> bool:
 
 @lru_cache(maxsize=1024)  # extraction, linking and the passage graph use the same titles
 def get_title_forms(title: str) -> tuple[str, ...]:
-    """Return the forms of a title or heading as a name: without its number, and also without a part in parentheses.
+    """Return the names that a title or heading states: without its number, and also without a part in parentheses.
 
     The second form is omitted if it equals the first. The result is empty if nothing is left.
 
@@ -291,7 +291,10 @@ class SentenceNames:
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
-        """Parse the sentences of a document. Collect its words in lower case, and its words capitalized inside them."""
+        """Parse the sentences of a document, to find names by their capitals.
+
+        Collects the words that it also writes in lower case, and the words that it capitalizes inside sentences.
+        """
         common: set[str] = set()
         capitalized: set[str] = set()
         self._titles: dict[int, list[str]] = {}  # quoted titles of works, by sentence index

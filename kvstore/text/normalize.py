@@ -115,7 +115,7 @@ def _is_base_character(character: str) -> bool:
 
 
 def to_entity_key(name: str) -> str:
-    """Return the normal form of ``name``; names with equal keys are one entity.
+    """Return the normal form of ``name`` (case folded, without accents, single spaces); equal keys are one entity.
 
     >>> to_entity_key("  Ludwig\\u00a0van  BEETHOVEN ")
     'ludwig van beethoven'
@@ -124,7 +124,7 @@ def to_entity_key(name: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    """Return a text in normal form, with its white space unchanged.
+    """Return a text in normal form (NFKC, case folding, no accents), with its white space unchanged.
 
     Uses the cache of :func:`fold`, so that repeated words are folded once.
     """
@@ -166,7 +166,7 @@ def _split_clusters(piece: str) -> list[str]:
 
 
 def fold(text: str) -> FoldedText:
-    """Return ``text`` in normal form, with the mapping from each byte to its offset in the original."""
+    """Return ``text`` in normal form (NFKC, case folding, no accents), and the offset in it of each resulting byte."""
     if text.isascii():
         return FoldedText(text.lower().encode(), None)
     data, offset_bytes = fold_pieces(text, _fold_piece)
@@ -176,15 +176,16 @@ def fold(text: str) -> FoldedText:
 
 
 def fold_to_bytes(text: str) -> bytes:
-    """Return ``text`` in normal form as UTF-8, without the mapping to the original that :func:`fold` returns."""
+    """Return ``text`` in normal form (NFKC, case folding, no accents) as UTF-8, without the offsets of :func:`fold`."""
     if text.isascii():
         return text.lower().encode()
     return fold_pieces(text, _fold_piece, with_offsets=False)[0]
 
 
 def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return a piece in normal form, the original offset of each byte, and the original length in bytes.
+    """Return a piece of text in normal form as UTF-8, the original offset of each byte, and the original length.
 
+    Offsets and length are in bytes of the original piece.
     Only short pieces are cached (:func:`_fold_cached_piece`).
     """
     return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)

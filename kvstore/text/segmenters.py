@@ -30,7 +30,7 @@ class Segmenter:
         self.split_run = split_run
 
     def __call__(self, word: str) -> str:
-        """Return the word unchanged."""
+        """Return the word unchanged: a segmenter is called like a stemmer, but does not stem."""
         return word
 
 

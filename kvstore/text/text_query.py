@@ -362,7 +362,7 @@ class _Words:
 
 
 def _find_positions(words: Sequence[str], target: str) -> list[int]:
-    """Return the positions of the word ``target`` among the words, ascending."""
+    """Return the positions of ``target`` in a list of words, ascending."""
     return [position for position, word in enumerate(words) if word == target] if target in words else []
 
 
