@@ -153,7 +153,9 @@ for _package, _outline in _OUTLINES_BY_PACKAGE.items():
 
 
 def register(system: System) -> Callable[[], None]:
-    """Add a system to every store opened from now on, and return a function that removes it.
+    """Add a system (strategies, indexes and tables of one paper) to every store opened from now on.
+
+    Returns a function that removes it.
 
     A store that contains data of an unregistered system can only be read. Raises InputError if the name of the system,
     or of one of its strategies, kinds of index or tables, is already in use.
@@ -257,7 +259,10 @@ def _list_maintained_names(system: System) -> list[str]:
 
 
 def _import_systems_with(has_parts: Callable[[SystemOutline], object]) -> Iterator[System]:
-    """Import the systems for whose outline ``has_parts`` is true; yield them and all systems imported already."""
+    """Yield the systems that are imported already, and import those for whose outline ``has_parts`` is true.
+
+    An outline has the names of what a system contains, so that other systems need not be imported.
+    """
     for name in list(SYSTEMS):
         if SYSTEMS.get_imported(name) is not None or has_parts(_OUTLINES_BY_NAME[name]):
             yield SYSTEMS[name]
@@ -265,7 +270,7 @@ def _import_systems_with(has_parts: Callable[[SystemOutline], object]) -> Iterat
 
 @cache
 def list_structures() -> tuple[Structure[Any], ...]:
-    """Return the structures of all systems."""
+    """Return the structures, data that every commit derives from documents, of all systems."""
     systems = _import_systems_with(lambda outline: outline.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
@@ -287,18 +292,18 @@ def list_systems_with_own_derivations() -> tuple[System, ...]:
 
 @cache
 def list_maintained_index_names() -> tuple[str, ...]:
-    """Return the names of the kinds of index that have a derivation. No system is imported."""
+    """Return the kinds of index whose data every commit derives (by a derivation), by name. No system is imported."""
     return tuple(name for outline in list_outlines() for name in outline.indexes if name in outline.derivations)
 
 
 @cache
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
-    """Return the kinds of facts that can be stated for the systems."""
+    """Return the kinds of facts that users or models can state for the systems, such as triples or descriptions."""
     return tuple(fact for system in _import_systems_with(lambda outline: outline.fact_tables) for fact in system.facts)
 
 
 def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
-    """Return the kinds of facts of systems that a store contains: ``has_records`` is True for the table of the kind.
+    """Return the kinds of facts of which a store has any; ``has_records`` returns True if a table has records.
 
     A system without facts in the store is not imported.
     """
@@ -364,7 +369,7 @@ class _BufferedTables(Set[str]):
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """All names, of core tables and tables of systems."""
+        """The names of all buffered tables: core tables and tables of systems."""
         core_names = [name for name, is_buffered in self._IS_CORE_TABLE_BUFFERED.items() if is_buffered]
         system_names = (outline.buffered_tables + outline.fact_tables for outline in list_outlines())
         return frozenset(core_names).union(*system_names)

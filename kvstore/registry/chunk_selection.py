@@ -43,7 +43,7 @@ _ROWS_PER_BATCH = 1024
 
 
 def select_passages(weights: Sequence[int], values: Sequence[float] | Floats, budget: int) -> list[int]:
-    """Return the indexes of the passages to read, ascending.
+    """Return the indexes of the passages (chunks) that a model should read within a token budget, ascending.
 
     Their weights (numbers of tokens) sum to at most ``budget``, and their total value is close to the maximum. Takes
     passages by value per weight if they fit, then makes the best single exchange of a selected passage for another.

@@ -199,7 +199,10 @@ class Derivation(ABC):
 
     @abstractmethod
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts of a part (the result of :meth:`derive`) to embed, in the same batch as the chunks."""
+        """Return the texts to embed for a document, in the same batch as its chunks.
+
+        ``part`` is the result of :meth:`derive`.
+        """
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
         """Yield a sentence for each fault of a stored part (the result of :meth:`derive`), for CHECK."""
@@ -220,7 +223,7 @@ class MaintainedIndex(Index):
         self.derivation = derivation
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record of a new index: no document that exists now has a part (derived data) yet.
+        """Return the record of a new index, which says that documents that exist now have no derived data yet.
 
         Raises InputError if an earlier index of this name is still being dropped.
         """
@@ -229,7 +232,7 @@ class MaintainedIndex(Index):
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record for a repaired store, or None if the index was not created."""
+        """Return the record of the index for a repaired store, or None if nobody created the index."""
         # All documents are put again, with their parts.
         return replace(record, state={}) if record.is_created else None
 

@@ -118,7 +118,7 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return a document with the part of every derivation added.
+    """Return a document with the data (part) that each derivation derives from it added to its ``parts``.
 
     Existing parts stay, unless they depend on one of the stated ``facts``, which are keyed by name.
     """
@@ -160,7 +160,7 @@ def collect_missing_texts(
 
 
 def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
-    """Return the kinds of facts that the vectors of chunks depend on."""
+    """Return the kinds of facts whose texts are embedded with the chunks, as their context; none if that is off."""
     if not settings.chunk_context:
         return []
     all_facts = (fact for system in SYSTEMS.values() for fact in system.facts)

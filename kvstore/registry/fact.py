@@ -82,7 +82,7 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Return a description of the fact under a key of its first table, for the message that it is lost."""
+        """Return words for the damaged fact under a key of its first table, for the message that it is lost."""
 
     @abstractmethod
     def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
@@ -162,7 +162,7 @@ class DocumentFact(StatedFact[str, Value]):
     affects_structures: bool = True
 
     def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
-        """Return the part of a value that still applies to the current document, or None.
+        """Return what still applies of a value, stated about an earlier text, to the current document, or None.
 
         ``same_text`` is True if the value was stated about the current text of the document; this holds for new values.
         """
@@ -177,7 +177,7 @@ class DocumentFact(StatedFact[str, Value]):
 
     @abstractmethod
     def parse_fields(self, *parts: Any) -> Value:
-        """Build a value from the fields of a line after the first. Raises InputError."""
+        """Build a value from the fields of an export line after the first, the document key. Raises InputError."""
 
     @abstractmethod
     def to_fields(self, value: Value) -> Sequence[Any]:

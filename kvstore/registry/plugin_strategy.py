@@ -26,7 +26,10 @@ def _list_own_strategies() -> Collection[str]:
 
 
 def _make_plugin_strategy(plugin: Plugin, make: Any) -> PluginStrategy:
-    """Return the strategy that the object of an entry point makes. Raises PluginError if the strategy is invalid."""
+    """Call ``make``, the object of a package's entry point, and return the strategy that it makes.
+
+    Raises PluginError if the strategy is invalid.
+    """
     if not callable(make):
         raise PluginError(f"it must be a class or function that makes a strategy, not {make!r:.80}")
     strategy = make()

@@ -80,12 +80,18 @@ def iter_optional(row: TableRow | None) -> TableRows:
 
 
 def make_row_lookup(table: str) -> Callable[[TableReader, int], TableRows]:
-    """Return an access path by equality, for a table whose rows are the integer keys of an LMDB table."""
+    """Return a function that looks up a row of an SQL table by number; its rows are the integer keys of ``table``.
+
+    ``table`` is a table of LMDB.
+    """
     return lambda reader, number: iter_optional(number if reader.has_row(table, number) else None)
 
 
 def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None], TableRows]:
-    """Return an access path by range, for a table whose rows are the integer keys of an LMDB table."""
+    """Return a function that scans a range of row numbers of an SQL table; its rows are the integer keys of ``table``.
+
+    ``table`` is a table of LMDB.
+    """
 
     def scan_range(reader: TableReader, minimum: int | None, maximum: int | None) -> TableRows:
         """Yield the row numbers from ``minimum`` to ``maximum``, both included; None is no limit."""

@@ -57,7 +57,7 @@ def write_versions(view: WriteView) -> None:
 
 
 def find_outdated(view: View) -> set[str]:
-    """Return the names of the structures and derivations that a store lacks or has in an older version."""
+    """Return the names of the derived data (structures and derivations) that a store lacks or has in an old version."""
     stored_versions = read_versions(view)
     return {name for name, version in _get_expected_versions(view).items() if stored_versions.get(name, 0) < version}
 

@@ -102,7 +102,10 @@ class TableReader:
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 
     def list_addresses(self, name: str) -> list[tuple[int, int]]:
-        """Return (rank, id of the tree node or abstract) for every address of an entity; empty if it is unknown."""
+        """Return (rank, id) for each tree node and abstract that mentions an entity; empty if it is unknown.
+
+        The rank shows which of the two it is, and how specific the mention is.
+        """
         if self.find_entity(name) is None:
             return []
         return [
@@ -145,5 +148,5 @@ class TableReader:
 
     @cached_property
     def settings(self) -> Sequence[Setting]:
-        """The settings of the session and the store."""
+        """The rows (name, value, is fixed) of the table ``settings``: settings of the session and of the store."""
         return self._list_settings()

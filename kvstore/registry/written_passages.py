@@ -57,7 +57,7 @@ def compute_passage_digest(title: str | None, headings: Sequence[str], text: str
 
 
 def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
-    """Return the chunk with this ordinal as a passage."""
+    """Return the chunk with this ordinal as a passage, a text that a language model is asked to write about."""
     headings, text = document.list_headings(ordinal), document.get_chunk_text(ordinal).decode()
     chunk_digest = compute_passage_digest(document.title, headings, text)
     return SourcePassage(chunk_digest, document.title, headings, text, chunks=range(ordinal, ordinal + 1))
@@ -141,7 +141,7 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return f"{number}: {description[:_MAX_LABEL_CHARS]}".strip()
 
     def build_prompt(self, passages: Sequence[SourcePassage]) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt for the given passages, all with different digests.
+        """Build the prompt that asks a language model for texts about passages, all with different digests.
 
         The checked answer maps digests to texts. It has the passages with usable texts, at least one.
         """
