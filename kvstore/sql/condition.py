@@ -36,7 +36,7 @@ class ConditionError(StatementError):
 
 
 def check_token(text: str, token: Token) -> None:
-    """Raise StatementError for a token that is invalid everywhere."""
+    """Raise StatementError for a token that is invalid everywhere: an unknown character, or an unclosed string."""
     if token.kind == "bad":
         raise make_statement_error(text, token.start, f"{token.text!r} is not valid in a statement")
     if not token.is_closed:
@@ -110,7 +110,7 @@ def _format_sql_literal(value: SqlValue) -> str:
 
 
 def check_condition(condition: str) -> None:
-    """Raise StatementError unless ``condition`` is a single condition."""
+    """Raise StatementError unless ``condition`` is one SQL expression, without a clause or statement after it."""
     statements = list(split_statements(condition))
     if not statements:
         raise StatementError("the condition is empty; the condition true selects all documents")

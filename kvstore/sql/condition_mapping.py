@@ -70,12 +70,15 @@ _ALWAYS: Condition = Not(_NEVER)
 
 
 def parse_condition_mapping(where: Mapping[str, Any]) -> Condition:
-    """Convert a mapping to a condition. Raises InputError if it is invalid."""
+    """Convert a mapping, such as ``{"year": {"$gte": 2024}}``, to a condition on documents.
+
+    Raises InputError if it is invalid.
+    """
     return _parse_conditions(where, 0)
 
 
 def _parse_conditions(where: object, depth: int) -> Condition:
-    """Convert a mapping to the conjunction of its entries; ``depth`` is its level of nesting."""
+    """Convert a mapping to the conjunction (AND) of its entries' conditions; ``depth`` is its level of nesting."""
     if not isinstance(where, Mapping):
         raise InputError(f"a condition must be a mapping such as {{'year': 2024}}, not {format_value(where)}")
     if depth > _MAX_DEPTH:
@@ -110,7 +113,7 @@ def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
 
 
 def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition:
-    """Convert the operand of a field: a value, operators with values, or fields within it.
+    """Convert the operand of a metadata field or column to a condition: a value, operators, or fields within it.
 
     ``name`` is for messages, and ``depth`` is the level of nesting.
     """
@@ -185,7 +188,7 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
 
 
 def _parse_text_operation(field: Field, name: str, operator: str, value: Any) -> Condition:
-    """Convert an operator that matches text by a full-text query, a pattern or a substring.
+    """Convert an operator that matches the text of a field by a full-text query, a pattern or a substring.
 
     ``name`` is the name of the field, for messages.
     """

@@ -68,7 +68,11 @@ _MAX_DEPTH = 50
 
 
 def parse_sql_condition(text: str, parameters: Parameters = ()) -> Condition:
-    """Parse a condition. Returns ``Unsupported`` if its form is not supported."""
+    """Parse an SQL condition on documents for evaluation by an index.
+
+    ``parameters`` are the values of ``?`` (a sequence) or of names (a mapping). Returns ``Unsupported`` if the form of
+    the condition is not supported, so that SQLite must evaluate it.
+    """
     statements = list(split_statements(text))
     if len(statements) != 1:
         return Unsupported()
@@ -85,7 +89,7 @@ class _ConditionParser:
     """A recursive-descent parser of one condition."""
 
     def __init__(self, text: str, tokens: Sequence[Token], parameters: Parameters) -> None:
-        """Prepare to parse ``text``, whose tokens are ``tokens``, with the values of its parameters."""
+        """Prepare to parse ``text``, an SQL condition, from its ``tokens``, with the values of its parameters."""
         self._source = text
         self._tokens = tokens
         self._position = 0
@@ -131,7 +135,7 @@ class _ConditionParser:
         return condition
 
     def _parse_operand(self) -> Condition:
-        """Parse a condition without AND, OR and NOT. Return Unsupported for an unsupported form."""
+        """Parse a condition without AND, OR and NOT; return Unsupported for a form that only SQLite can evaluate."""
         start = self._position
         try:
             condition = self._parse_simple_condition()
@@ -398,7 +402,7 @@ class _ConditionParser:
         return token.kind in ("string", "number", "parameter") or token.text == "-"
 
     def _parse_value(self) -> Any:
-        """Parse a literal or a parameter. Returns ``NULL`` for NULL."""
+        """Parse a literal or a parameter, and return its value; the object ``NULL`` for NULL."""
         token = self._read_token()
         negative = token.text == "-" and token.kind == "operator"
         if negative:
@@ -425,7 +429,7 @@ class _ConditionParser:
 def _make_comparison(
     field: Field, operator: Operator, value: FieldValue | object, *, negated: bool = False
 ) -> Condition:
-    """Return a comparison, or its negation if ``negated``; a comparison with NULL is Unknown."""
+    """Return the condition that compares a field with a value, or its negation; a comparison with NULL is Unknown."""
     if value is NULL:
         return Unknown()
     return _negate_if(Compare(field, operator, value), negated)  # type: ignore[arg-type]

@@ -52,7 +52,10 @@ class ParameterValues:
         self.has_unused = not is_named and max_number != len(parameters)
 
     def get_value(self, token: Token) -> Any:
-        """Return the value of a parameter in the form of a literal. Raises UnsupportedForm for other types."""
+        """Return the value of a parameter as the value of a literal: ``NULL``, a number or a text.
+
+        Raises UnsupportedForm for other types.
+        """
         value = self._values_by_offset[token.start]
         if value is None:
             return NULL

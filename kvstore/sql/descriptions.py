@@ -68,7 +68,7 @@ def _format_index_kinds(table: SqlTable, column: str) -> str | None:
 
 
 def describe_document(state: State, key: str) -> dict[str, Any]:
-    """Return the properties of a document. Raises DocumentNotFoundError."""
+    """Return the properties of a document that DESCRIBE DOCUMENT shows, by name. Raises DocumentNotFoundError."""
     record = state.documents.find_by_key(key) if key else None
     if record is None:
         raise make_document_error(state, key)
@@ -94,7 +94,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
 
 
 def describe_entity(state: State, name: str) -> dict[str, Any]:
-    """Return the properties of an entity. Raises EntityNotFoundError."""
+    """Return the properties of an entity that DESCRIBE ENTITY shows, by name. Raises EntityNotFoundError."""
     reader = TableReader(state, list)  # without settings, which are not needed here
     key = to_entity_key(name)
     entity_id = reader.find_entity(key)
@@ -131,7 +131,7 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
 
 
 def describe_item(state: State, kind: str, key: str) -> dict[str, Any]:
-    """Return the properties of an item that a system stores, such as a community.
+    """Return the properties that DESCRIBE shows of an item that a system stores, such as a community, by name.
 
     Raises InputError if the kind or the key is unknown.
     """

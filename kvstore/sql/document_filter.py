@@ -52,9 +52,10 @@ class FilterResult(NamedTuple):
 
 
 def filter_documents(state: State, where: str | Mapping[str, Any], parameters: Parameters = ()) -> FilterResult:
-    """Return the documents for which a condition is true.
+    """Return the documents for which a condition is true, and a description of how they were found.
 
-    Raises a StatementError that points at the error for invalid SQL, and InputError for an invalid mapping.
+    ``where`` is an SQL expression with ``parameters``, or a mapping such as ``{"year": 2024}``. Raises a StatementError
+    that points at the error for invalid SQL, and InputError for an invalid mapping.
     """
     if isinstance(where, str):
         if isinstance(parameters, Mapping):
@@ -99,7 +100,7 @@ def _get_or_compute(state: State, key: Hashable | None, compute: Callable[[], Fi
 def _evaluate_condition(
     state: State, condition: Condition, find_matching: Callable[[Sequence[int] | None], Iterable[int]]
 ) -> FilterResult:
-    """Return the documents that satisfy a condition.
+    """Return the documents that satisfy a condition, by the index of metadata as far as it can decide.
 
     ``find_matching(ids)`` reads the documents with these ids (None: all), and returns the ids that satisfy the
     condition. It is called for the documents for which the index cannot decide.

@@ -15,7 +15,10 @@ from .literals import format_literal
 
 
 def dump_statements(state: State) -> Iterator[str]:
-    """Yield the statements, one per line unless a text has several lines. Comments begin with ``--``."""
+    """Yield the SQL statements that create the content of a store again, one per line unless a text has several lines.
+
+    Comments begin with ``--``.
+    """
     yield f"-- embedder {state.settings.embedder}"
     yield "BEGIN;"
     for fact in facts.list_fact_kinds():
@@ -30,7 +33,7 @@ def iter_dump_comments(state: State) -> Iterator[str]:
 
 
 def _format_statement(statement: BoundStatement) -> str:
-    """Return a statement or sentence with its values inserted."""
+    """Return a statement or sentence, given as text with ``?`` and values, with the values in place of the ``?``."""
     text, values = statement
     beginning, *pieces = text.split("?")
     return beginning + "".join(format_literal(value) + piece for value, piece in zip(values, pieces, strict=True))

@@ -177,7 +177,7 @@ class _VirtualTable:
     """A table of one connection: selects the access path for a query, and opens scans."""
 
     def __init__(self, connection: _Connection, table: SqlTable) -> None:
-        """Create the virtual table for a table of the store."""
+        """Create the virtual table by which SQLite reads a table of the store."""
         self._connection = connection
         self._table = table
         self._names = list(table.all_columns)
@@ -238,7 +238,7 @@ class _Module:
     """A virtual-table module for one table of one connection. SQLite calls it when a query first names the table."""
 
     def __init__(self, connection: _Connection, name: str) -> None:
-        """Create the module of the table ``name``, which is loaded when a query first uses it."""
+        """Create the SQLite module of the table ``name``, which is loaded when a query first uses it."""
         self._connection = connection
         self._name = name
 

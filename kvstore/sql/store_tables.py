@@ -80,7 +80,7 @@ ENTITIES = SqlTable(
 
 
 def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
-    """Yield the rows of the mentions in some chunks: the chunk, and the index of the mention in it."""
+    """Yield the rows of the SQL table of mentions for some chunks: the chunk, and the index of the mention in it."""
     for chunk in chunks:
         for index in range(len(reader.list_mentions(chunk))):
             yield chunk, index
@@ -291,7 +291,7 @@ def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str
 
 
 def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
-    """Yield the rows of the triples of some documents: the document, and the index of the triple in it."""
+    """Yield the rows of the SQL table of triples for documents: the document, and the index of the triple in it."""
     for document in documents:
         for index in range(len(reader.call_cached(_read_triples, document).triples)):
             yield document, index
