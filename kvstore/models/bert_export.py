@@ -46,9 +46,11 @@ Tensors = dict[str, npt.NDArray[np.float32]]
 
 
 def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGraph] | None = None) -> None:
-    """Write the model in the folder ``model`` to ``folder``; raises EmbedderError, or OSError.
+    """Convert the sentence-transformers model (a BERT) in the folder ``model`` to an ONNX model in ``folder``.
 
-    ``make_graph`` creates the graph from the weights; without it, the graph computes in float32.
+    ``make_graph`` creates the ONNX graph from the weights; without it, the graph computes in float32.
+
+    Raises EmbedderError if the model is not supported, or OSError.
     """
     try:
         parts = {
@@ -99,7 +101,7 @@ def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
 
 
 def _read_tokenizer(network: Path) -> dict[str, Any]:
-    """Return the description of the tokenizer; raises EmbedderError if it is not BERT's."""
+    """Return the content of ``tokenizer.json`` in the folder of a model; raises EmbedderError if it is not BERT's."""
     tokenizer: dict[str, Any] = _read_json(network / "tokenizer.json")
     settings = _read_json(network / "tokenizer_config.json")
     normalizer = tokenizer["normalizer"]
@@ -134,7 +136,7 @@ class BertGraph:
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Begin an empty graph. ``weights`` are those of the model by name; adding operations removes them."""
+        """Begin an empty ONNX graph. ``weights`` are the model's by name; adding operations takes them from it."""
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper
@@ -291,7 +293,7 @@ class QuantizedBertGraph(BertGraph):
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Begin an empty graph, as :class:`BertGraph` does."""
+        """Begin an empty ONNX graph whose linear layers multiply bytes; ``weights`` are the model's by name."""
         super().__init__(weights)
         #: The bytes, the scales of the rows, and the scales and the shift of the channels, by the name of the input.
         self._quantized: dict[str, tuple[str, str, npt.NDArray[Any], float]] = {}

@@ -49,10 +49,10 @@ class ChatStream:
     """
 
     def __init__(self, reply: Reply, *, first: float, between: float, secret: str = "") -> None:
-        """Begin to read the answer in a reply.
+        """Begin to read a model's answer, streamed in an HTTP reply.
 
         ``first`` and ``between`` are the seconds to wait for the first piece and for each further one. Stars replace
-        ``secret`` in the answer.
+        ``secret``, the API key, in the answer.
         """
         self._reply = reply
         self._between = between
@@ -180,13 +180,13 @@ class _ReceivedText:
     """
 
     def __init__(self, secret: str) -> None:
-        """Begin with no text. ``secret`` is replaced by stars, unless it is empty."""
+        """Begin with an empty answer; stars will replace ``secret`` (an API key) in it, unless it is empty."""
         self._secret = secret
         self._pending = ""  # the end of the text, which more text can change
         self._num_shown = 0  # characters of it that were returned
 
     def feed(self, text: str) -> str:
-        """Add text, and return the part that more text cannot change, without the secret."""
+        """Add received text, and return what can be shown now: what more text cannot change, without the secret."""
         text = self._pending + text
         num_shown = self._num_shown
         if self._secret:
@@ -205,7 +205,7 @@ class _ReceivedText:
         return join_surrogates(text[num_shown:shown_end])
 
     def flush(self) -> str:
-        """Return the rest of the text, after its last piece."""
+        """Return the rest of the text, held back so far since more text could change it; call it at the end."""
         return join_surrogates(self._pending[self._num_shown :])
 
 
@@ -213,12 +213,12 @@ class _ReasoningSplitter:
     """A splitter that separates the reasoning at the beginning of a text (``<think>``) from the answer after it."""
 
     def __init__(self) -> None:
-        """Begin before the reasoning."""
+        """Begin to split an answer into the reasoning, between tags at its beginning, and the answer proper."""
         self._buffer = ""
         self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """Add text, and yield the pieces that are now known to be reasoning or answer."""
+        """Add received text, and yield the pieces that are now known to be reasoning or answer."""
         self._buffer += text
         if self._state == "before_reasoning":
             stripped = self._buffer.lstrip()
@@ -244,7 +244,7 @@ class _ReasoningSplitter:
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
-        """Yield the rest of the text, after its last piece."""
+        """Yield the rest of the text, held back so far since it could begin a tag; call it at the end."""
         if self._buffer:
             yield Piece(self._buffer, self._state == "in_reasoning")
             self._buffer = ""

@@ -53,7 +53,7 @@ _NORM_NAMES = {"attention.output.LayerNorm": "aln", "output.LayerNorm": "oln"}
 
 
 def write_e5(folder: Path) -> None:
-    """Write the model to ``folder``; raises EmbedderError or OSError."""
+    """Write the installed model multilingual-e5-small to ``folder`` in ONNX; raises EmbedderError or OSError."""
     weights = E5Weights()
     graph = QuantizedE5Graph(weights, read_smoothing())
     graph.add_bert(CONFIG, mean=True)
@@ -64,7 +64,7 @@ def write_e5(folder: Path) -> None:
 
 
 def read_tensors(weights: E5Weights) -> Tensors:
-    """Return all tensors in float32, by BERT's names; the table of word vectors is empty, since it stays in 4 bits."""
+    """Return the model's weights in float32 by BERT's names, but no word vectors, since those stay in 4 bits."""
     tensors: Tensors = {
         "embeddings.word_embeddings.weight": np.zeros((0, WIDTH), np.float32),
         "embeddings.position_embeddings.weight": weights.read_floats("emb.pos").reshape(MAX_TOKENS, WIDTH),
@@ -114,7 +114,7 @@ class E5Graph(BertGraph):
     """A graph of the model in float32, with word vectors of 4 bits."""
 
     def __init__(self, weights: E5Weights) -> None:
-        """Begin an empty graph with the model's weights; the word vectors stay in 4 bits."""
+        """Begin an empty ONNX graph with the model's weights; the word vectors stay in 4 bits."""
         super().__init__(read_tensors(weights))
         self._words = weights.read_quantized("emb.word", NUM_WORDS)
 
@@ -147,7 +147,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     """The same graph with linear layers that multiply bytes."""
 
     def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
-        """Begin an empty graph. ``smoothing`` has the factors of :func:`read_smoothing`."""
+        """Begin an empty ONNX graph; ``smoothing`` has the factors of the inputs of each layer, by its name."""
         super().__init__(weights)
         self._smoothing = smoothing
 

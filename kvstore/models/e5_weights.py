@@ -38,7 +38,10 @@ class E5Weights:
     """The tensors and the vocabulary of the model."""
 
     def __init__(self) -> None:
-        """Find the file and check its digest. Raises EmbedderError if it is missing or has another digest."""
+        """Open the installed weights file of the multilingual embedder, and read its directory of tensors.
+
+        Raises EmbedderError if the file is missing or its digest is not the known one.
+        """
         path = _find_weights_file()
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -76,7 +79,7 @@ class E5Weights:
         return struct.unpack_from(format, self._data.data, position)
 
     def get_vocabulary(self) -> bytes:
-        """Return the part of the file that the tokenizer reads."""
+        """Return the vocabulary of the tokenizer: the part of the weights file after its header."""
         return self._data[_HEADER_BYTES : self._vocabulary_end].tobytes()
 
     def read_floats(self, name: str) -> npt.NDArray[np.float32]:

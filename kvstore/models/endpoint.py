@@ -101,7 +101,7 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        """Resolve the address and the key, and check them; the docstring of the class describes the parameters.
+        """Resolve and check a server's address and API key; the docstring of the class describes the parameters.
 
         Raises ``error`` if one of them or a timeout is invalid.
         """

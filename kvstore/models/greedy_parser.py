@@ -50,7 +50,7 @@ class GreedyParser:
         self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Parse a document."""
+        """Set the head and label of each word of one document, as spaCy calls a component of its pipeline."""
         return next(self.pipe([doc]))
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:
@@ -100,7 +100,7 @@ class RowOps(NumpyOps):  # type: ignore[misc]  # an extension without types
 
 
 def use_row_ops(nlp: Language) -> None:
-    """Make every model of a pipeline compute with :class:`RowOps`."""
+    """Make every model of a spaCy pipeline compute its matrix products with kvstore's kernel (:class:`RowOps`)."""
     ops = RowOps()
     for _, component in nlp.pipeline:
         model = getattr(component, "model", None)

@@ -50,7 +50,7 @@ class Reply:
     """
 
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
-        """Begin to read an httpx response, in the event loop of ``connections`` and until ``deadline`` (monotonic)."""
+        """Begin to read an httpx response in the event loop of ``connections``, until ``deadline`` (monotonic time)."""
         self._response = response
         self._parts = response.aiter_bytes()
         self._connections = connections
@@ -166,7 +166,7 @@ class _Connections:
     """The event loop of all requests in its thread, and an httpx client for each environment used so far."""
 
     def __init__(self) -> None:
-        """Start the thread of the event loop."""
+        """Start the thread of the event loop in which all requests run; connections are opened on first use."""
         self._loop = asyncio.new_event_loop()
         self._clients: dict[tuple[str | None, ...], Any] = {}
         threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()

@@ -23,7 +23,7 @@ class _LeanImporter(MetaPathFinder, Loader):
     """An importer that hides torch from one thread, and returns empty modules for spaCy's programs."""
 
     def __init__(self) -> None:
-        """Hide the modules from the current thread only."""
+        """Remember the current thread: unneeded modules are hidden only from its imports."""
         self._thread = threading.get_ident()
 
     def find_spec(

@@ -48,7 +48,9 @@ class OnnxRuntime:
     """
 
     def __init__(self, folder: Path, open_tokenizer: Callable[[Path], Tokenize] | None = None) -> None:
-        """Load the model. ``open_tokenizer`` opens the tokenizer in the folder (None: that of ``tokenizer.json``).
+        """Load the ONNX model in ``folder``, written by an export; ``open_tokenizer`` opens the tokenizer in it.
+
+        Without it, the tokenizer is that of ``tokenizer.json``.
 
         Raises ValueError if the folder contains no usable model.
         """

@@ -21,10 +21,10 @@ EmbedderFactory = Callable[[str, Mapping[str, Any]], Embedder]
 
 
 def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
-    """Return a factory of the embedders of an entry point.
+    """Return a function that creates embedders of a plugin, an installed package, by their name and options.
 
-    ``make`` is the object of the entry point. It is called with the part of the embedder's name after the colon, if
-    there is one, and with the options.
+    ``make`` is the object of the plugin's entry point. It is called with the part of the embedder's name after the
+    colon, if there is one, and with the options.
 
     Raises PluginError if ``make`` cannot be called.
     """

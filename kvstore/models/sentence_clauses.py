@@ -70,7 +70,10 @@ def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[l
 
 
 def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
-    """Return the words of a part without its conjunction; empty if no conjunction or semicolon joins it."""
+    """Return the words of a part of a sentence without the conjunction; empty if it is not joined to the part before.
+
+    A conjunction or semicolon joins it. ``connective`` is the text between the parts.
+    """
     if words and words[0].lower() in _CONJUNCTIONS:
         return words[1:]
     return words if connective.strip().isalpha() or ";" in connective else []

@@ -120,7 +120,11 @@ class SentenceOutline:
 
 
 def build_outline(text: str, language: str | None) -> SentenceOutline:
-    """Return the outline of a sentence in a language (None: unknown)."""
+    """Return the outline of a sentence, by which a statement is compared with the sentences that it repeats.
+
+    It has the words of each part, a piece between punctuation marks or conjunctions, and its qualifiers, words such as
+    "not" or "may" that change what is said. Pass None as ``language`` if it is unknown.
+    """
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
     qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
@@ -218,7 +222,11 @@ def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline]
 def _consists_of_parts(
     statement: SentenceOutline, parts: Sequence[_SentencePart], num_last_parts: int, known_stems: Set[str]
 ) -> bool:
-    """True if a statement consists of whole parts, in order, with the first and one of the last ``num_last_parts``."""
+    """True if a statement consists of whole parts, in order, with the first and one of the last ``num_last_parts``.
+
+    ``parts`` are those of its sources, pieces between punctuation marks or conjunctions. ``known_stems`` are of names
+    that can replace a pronoun.
+    """
     terms = [term for part in statement.parts for term in part.terms]
     uses = [_uses_part(set(terms), part) for part in parts]
     content_uses = [is_used for part, is_used in zip(parts, uses, strict=True) if part.stems]
@@ -236,7 +244,10 @@ def _consists_of_parts(
 
 
 def _uses_part(terms: Set[str], part: _SentencePart) -> bool:
-    """True if a statement has most content words of a part, or all words of a part such as ", too,"."""
+    """True if a statement with ``terms`` has most content words of a part of its source.
+
+    Of a part without content words, such as ", too,", it must have all words.
+    """
     if not part.stems:
         return set(part.terms) <= terms
     return 2 * len(part.stems & terms) > len(part.stems)
@@ -267,7 +278,10 @@ def _parse_words(words: str) -> frozenset[str]:
 
 
 def _is_cut(words: Sequence[str], sentence: SentenceOutline) -> bool:
-    """True if the words of a statement are the beginning of a sentence that ends within a clause."""
+    """True if a statement copies only the beginning of ``sentence`` and stops within a clause.
+
+    ``words`` are the statement's words.
+    """
     num_words = len(words)
     if num_words in sentence.ends or list(sentence.words[:num_words]) != list(words):
         return False

@@ -78,15 +78,15 @@ def build_sentence_prompt(
 
 
 def select_usable_indexes(texts: Sequence[str], indexes: Sequence[int]) -> list[int]:
-    """Return the ``indexes`` of usable texts: a sentence that copied the text would be accepted.
+    """Return the ``indexes`` of texts about which a model can write a sentence that passes the check of its support.
 
-    Return all of ``indexes`` if none of these texts is usable.
+    Those are the texts that have a sentence whose copy passes it. Return all of ``indexes`` if no text is usable.
     """
     return [index for index in indexes if _is_usable(texts[index])] or list(indexes)
 
 
 def _is_usable(text: str) -> bool:
-    """True if a copy of a sentence of a text would be accepted as a sentence about it."""
+    """True if a sentence copied from a text passes the check that it is supported by the text."""
     with suppress(ValueError):
         return bool(find_supported_sentences([text], SourcePassages([text]), name="a passage"))
     return False

@@ -133,10 +133,10 @@ class _PassageSentence:
     refers_back: bool
 
     def count_missing(self, clause: _StatedClause) -> float:
-        """Return the number of words of a clause that the sentence lacks; infinity if it cannot support the clause.
+        """Return how many words of a statement's clause this sentence lacks; infinity if it cannot support the clause.
 
-        It cannot support a clause if it lacks a name of the clause, or disagrees about a negation or the tense of "be".
-        All its pronouns must stand for names of one earlier sentence.
+        The sentence cannot support it if it lacks a name of the clause, or disagrees about a negation or the tense of
+        "be". All its pronouns must stand for names of one earlier sentence.
         """
         if clause.tenses and self.tenses and clause.tenses.isdisjoint(self.tenses):
             return math.inf
@@ -206,7 +206,7 @@ class _CheckedStatement:
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
-        """True unless one or two sentences with the words of the statement say something else.
+        """True unless one or two sentences of a passage, which have the statement's words, say something else.
 
         They do so if their words are in another order, or if the statement leaves out or adds what changes the meaning.
         """
@@ -268,7 +268,10 @@ class SourcePassages:
 
 
 def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
-    """Split a passage into its sentences by the rules of its language."""
+    """Split a passage into sentences, with what a statement is compared with: stems, names, negations, tenses.
+
+    ``heading_stems`` are the stems of the passage's headings, which every sentence may use.
+    """
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
     language = detect_language(text)
@@ -303,7 +306,10 @@ def _list_denied_stems(words: Sequence[str]) -> set[str]:
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
-    """Return the order of the content words of a statement, all of which must be in order in a title."""
+    """Return the order of a statement's content words, with which that of its source is compared.
+
+    The words of a title (``is_title``) must all be in the same order.
+    """
     stems = list_content_stems(statement)
     return _WordOrder(
         stems=stems,
@@ -315,7 +321,7 @@ def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
 
 
 def _parse_clause(text: str) -> _StatedClause:
-    """Return what is compared of a clause: its content words, names, negation and tenses."""
+    """Return what is compared of a statement's clause with its source: content words, names, negation and tenses."""
     words = segment_words(text)
     return _StatedClause(
         stems=set(list_content_stems(text)),

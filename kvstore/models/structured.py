@@ -35,7 +35,7 @@ _MAX_FIRST_FAILURES = 3
 
 
 def _return_unchanged(value: Any) -> Any:
-    """Return the value unchanged, as the default of ``StructuredPrompt.check``."""
+    """Accept any JSON value of a model's answer: the default of ``StructuredPrompt.check``, which may convert it."""
     return value
 
 
@@ -107,7 +107,7 @@ class StructuredModel:
     """
 
     def __init__(self, model: LanguageModel, max_tokens: int | None = None) -> None:
-        """Begin with no requests; they may send at most ``max_tokens`` tokens together (None: any number)."""
+        """Ask ``model`` for structured answers; requests may send ``max_tokens`` tokens together (None: any number)."""
         self.model = model
         self.max_tokens = max_tokens
         self.num_calls = 0

@@ -31,7 +31,7 @@ class TextPieces(Iterator[str], Generic[Result]):
     """The pieces of a text as they arrive, and the result of their generator; leaving its context closes it."""
 
     def __init__(self, pieces: Generator[str, None, Result]) -> None:
-        """Wrap a generator that yields texts and returns a result."""
+        """Wrap a generator that yields the pieces of a text, and at its end returns a result, such as the answer."""
         self._pieces = pieces
         self._results: list[Result] = []
 

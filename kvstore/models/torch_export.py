@@ -34,7 +34,7 @@ SAMPLES = [
 
 
 def write_traced(original: TorchRuntime, folder: Path) -> None:
-    """Write the model to ``folder``, traced by torch.
+    """Write a loaded model to ``folder`` in ONNX; torch records its operations on sample texts (tracing).
 
     Raises EmbedderError if it cannot be exported or the export gives other vectors, or OSError.
     """

@@ -80,7 +80,7 @@ class _OrderedSentence:
     ends: Set[int]
 
     def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
-        """Return the spans that have, in order, all of ``stems`` that are in the sentence.
+        """Return the spans (first and last position) that have, in order, all of the ``stems`` that the sentence has.
 
         If no span has them, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
         span has at most ``max_other_words`` other words between its first and last word.
@@ -325,7 +325,8 @@ def _find_subjects(
 def list_triple_parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the names and terms of an English text, and its predicates: each a relation and the name after it.
 
-    They are the parts of the simplest triples about it. In other languages there are none.
+    They are the parts of the simplest triples (subject, relation, object) about it. Both lists are empty for a text in
+    another language.
 
     >>> list_triple_parts("Oak Lake (born of ice) is fed by the Rill, a river in Kent.")
     (['Oak Lake', 'ice', 'Rill', 'river', 'Kent'], [('born of', 'ice'), ('is fed by', 'Rill')])

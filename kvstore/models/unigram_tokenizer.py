@@ -33,7 +33,10 @@ class UnigramTokenizer:
     """A tokenizer that truncates texts at ``max_tokens``."""
 
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
-        """Read a vocabulary; raises struct.error or ValueError if it is damaged."""
+        """Read a vocabulary (header, piece offsets, scores, pieces, replacements) for texts of up to ``max_tokens``.
+
+        Raises struct.error or ValueError if it is damaged.
+        """
         num_pieces, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
         position = 28  # the size of the six numbers above
         offsets = np.frombuffer(vocabulary, "<u4", num_pieces + 1, position).tolist()

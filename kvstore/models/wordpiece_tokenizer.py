@@ -50,7 +50,7 @@ class WordPieceTokenizer:
     """A tokenizer with the vocabulary and the maximum number of tokens of its description. Threads can share it."""
 
     def __init__(self, description: dict[str, Any]) -> None:
-        """Read a description. Raises ValueError if it does not describe the tokenizer of an uncased BERT."""
+        """Read the content of ``tokenizer.json``. Raises ValueError if it is not the tokenizer of an uncased BERT."""
         try:
             model, normalizer = description["model"], description["normalizer"]
             types = model["type"], normalizer["type"], description["pre_tokenizer"]["type"]
@@ -143,7 +143,10 @@ class _CharacterForms(dict[int, str]):
     """The text that replaces each character, by its code; a character that is a word by itself gets spaces."""
 
     def __init__(self) -> None:
-        """Read the table of characters; raises ValueError if it is damaged. Replacements are added on first use."""
+        """Read the table of how BERT normalizes characters, to which replacements are added on first use.
+
+        Raises ValueError if it is damaged.
+        """
         data = CHARACTERS_FILE.read_bytes()
         if hashlib.sha256(data).hexdigest() != _CHARACTERS_DIGEST:
             raise ValueError(f"{CHARACTERS_FILE} is damaged")
