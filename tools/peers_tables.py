@@ -51,13 +51,16 @@ class Row:
 
 ROWS = (
     Row(
-        "load all passages with precomputed vectors (kvstore also derives names, a graph and a filter)",
+        "load all passages, with vectors that were computed before",
         ("load_s",),
         "s",
         short="loading",
     ),
     Row(
-        "memory of the load, without the memory of the interpreter", ("load_memory_mb",), "MB", short="memory of a load"
+        "memory of the load, without that of the Python interpreter",
+        ("load_memory_mb",),
+        "MB",
+        short="memory of a load",
     ),
     Row(
         "size on disk, relative to text and vectors",
@@ -66,7 +69,7 @@ ROWS = (
         required_figure="vector_ms",
     ),
     Row(
-        "vector search with a filter that selects 1 %; 10 %",
+        "vector search in 1 % of the passages; in 10 %",
         ("filter_1_ms", "filter_10_ms"),
         "ms",
         short="filtered vector search",
@@ -82,25 +85,30 @@ ROWS = (
         short="bytes written to replace a document",
     ),
     Row("delete a tenth of the documents at once", ("delete_s",), "s", short="deleting many documents at once"),
-    Row("time from the start of a process to its first hybrid answer", ("open_hybrid_ms",), "s", 0.001, "a cold start"),
+    Row(
+        "time from the start of a process to its first hybrid answer",
+        ("open_hybrid_ms",),
+        "s",
+        0.001,
+        "time to the first answer",
+    ),
 )
 #: The rows of README, by their first figures.
 README_FIGURES = ("filter_1_ms", "hybrid_ms", "replace_ms", "load_s")
 
-_MORE = "the other systems store rows, vectors and words; kvstore also derives names, mentions, a graph and a filter"
 #: The reasons why another system is ahead.
 REASONS = {
-    "load_s": f"{_MORE}, and can later remove the data of each document exactly",
-    "load_memory_mb": "kvstore links all documents with the names in them at the end of the first load",
-    "disk_ratio": "the other systems store rows, vectors and words, and no derived data",
+    "load_s": "the other systems store rows, vectors and words; kvstore also derives names and a graph",
+    "load_memory_mb": "at the end of the first load, kvstore links all documents with the names in them",
+    "disk_ratio": "the other systems store no derived data",
     "filter_1_ms": "the other system has an index specialized in this search",
     "filter_10_ms": "the other system has an index specialized in this search",
     "vector_ms": "the other system has an index specialized in this search",
     "bm25_ms": "tantivy is a search engine specialized in BM25",
     "hybrid_ms": "kvstore also scores headings, list entries and words that occur close together",
-    "replace_ms": "kvstore also updates all data derived from the document, including mentions in other documents",
-    "replace_written_kb": "lancedb appends new data, and removes old data later",
-    "delete_s": "the other systems delete or mark rows; kvstore also removes all data derived from the documents",
+    "replace_ms": "kvstore also updates all data derived from the document",
+    "replace_written_kb": "lancedb appends new data and removes old data later",
+    "delete_s": "kvstore also removes all data derived from the documents",
     "open_hybrid_ms": "kvstore imports numpy and opens the store",
 }
 
