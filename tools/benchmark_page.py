@@ -172,19 +172,20 @@ def build_page(results_folder: Path) -> str:
     seconds = sum(outcome.processor_seconds for outcome in outcomes.values())
     parts = [
         "# Benchmarks\n",
-        "This page contains the unedited output of the benchmark tools. `make benchmark` runs all benchmarks and",
-        "generates this page; `python tools/benchmark_page.py --only NAME` runs only the benchmark NAME. The first",
-        "lines of the source of each tool explain its figures. All benchmarks together take less than",
-        f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s of processor time.",
-        "Some sections end with a command that repeats the measurement with more data. Most times on the page",
-        '"[Figures](figures.md)" are from less busy machines.\n',
+        "This page contains the unedited output of the benchmark tools, for developers of kvstore. The page",
+        '"[Figures](figures.md)" explains the most important results. The first lines of the source of each tool',
+        "explain its figures.\n",
+        "To run all benchmarks and generate this page, use `make benchmark`. This takes less than",
+        f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s. To run one benchmark,",
+        "use `python tools/benchmark_page.py --only NAME`. Some sections end with a command that repeats the measurement",
+        "with more data.\n",
     ]
     for measurement, outcome in outcomes.items():
         busy_note = (
             " The machine was busy, so compare the ratios of times and not the times." if outcome.busy >= 1 else ""
         )
         parts.append(
-            f"## {measurement.title}\n\nThis section has the output of `{outcome.command}`. The measurement took "
+            f"## {measurement.title}\n\nCommand: `{outcome.command}`\n\nThe measurement took "
             f"{outcome.processor_seconds:,} s of processor time ({outcome.day}, commit {outcome.commit}, "
             f"{outcome.machine}).{busy_note}\n"
         )
@@ -195,7 +196,7 @@ def build_page(results_folder: Path) -> str:
             introduction = "The tool ended with exit" if outcome.output else "Not measured:"
             parts.append(f"{introduction} {outcome.failure}\n")
         if measurement.larger:
-            parts.append(f"Command for a larger measurement: `{_format_command(measurement.larger)}`\n")
+            parts.append(f"Larger measurement: `{_format_command(measurement.larger)}`\n")
     unmeasured = [
         f"{measurement.title} (`{measurement.name}`)" for measurement in MEASUREMENTS if measurement not in outcomes
     ]
