@@ -60,8 +60,7 @@ def cli() -> None:
     "--compact/--no-compact",
     default=True,
     show_default=True,
-    help="Omit free pages from the copy. With --no-compact, kvstore copies the data file page by page, and writers "
-    "wait until the copy is complete.",
+    help="Omit unused space from the copy. With --no-compact, writers wait until the copy is complete.",
 )
 def backup(store: Path, destination: Path, compact: bool) -> int:
     """Copy the current state of STORE to DESTINATION.
@@ -150,7 +149,7 @@ def plugins(mode: str | None) -> int:
 @click.option(
     "--tokens", type=click.IntRange(500), default=2000, show_default=True, help="Maximum size of a result in tokens."
 )
-@click.option("--strategy", metavar="NAME", help="Strategy for calls that name no strategy.")
+@click.option("--strategy", metavar="NAME", help="Strategy (search method) for calls that name none.")
 @click.option(
     "--where",
     metavar="CONDITION",
@@ -199,9 +198,9 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 @STORE
 @click.argument("name", required=False)
 @click.option(
-    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="Maximum distance from NAME, in edges."
+    "--depth", type=click.IntRange(0, 64), default=2, show_default=True, help="Maximum number of steps from NAME."
 )
-@click.option("--tree", metavar="TREE", help="Only this tree.")
+@click.option("--tree", metavar="TREE", help="Show only this tree.")
 @click.option(
     "--limit", type=click.IntRange(0), default=150, show_default=True, help="Maximum number of names (0: no limit)."
 )

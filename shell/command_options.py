@@ -188,9 +188,9 @@ READER_OPTIONS = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the reader of a format (repeatable), such as encoding=latin-1. Formats with rows, such as "
-    "csv, have the options key, text and title (names of columns or fields). The formats csv and pairs have the option "
-    "delimiter, and pairs also has child, parent and tree.",
+    help="Option of a file format, such as encoding=latin-1 (repeatable). Formats with rows, such as csv, "
+    "have the options key, text and title, which name columns or fields. The formats csv and pairs have the option "
+    "delimiter. The format pairs also has the options child, parent and tree.",
 )
 
 

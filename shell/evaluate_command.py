@@ -62,7 +62,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
     "questions_file",
     type=click.Path(path_type=Path),
     shell_complete=completing.complete_files,
-    help="File of questions, one per line, as text or JSON (default: questions that rules make from the documents).",
+    help="File of questions, one per line, as text or JSON (default: kvstore makes questions from the documents).",
 )
 @click.option(
     "--save-questions",
@@ -83,7 +83,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
 @click.option(
     "--no-chunk-sizes",
     is_flag=True,
-    help="Do not compare chunk sizes (the comparison embeds a sample of the documents again).",
+    help="Do not compare sizes of chunks, which takes additional time.",
 )
 @click.option(
     "--html",
@@ -100,8 +100,8 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
     multiple=True,
     callback=_parse_minimums,
     metavar="[NAME=]SHARE",
-    help="Exit with status 1 if the figure NAME of the current strategy is below SHARE (repeatable). "
-    "Names of figures: right (the default), answered, refused, hit@1, hit@3 and hit@8.",
+    help="Exit with status 1 if a figure of the current strategy is below SHARE (repeatable). NAME is the "
+    "figure: right (the default), answered, refused, hit@1, hit@3 or hit@8.",
 )
 @MODE
 def evaluate(
@@ -119,8 +119,8 @@ def evaluate(
 ) -> int:
     """Measure the answers of STORE, and compare settings.
 
-    Without --questions, rules make the questions from headings, definitions, tables and dates of the documents. Near
-    misses are questions that no document answers, so kvstore should refuse to answer them.
+    Without --questions, kvstore makes questions from headings, definitions, tables and dates of the documents. It also
+    makes near misses: questions that no document answers. kvstore should refuse to answer near misses.
     """
     from kvstore import evaluation
     from kvstore.evaluation.report_page import format_report_page

@@ -42,7 +42,7 @@ from .command_options import (
 @click.option(
     "--prune",
     is_flag=True,
-    help="Also delete the documents of files that no longer exist in the ingested folders and patterns.",
+    help="Also delete documents whose files no longer exist in the ingested folders and patterns.",
 )
 @click.option(
     "--embedder", metavar="NAME", help="Embedder of a new store; an existing store must have the same embedder."
@@ -53,14 +53,14 @@ from .command_options import (
 @click.option(
     "--workers",
     type=click.IntRange(0, 64),
-    help="Number of worker processes that read and embed files (0: no worker; default: depends on the amount of data).",
+    help="Number of worker processes (0: no worker; default: depends on the amount of data).",
 )
 @click.option(
     "--engine",
     default="processes",
     metavar="NAME",
     show_default=True,
-    help="Place where the workers run: processes (on this machine), ray://local or ray://HOST:PORT.",
+    help="Where the workers run: processes (on this machine), or a Ray cluster: ray://local or ray://HOST:PORT.",
 )
 @click.option(
     "--time-limit",
@@ -249,8 +249,8 @@ def _format_counts(report: kvstore.IngestReport) -> str:
     "--poll",
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
-    help="Look for changes at this interval, instead of using notifications of the operating system (default without "
-    "the extra watch: 2).",
+    help="Look for changes at this interval. Without this option, the operating system reports changes. Without the "
+    "extra watch, the interval is 2 seconds.",
 )
 @READER_OPTIONS
 def watch(

@@ -96,7 +96,7 @@ def shell(
     """Run statements on STORE.
 
     Without STORE, the shell opens an empty temporary store. The shell is interactive unless statements come from -c,
-    -f or standard input. If STORE does not exist, the interactive shell creates STORE; a script creates STORE only if a
+    -f or standard input. If STORE does not exist, the interactive shell creates it. A script creates STORE only if a
     statement stores something.
     """
 
@@ -208,26 +208,31 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
     "--using",
     metavar="STRATEGY",
     shell_complete=completing.complete_words(_list_strategies),
-    help="Retrieval strategy. The statement SHOW STRATEGIES lists all strategies.",
+    help="Strategy (search method). The statement SHOW STRATEGIES lists all strategies.",
 )
-@click.option("--top", type=click.IntRange(1, 10_000), help="Number of hits that the answer uses as evidence.")
+@click.option("--top", type=click.IntRange(1, 10_000), help="Number of search results from which the answer is made.")
 @click.option(
     "--depth",
     type=click.IntRange(0, 64),
-    help="Number of levels of abstracts that the strategy bridge follows up and down.",
+    help="Number of levels of summaries that the strategy bridge follows up and down.",
 )
 @click.option(
     "--model",
     metavar="NAME",
-    help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL; if it is not set, no model).",
+    help="Language model that writes the answer (default: $KVSTORE_LLM_MODEL, or no model).",
 )
 @click.option(
     "--where", metavar="CONDITION", help="Use only documents that satisfy this condition, such as \"key LIKE 'hr/%'\"."
 )
 @click.option(
-    "--within", type=click.IntRange(1, 10**18 - 1), metavar="TOKENS", help="Maximum size of the evidence in tokens."
+    "--within",
+    type=click.IntRange(1, 10**18 - 1),
+    metavar="TOKENS",
+    help="Maximum size of all search results together, in tokens.",
 )
-@click.option("--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an extractive answer.")
+@click.option(
+    "--words", type=click.IntRange(1, 10_000), help="Maximum number of words of an answer without a language model."
+)
 @click.option("--long", "is_long", is_flag=True, help=f"Same as --words {_LONG_ANSWER_WORDS}.")
 @PARAMETERS
 @JSON
@@ -309,7 +314,7 @@ def info(store: Path, mode: str | None) -> int:
 @click.option("--repair", is_flag=True, help="Rebuild damaged derived data from the documents.")
 @add_mode_options
 def check(store: Path, repair: bool, mode: str | None) -> int:
-    """Verify all checksums and invariants of STORE.
+    """Verify that the data of STORE is undamaged and consistent.
 
     The exit status is 1 if a check fails.
     """

@@ -72,17 +72,18 @@ def build_page(cli: click.Group) -> str:
         "# The command",
         "",
         str(cli.help),
-        "`kvstore COMMAND --help` (or `-h`) prints the section of this page about the command COMMAND. If kvstore",
-        "is installed as a package, `man kvstore` prints this page. `tools/command_reference.py` generates this",
-        "page.",
+        "",
+        "`kvstore COMMAND --help` (or `-h`) prints the section of this page about a command. After an installation,",
+        "`man kvstore` prints this page. The page [Ask](how-to/ask.md) has examples, and the",
+        "[glossary](glossary.md) explains terms such as *chunk*.",
         "",
         "| exit status | meaning |",
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in STATUS),
         "",
         "kvstore prints results to standard output, and all other messages to standard error. The page",
-        "[Settings](settings.md#environment-variables) lists environment variables. Other installed packages can add",
-        "commands to `kvstore`; `kvstore plugins` lists the added commands.",
+        "[Settings](settings.md#environment-variables) lists environment variables. Installed packages can add",
+        "commands, which `kvstore plugins` lists.",
     ]
     for name, command in sorted(cli.commands.items()):
         lines += ["", f"## kvstore {name}", "", f"```plain\nkvstore {name} {format_usage(command)}\n```"]
