@@ -177,8 +177,8 @@ def build_page(results_folder: Path) -> str:
         "explain its figures.\n",
         "To run all benchmarks and generate this page, use `make benchmark`. This takes less than",
         f"{MINUTES} minutes of processor time. The measurements on this page took {seconds:,} s. To run one benchmark,",
-        "use `python tools/benchmark_page.py --only NAME`. Some sections end with a command that repeats the measurement",
-        "with more data.\n",
+        "use `python tools/benchmark_page.py --only NAME`. Some sections end with a command that repeats the",
+        "measurement with more data.\n",
     ]
     for measurement, outcome in outcomes.items():
         busy_note = (
