@@ -70,7 +70,6 @@ NAMES_BY_RULE = ("test_names.py::test_a_text_in_another_language_has_no_names_bu
 
 #: The sentences that promise a behavior, with the tests that check it.
 PROMISES: dict[str, tuple[str, ...]] = {
-    # README.md and, further below, docs/design.md
     "It keeps your documents in one directory and answers questions with citations, without a server, a "
     "network connection or a language model.": (
         "test_environment.py::test_an_empty_directory_becomes_a_store",
@@ -142,8 +141,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *ONE_STATE,
         "test_crashes.py::test_a_writer_killed_at_every_kind_of_point",
     ),
-    "The content of a store and its answers depend only on its documents, its settings and the facts that "
-    "users state (triples, edges, aliases and merges).": SAME_DUMP + SAME_ANSWERS,
+    "The content of a store and its answers depend only on its documents, its settings and its facts.": SAME_DUMP
+    + SAME_ANSWERS,
     "Earlier changes, deleted data, internal ids, times and batches have no influence.": SAME_DUMP + SAME_ANSWERS,
     "After any sequence of changes, the logical dump of a store equals that of a new store with the same "
     "documents, facts and settings.": SAME_DUMP,
@@ -218,8 +217,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
-    "To look up a name, kvstore first finds candidates in a cuckoo filter, which stores a hash of twelve "
-    "bits for each name.": EXACT_LOOKUP,
+    "To look up a name, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
+    "This table stores a hash of twelve bits for each name.": EXACT_LOOKUP,
     "kvstore then compares each candidate with the stored name.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
@@ -371,6 +370,7 @@ DESCRIPTIONS = {
     "LMDB stores all data in one memory-mapped, copy-on-write file.",
     'The page "The source" has a picture of the layers.',
     'The page "Ask" has figures for questions about the subject of the documents that no document answers.',
+    "Facts are what users state: triples, edges, aliases and merges.",
 }
 
 #: A bold phrase with a final period at the start of a paragraph is a heading, not a sentence.
