@@ -116,6 +116,12 @@ def test_a_write_loads_only_the_system_with_an_automatic_index(tmp_path: Path, c
     assert folders.intersection(loaded) == {"kvstore.systems.dense"}
 
 
+def test_deleting_loads_no_rules_that_only_a_new_document_needs(tmp_path: Path) -> None:
+    loaded = list_loaded_modules(tmp_path / "store", 'delete("a")')
+    rules = {"kvstore.extraction.prose", "kvstore.extraction.relations", "kvstore.extraction.syntax"}
+    assert rules.intersection(loaded) == set()
+
+
 def test_an_answer_loads_no_code_for_models_that_do_not_answer(tmp_path: Path) -> None:
     loaded = list_loaded_modules(tmp_path / "store", 'ask("Is the harbour open?").citations')
     unneeded = {"kvstore.models.llm", "kvstore.answering.answer_reader.reader", "onnxruntime", "tomllib"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +49,11 @@ from ..text.words import count_chunk_terms, get_document_stemmer
 from .abstracts import AbstractTree, build_tree
 from .chunking import Chunk, Heading, Span, chunk_at_spans, chunk_text, get_sentence_language
 from .document_names import Introduction, collect_introductions, find_occurring_keys
-from .prose import Prose, read_prose
 from .stated_relations import Relation, extract_outline_relations, get_own_tree_name, parse_pairs
 from .validation import PAIRS_FORMAT, ValidDocument, add_vectors_to_digest, validate
+
+if TYPE_CHECKING:
+    from .prose import Prose
 
 #: The number of documents whose derived objects outnumber the other objects of a program.
 _MIN_LARGE_BATCH = 256
@@ -179,6 +181,10 @@ def derive_all(
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
     """Derive terms, abstracts, names and relations from documents that are split into chunks; raises LanguageError."""
+    if not documents:
+        return []
+    from .prose import Prose, read_prose  # imported here because deleting documents does not need its many rules
+
     pipeline = open_language(settings.language)
     if pipeline is None:
         with pause_collection():

@@ -9,7 +9,6 @@ install.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import threading
@@ -161,6 +160,8 @@ def get_language_version(name: str) -> str:
         folder = find_english_folder()
         if folder is None:
             return ""
+        import hashlib  # imported here because it loads all of OpenSSL, and rules need no digest
+
         digest = hashlib.sha256()
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
