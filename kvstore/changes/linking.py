@@ -9,6 +9,7 @@ for the structures that systems derive.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -264,11 +265,7 @@ class Linker:
             remaining_occurrences = self._mentions.put_chunk(
                 chunk, (occurrence for occurrence in occurrences if occurrence.entity not in removed)
             )
-            if any(
-                _is_inside(occurrence, removed_occurrence)
-                for removed_occurrence in removed_occurrences
-                for occurrence in remaining_occurrences
-            ):
+            if _has_nested(remaining_occurrences, removed_occurrences):
                 recounted_chunks.setdefault(owners[chunk], []).append(chunk)
             else:
                 self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
@@ -424,6 +421,13 @@ def _has_markup(title: str | None) -> bool:
     return title is not None and to_plain_text(title) != title
 
 
-def _is_inside(inner: Occurrence, outer: Occurrence) -> bool:
-    """True if ``outer`` covers the whole text of ``inner``."""
-    return outer.start <= inner.start and inner.start + inner.length <= outer.start + outer.length
+def _has_nested(occurrences: Sequence[Occurrence], outer_occurrences: Iterable[Occurrence]) -> bool:
+    """True if one of ``outer_occurrences`` covers the whole text of one of the ``occurrences``, ordered by start."""
+    starts = [occurrence.start for occurrence in occurrences]
+    for _, start, length in outer_occurrences:
+        end = start + length
+        # Only occurrences that start inside the outer one can be inside it.
+        for occurrence in occurrences[bisect_left(starts, start) : bisect_right(starts, end)]:
+            if occurrence.start + occurrence.length <= end:
+                return True
+    return False

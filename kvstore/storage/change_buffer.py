@@ -211,7 +211,8 @@ class TableBuffer:
         """Update the cached keys before ``changes`` are stored in ``newer``, and forget the count of added records."""
         self.num_added = None
         if self._newer_keys is not None:
-            self._newer_keys[1].extend(key for key in changes if key not in self)
+            older, newer = self.older, self.newer
+            self._newer_keys[1].extend([key for key in changes if key not in older and key not in newer])
 
 
 class ChangeBuffer:
@@ -352,13 +353,15 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     segment: dict[str, TableChanges] = {}
     segment_bytes = 0
     for table, table_changes in nonempty_changes.items():
+        segment_changes: TableChanges = {}  # the changes of this table in the segment
         for key in sorted(table_changes):
             if segment_bytes > MAX_SEGMENT_BYTES:
                 yield records.pack(segment)
-                segment, segment_bytes = {}, 0
-            change = table_changes[key]
-            segment.setdefault(table, {})[key] = change
-            segment_bytes += len(key) + len(change or b"")
+                segment, segment_changes, segment_bytes = {}, {}, 0
+            if not segment_changes:
+                segment[table] = segment_changes
+            segment_changes[key] = change = table_changes[key]
+            segment_bytes += len(key) if change is None else len(key) + len(change)
     if segment:
         yield records.pack(segment)
 

@@ -273,7 +273,7 @@ class PostingWriter(tables.ViewWriter, Postings):
         changed_terms = self._changes.list_terms(only_terms)
         for start in range(0, len(changed_terms), _TERM_BATCH):
             terms = batch = changed_terms[start : start + _TERM_BATCH]
-            prefixes = [encode_term(term) for term in terms]
+            term_keys = prefixes = [encode_term(term) for term in terms]
             stops = [prefix + _END for prefix in prefixes]
             # Each pass changes the last block below ``stops`` of each term, and returns the terms with changes in
             # earlier blocks.
@@ -285,17 +285,18 @@ class PostingWriter(tables.ViewWriter, Postings):
                 except ValueError as error:
                     raise make_corruption_error(error) from error
             self._write_view.change_many(tables.POSTINGS, block_changes)
-            self._write_sizes(batch)
+            self._write_sizes(batch, term_keys)
             self._changes.forget(batch)
 
-    def _write_sizes(self, terms: Sequence[str]) -> None:
-        """Update the stored sizes of changed terms. The size of a term with a single block is not stored.
+    def _write_sizes(self, terms: Sequence[str], keys: Sequence[bytes]) -> None:
+        """Update the stored sizes of changed terms, whose encoded forms are ``keys``.
 
-        Most terms of a replaced document keep their sizes, because its new version has them too.
+        The size of a term with a single block is not stored. Most terms of a replaced document keep their sizes,
+        because its new version has them too.
         """
         counts_by_key = {
-            encode_term(term): counts
-            for term, counts in zip(terms, self._changes.get_counts(terms), strict=True)
+            key: counts
+            for key, counts in zip(keys, self._changes.get_counts(terms), strict=True)
             if counts[1:] != (0, 0)  # the numbers of added postings and blocks
         }
         if not counts_by_key:

@@ -79,6 +79,10 @@ def encode_column_prefix(name: str) -> bytes:
     return COLUMN + name.encode() + _TERMINATOR
 
 
+#: The prefix of the keys of each indexed column of texts.
+_TEXT_COLUMN_PREFIXES = {name: encode_column_prefix(name) for name in TEXT_COLUMNS}
+
+
 def encode_value(value: Any) -> bytes | None:
     """Encode a value as the end of its key (kind and value); return None if the value is unclear (has no key).
 
@@ -147,7 +151,7 @@ def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]
     for name in TEXT_COLUMNS:
         value = language if name == LANGUAGE_COLUMN else getattr(record, name)
         if value is not None:
-            keys.update(_make_value_keys(encode_column_prefix(name), value))
+            keys.update(_make_value_keys(_TEXT_COLUMN_PREFIXES[name], encode_value(value)))
     metadata_keys = set[bytes]()
     for key in _iter_metadata_keys(record.meta, ()):
         metadata_keys.add(key)
@@ -165,26 +169,26 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
         if field_prefix is None or value is None:
             continue
         element_prefix = ELEMENT + field_prefix[1:]  # the first byte is the space
-        yield from _make_value_keys(field_prefix, value)
+        encoded_value = encode_value(value)
+        yield from _make_value_keys(field_prefix, encoded_value)
         if isinstance(value, list):
             for element in value:
                 key = encode_value(element)
                 yield element_prefix + (UNCLEAR if key is None else key)
-        elif encode_value(value) is None:  # a condition on elements also applies to a value that is not a list
+        elif encoded_value is None:  # a condition on elements also applies to a value that is not a list
             yield element_prefix + UNCLEAR
         if isinstance(value, dict):
             yield from _iter_metadata_keys(value, names)
 
 
-def _make_value_keys(field_prefix: bytes, value: Any) -> tuple[bytes, bytes]:
-    """Return the key that records that a field is not NULL, and the key of its value or of an unclear value."""
-    key = encode_value(value)
-    return field_prefix + PRESENT, field_prefix + (UNCLEAR if key is None else key)
+def _make_value_keys(field_prefix: bytes, encoded_value: bytes | None) -> tuple[bytes, bytes]:
+    """Return the key that records that a field is not NULL, and the key of its value or of an unclear value (None)."""
+    return field_prefix + PRESENT, field_prefix + (UNCLEAR if encoded_value is None else encoded_value)
 
 
 def _is_plain(name: str) -> bool:
     """True if a field name is not empty and needs no escapes in JSON."""
-    return bool(name) and min(name) > "\x1f" and not {'"', "\\"} & set(name)
+    return bool(name) and min(name) > "\x1f" and '"' not in name and "\\" not in name
 
 
 def _to_sortable_bits(number: float) -> int:

@@ -200,8 +200,10 @@ class MetadataMaintainer:
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
-            added_offsets, removed_offsets = self._set_changes.setdefault(key + key_suffix, (set(), set()))
-            (removed_offsets if is_removed else added_offsets).add(offset)
+            container_key = key + key_suffix
+            if container_key not in self._set_changes:
+                self._set_changes[container_key] = set(), set()
+            self._set_changes[container_key][is_removed].add(offset)  # the second set has the removed offsets
 
     def _flush_sets(self) -> None:
         """Write the collected changes of sets to their containers, and clear them."""

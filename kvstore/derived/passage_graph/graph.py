@@ -207,7 +207,7 @@ class PassageGraph(ViewReader):
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
         """Yield every chunk that names any entity, with a mapping from these entities to how it names them."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
-            yield records.U64.unpack(key)[0], dict(_iter_edges(_decode_row(key, value)))
+            yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
     def iter_degrees(self) -> Iterator[DecodedDegree]:
         """Yield the decoded degree of every entity that has chunks or links."""
@@ -311,16 +311,20 @@ class GraphWriter(ViewWriter, PassageGraph):
             keys = list(map(records.encode_u64, batch))
             new_values: dict[bytes, bytes | None] = {}
             for chunk, key, value in zip(batch, keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True):
-                old_row = set() if value is None else set(_iter_edges(_decode_row(key, value)))
+                old_row = set() if value is None else set(_list_edges(_decode_row(key, value)))
                 new_row = update_row(chunk, old_row)
                 if old_row == new_row:
                     continue
-                removed, added = (old_row - new_row, new_row - old_row) if old_row else (old_row, new_row)
+                removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
+                first_entry = chunk << _ENTRY_FEATURE_BITS
                 for changes, edges in ((self._removed, removed), (self._added, added)):
                     for entity, features in edges:
-                        changes.setdefault(entity, []).append(chunk << _ENTRY_FEATURE_BITS | features)
-                packed = pack_numbers(sorted(entity << FEATURE_BITS | features for entity, features in new_row))
-                new_values[key] = records.seal(packed) if new_row else None
+                        changes.setdefault(entity, []).append(first_entry | features)
+                if new_row:
+                    packed = pack_numbers(sorted([entity << FEATURE_BITS | features for entity, features in new_row]))
+                    new_values[key] = records.seal(packed)
+                else:
+                    new_values[key] = None
             self._write_view.change_many(PASSAGE_ENTITIES, new_values)
 
     def change_link(self, entity: int, other_entity: int, kind: int, change: int) -> None:
@@ -369,6 +373,9 @@ class GraphWriter(ViewWriter, PassageGraph):
                     degrees[entity] = added_chunks[0] if added_chunks else 0
                     continue
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
+            if not added and not degree & _SEVERAL_FLAG and removed == [degree & _PAYLOAD_MASK]:
+                degrees[entity] = 0  # its only chunk is removed
+                continue
             removed.sort()
             added.sort()
             if degree & _SEVERAL_FLAG or not (degree & _PAYLOAD_MASK or removed):  # the degree itself contains no chunk
@@ -471,9 +478,9 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
         raise CorruptionError(f"table {PASSAGE_ENTITIES}, key {key.hex()}: {error}; run CHECK") from error
 
 
-def _iter_edges(row: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (entity, features) for each edge of a row, which has the edges packed as u64."""
-    return ((number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q"))
+def _list_edges(row: bytes) -> list[tuple[int, int]]:
+    """Return (entity, features) for each edge of a row, which has the edges packed as u64."""
+    return [(number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q")]
 
 
 def _decode_link_count(key: bytes, value: memoryview) -> int:

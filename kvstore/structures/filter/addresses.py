@@ -58,6 +58,9 @@ def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
     """Return the addresses of (target, rank) pairs as :func:`build_addresses` does, but as a list."""
+    if len(ranked_targets) == 1:  # the case of most names
+        ((target, rank),) = ranked_targets
+        return [rank << RANK_SHIFT | target]
     if len(dict(ranked_targets)) == len(ranked_targets):  # no target occurs twice
         return sorted([rank << RANK_SHIFT | target for target, rank in ranked_targets])
     ranks: dict[tuple[bool, int], int] = {}  # a node and an abstract can have the same id

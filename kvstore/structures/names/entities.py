@@ -75,6 +75,8 @@ class EntityRecord:
     @property
     def key(self) -> str:
         """The normal form of the entity's name; all its forms have the same one."""
+        if len(self.row) == _SLOT_LENGTH:  # the case of most entities; a single slot is never free
+            return to_entity_key(self.row[0])
         forms, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
         # A free slot has no form and the count 0.
         return to_entity_key(next(form for form, count in zip(forms, counts, strict=True) if count))

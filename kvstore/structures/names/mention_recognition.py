@@ -92,12 +92,12 @@ def collect_mentioning_abstracts(
     The rank of a leaf abstract depends on the number of occurrences in its chunks. Occurrences in headings have their
     own ranks. An abstract can occur more than once.
     """
-    counts_by_group: dict[int, Counter[int]] = {}
+    entities_by_group: dict[int, list[int]] = {}
     for chunk, occurrences in occurrences_by_chunk.items():
-        counts_by_group.setdefault(chunk // GROUP_SIZE, Counter()).update(map(_GET_ENTITY, occurrences))
+        entities_by_group.setdefault(chunk // GROUP_SIZE, []).extend(map(_GET_ENTITY, occurrences))
     targets_by_entity: dict[int, RankedTargets] = {}
-    for group, counts in counts_by_group.items():  # a group is its leaf abstract's id
-        for entity, count in counts.items():
+    for group, entities in entities_by_group.items():  # a group is its leaf abstract's id
+        for entity, count in Counter(entities).items():
             targets_by_entity.setdefault(entity, []).append((group, compute_body_rank(count)))
     for entity, rank, abstract in heading_occurrences:
         targets_by_entity.setdefault(entity, []).append((abstract, rank))

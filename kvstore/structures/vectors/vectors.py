@@ -412,7 +412,7 @@ class VectorWriter(Vectors):
         free_counts: dict[bytes, bytes | None] = {}
         for block_number, block in self._dirty.items():
             key = records.encode_u32(block_number)
-            num_free = int((block.ids == FREE_ID).sum())
+            num_free = int(np.count_nonzero(block.ids == FREE_ID))
             if num_free in (0, self._rows_per_block) and self._view.get(self.space.free_rows, key) is not None:
                 free_counts[key] = None
             if num_free == self._rows_per_block:
