@@ -731,6 +731,24 @@ def test_a_mail_within_its_limits_has_all_its_parts_and_addresses(monkeypatch: p
     assert max(parsed) <= 998 and sum(parsed) <= len(mail)
 
 
+def test_a_long_list_of_mail_addresses_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = mail_messages.policy.default.header_fetch_parse
+    parsed: list[str] = []
+
+    def record_call(self: object, name: str, value: str) -> object:
+        parsed.append(value)
+        return parse(name, value)
+
+    monkeypatch.setattr(type(mail_messages.policy.default), "header_fetch_parse", record_call)
+    others = ["'Dr. Who' <who@x.org>", "<b@x.org>", '"Lee, Ann" <c.d@x.org>', "Jo =?utf-8?q?B=C3=A4r?= <e@x.org>"]
+    addresses = [f"a{number}@x.org" for number in range(100)] + ["Ann Lee <ann.lee@x-y.org>", *others]
+    mail = read_one(f"From: {', '.join(addresses)}\nSubject: x\n\nHello.\n", "a.eml")
+    expected = ", ".join(str(parse("from", address)) for address in addresses)
+    assert mail.meta["from"] == expected and f"From: {expected}\n" in mail.text.replace("\\", "")
+    # Both the metadata and the text need the field, and plain addresses need no parser.
+    assert [value for value in parsed if "@" in value] == others
+
+
 def test_each_line_of_flowed_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     depth = text_reader.get_quote_depth
     lengths: list[int] = []

@@ -72,6 +72,9 @@ _MARKUP_PATTERN = re.compile(
 )
 #: One address of a list; commas in quoted strings belong to it.
 _ADDRESS_PATTERN = re.compile(r'(?:[^,"\\]++|\\.?|"(?:[^"\\]++|\\.)*+"?)++', re.DOTALL)
+#: An address that the standard library would return unchanged, after slow parsing: bare, or after plain words.
+_BARE_ADDRESS = r"[\w+-]++(?:\.[\w+-]++)*+@[\w-]++(?:\.[\w-]++)*+"
+_PLAIN_ADDRESS_PATTERN = re.compile(rf"{_BARE_ADDRESS}|(?:[A-Za-z]++ )++<{_BARE_ADDRESS}>", re.ASCII)
 #: The minimum ratio of words in the plain form to words in the HTML form for the plain form to be used.
 _MIN_PLAIN_SHARE = 0.3
 #: The encodings that mail programs mean by the names they declare, as in browsers (WHATWG Encoding, 4.2).
@@ -127,22 +130,26 @@ class _MailPolicy(policy.EmailPolicy):
         return name, value
 
     def header_fetch_parse(self, name: str, value: Any) -> Any:
-        """Parse the value of a field; the addresses of a very long list are parsed one by one."""
-        if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS_CHARACTERS:
-            return ", ".join(_parse_address(name, address) for address in _ADDRESS_PATTERN.findall(value))
+        """Parse the value of a field, once for all its reads."""
         return _parse_field(name, value)
 
 
 @lru_cache(maxsize=64)
 def _parse_field(name: str, value: Any) -> Any:
-    """Parse a field as the standard library does; fields are read several times, so that a cache pays off."""
+    """Parse a field as the standard library does; the addresses of a very long list are parsed one by one.
+
+    Fields are read several times, so that a cache pays off.
+    """
+    if name.lower() in _ADDRESS_FIELDS and len(value) > _MAX_ADDRESS_CHARACTERS:
+        return ", ".join(_parse_address(name, address.strip()) for address in _ADDRESS_PATTERN.findall(value))
     return policy.default.header_fetch_parse(name, value)
 
 
 def _parse_address(name: str, address: str) -> str:
-    """Return one address of a list as text; an address that is too long to parse is returned verbatim."""
-    address = address.strip()
-    return address if len(address) > _MAX_ADDRESS_CHARACTERS else str(policy.default.header_fetch_parse(name, address))
+    """Return one address of a list as text; an address that is plain or too long to parse is returned verbatim."""
+    if len(address) > _MAX_ADDRESS_CHARACTERS or _PLAIN_ADDRESS_PATTERN.fullmatch(address):
+        return address
+    return str(policy.default.header_fetch_parse(name, address))
 
 
 _MESSAGE_PARSER = BytesParser(_class=_MailPart, policy=_MailPolicy())
