@@ -88,7 +88,7 @@ def _is_line_list(paragraph: str) -> bool:
 def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
     """Yield a record, characters ``start`` to ``end`` of a text, as one snippet, its lines joined by semicolons.
 
-    ``block`` is a field of the snippet.
+    ``block`` is the number of the paragraph in the passage, which the snippet records.
     """
     displayed = "; ".join(strip_item_marker(render_inline(line)) for line in text[start:end].splitlines())
     yield Snippet(start, end, displayed, "table", block)
@@ -97,8 +97,9 @@ def _split_record(text: str, start: int, end: int, block: int) -> Iterator[Snipp
 def _split_columns(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
     """Yield each line as a snippet: its first column, a colon, and its other columns, joined by semicolons.
 
-    The lines are characters ``start`` to ``end`` of a text. ``block`` is a field of the snippets. If the first line has
-    the names of the columns, each cell follows its name instead, as in a table.
+    The lines are characters ``start`` to ``end`` of a text. ``block`` is the number of the paragraph in the passage,
+    which the snippets record. If the first line has the names of the columns, each cell follows its name instead, as in
+    a table.
     """
     snippets = list(split_entries(text, start, end, block))
     rows = [

@@ -34,7 +34,10 @@ class AnswerCache:
         self._folder = folder or _get_default_folder()
 
     def find(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]]) -> ModelAnswer | None:
-        """Return the cached answer of the model with this identity to a prompt; None if missing, expired or damaged."""
+        """Return the cached answer of a model to the ``messages`` of a prompt; None if missing, expired or damaged.
+
+        ``identity`` has the address, the name and the parameters of the model.
+        """
         path = self._build_path(identity, messages)
         try:
             if time.time() - path.stat().st_mtime > MAX_AGE_SECONDS:
@@ -45,7 +48,7 @@ class AnswerCache:
             return None
 
     def store(self, identity: Sequence[str], messages: Sequence[Mapping[str, str]], response: ModelAnswer) -> None:
-        """Store the answer of the model with this ``identity`` to the ``messages`` of a prompt.
+        """Store the answer of the model with this ``identity``, as in :meth:`find`, to the ``messages`` of a prompt.
 
         Expired answers and the oldest ones beyond ``MAX_ANSWERS`` are deleted. Errors of the file system are ignored.
         """

@@ -217,7 +217,8 @@ class SnippetScorer:
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
     """Return the positions of the snippets that an answer can choose, in order: selectable snippets within hits.
 
-    Code can be chosen only if no snippet within the hits of its passage is selectable.
+    A position is the index of a passage and the index of a snippet in it. Code can be chosen only if no snippet within
+    the hits of its passage is selectable.
     """
     hit_snippets = [
         ((passage_index, index), snippet)
@@ -266,7 +267,7 @@ class ExtractedAnswer(NamedTuple):
 def extract_answer(
     evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
 ) -> ExtractedAnswer | None:
-    """Return an answer of the runs with the best scores, followed by the first line about relations, if any.
+    """Return an answer of the runs (adjacent snippets) with the best scores, and the first line about relations if any.
 
     Without groups, the snippet with the best score is first, see :func:`put_best_first`. Return None if there is
     neither a run nor such a line. ``max_words`` limits the words of the runs (None: ``MAX_WORDS``), except if the
@@ -288,7 +289,8 @@ def render_runs(
 ) -> tuple[str, list[Citation]]:
     """Render each run as a paragraph that ends with its citation number; return the text and the citations.
 
-    The citations are numbered from ``first_number``.
+    A run is adjacent snippets of a passage. The citations are numbered from ``first_number``, and ``scorer`` has the
+    question.
     """
     paragraphs, citations = [], []
     for number, run in enumerate(runs, first_number):
@@ -416,7 +418,8 @@ def render_snippet(snippet: Snippet) -> str:
 def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
     """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own.
 
-    The title and headings that the run needs precede it, see :func:`_find_subject`.
+    A run is adjacent snippets of the passage. The title and headings that it needs precede it, see
+    :func:`_find_subject`.
     """
     snippets = passage.snippets[run.first : run.last + 1]
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
@@ -453,7 +456,7 @@ def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer, answer: str) -> str:
-    """Return the title and headings to display before a run, joined by ``>``; empty if it needs none.
+    """Return the title and headings to display before ``snippets``, a run, joined by ``>``; empty if it needs none.
 
     A run needs the title if its first snippet does not name its subject, and all headings if that is an item or a row:
     an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the

@@ -273,9 +273,10 @@ def split_snippets(
 ) -> Iterator[Snippet]:
     """Yield the snippets of a passage under ``heading``, in order, with the fields that describe their context.
 
-    ``format`` is ``markdown``, or another one that is split as plain text. ``starts_mid_line`` is True if the passage
-    begins in the middle of a line. ``language`` decides where sentences end (None: the rules for English).
-    ``header_row`` is the header of the table in which the passage begins, if any.
+    A snippet is a sentence, an item, a row of a table or a few lines of code. ``format`` is ``markdown``, or another
+    one that is split as plain text. ``starts_mid_line`` is True if the passage begins in the middle of a line.
+    ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
+    which the passage begins, if any.
     """
     is_markdown = format == "markdown"
     parts = list(

@@ -53,9 +53,9 @@ class Run:
 def select_runs(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
 ) -> list[Run]:
-    """Return the runs that make up the answer, best first, of at most ``max_words`` words in all.
+    """Return the runs (adjacent snippets) that make up the answer, best first, with at most ``max_words`` words in all.
 
-    ``scores`` has the snippets to choose from. The best one is included even if it is longer.
+    ``scores`` has the score of each snippet to choose from. The best one is included even if it is longer.
     """
     if not scores:
         return []
@@ -129,14 +129,20 @@ def put_best_first(
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
-    """True if a snippet precedes the one at ``index`` in the same section. The heading of a release does not count."""
+    """True if a snippet precedes the one at ``index`` in the same section.
+
+    A heading that dates a release is a snippet too, but does not count.
+    """
     return index > 0 and snippets[index - 1].section == snippets[index].section and snippets[index - 1].release is None
 
 
 def _adjust_score(
     passages: Sequence[Passage], position: SnippetPosition, score: float, selected: Mapping[SnippetPosition, float]
 ) -> float:
-    """Return a snippet's score, with a bonus if it is next to a selected one with the same subject."""
+    """Return a snippet's score, with a bonus if it is next to a selected one with the same subject.
+
+    ``selected`` has the scores of the snippets selected so far, by position.
+    """
     passage_index, index = position
     snippets = passages[passage_index].snippets
     for adjacent in (index - 1, index + 1):
@@ -245,7 +251,7 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
 
 
 def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    """Return the citation of a run, of which at least one snippet must be within a hit.
+    """Return the citation of a run (adjacent snippets), of which at least one must be within a retrieved hit.
 
     Its kind and ordinal are those of the first such snippet. ``text`` is the displayed text.
     """

@@ -242,9 +242,10 @@ def split_prose(
 ) -> Iterator[Snippet]:
     """Yield the sentences of a paragraph or an item, characters ``start`` to ``end`` of a text, as snippets.
 
-    ``block`` and ``kind`` are fields of the snippets. ``term`` is the term that the paragraph defines; its first
-    sentence contains it if ``has_own_term``. If the paragraph ``introduces_next``, the next block, its last sentence is
-    a lead-in. ``language`` decides where sentences end (None: the rules for English).
+    ``block`` is the number of the block in the passage, and ``kind`` is ``prose`` or ``item``; the snippets record
+    both. ``term`` is the term that the paragraph defines; its first sentence contains it if ``has_own_term``. If the
+    paragraph ``introduces_next``, the next block, its last sentence is a lead-in. ``language`` decides where sentences
+    end (None: the rules for English).
     """
     content_start = skip_marker(text, start, end) if kind == "item" else start  # "1." is not a sentence
     for index, (sentence_start, sentence_end) in enumerate(split_sentences(text[content_start:end], language)):
@@ -262,7 +263,8 @@ def split_prose(
 def split_code(text: str, start: int, end: int, block: int) -> Iterator[Snippet]:
     """Yield a block of code, characters ``start`` to ``end`` of a text, in pieces of a few lines, without its fences.
 
-    The first piece needs the snippet before the block. ``block`` is a field of the snippets.
+    The first piece needs the snippet before the block, which introduces the code. ``block`` is the number of the block
+    in the passage, which the snippets record.
     """
     line_start = text.rfind("\n", 0, start) + 1
     offset = line_start if text[line_start:start].isspace() else start
@@ -316,8 +318,8 @@ def _group_code_lines(lines: Sequence[_CodeLine]) -> Iterator[list[_CodeLine]]:
 def split_table(text: str, start: int, end: int, block: int, header_row: str | None = None) -> Iterator[Snippet]:
     """Yield the rows of a table, characters ``start`` to ``end`` of a text, as snippets.
 
-    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row).
-    ``block`` is a field of the snippets.
+    Each cell follows the name of its column, which ``header_row`` has (None: the first row; empty: no row). ``block``
+    is the number of the table in the passage, which the snippets record.
     """
     header = _split_cells(header_row) if header_row else []
     offset = start
@@ -348,7 +350,8 @@ def split_entries(
     """Yield the entries of a paragraph, characters ``start`` to ``end`` of a text, as snippets.
 
     Each entry begins with a line that matches ``entry_start``. By default, each line is an entry. An entry that begins
-    with a time, as in a chat log, can be a question. ``block`` is a field of the snippets.
+    with a time, as in a chat log, can be a question. ``block`` is the number of the paragraph in the passage, which the
+    snippets record.
     """
     offset = first = start
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
@@ -368,7 +371,7 @@ def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[S
     """Yield the fields of a mail header, characters ``start`` to ``end`` of a text, as snippets.
 
     Folded lines are joined (RFC 5322, 2.2). A field is displayed like a table row. The subject cannot be selected as
-    the answer, because it is a heading.
+    the answer, because it is a heading. ``block`` is the number of the block in the passage, which the snippets record.
     """
     for field_start, next_start in split_mail_fields(text, start, end):
         displayed = render_inline(text[field_start:next_start])
@@ -380,7 +383,8 @@ def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[S
 def split_release(heading: str, start: int, end: int, block: int) -> Iterator[Snippet]:
     """Yield the heading as a snippet if it dates a release; it answers only a question about the date of that release.
 
-    It is displayed like a table row.
+    The heading is characters ``start`` to ``end`` of the passage, and its block ``block``. It is displayed like a table
+    row.
     """
     release = find_release(heading)
     if release is not None:

@@ -130,15 +130,12 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
 
 
 def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
-    """Return at most ``max_sentences`` answers, each as a run of a single snippet, likeliest first."""
-    likeliest = reading.readings[:max_sentences]
-    return [_make_single_run(snippet_reading.position, snippet_reading.score) for snippet_reading in likeliest]
-
-
-def _make_single_run(position: SnippetPosition, score: float) -> Run:
-    """Return the run of the single snippet at ``position``, with its ``score``."""
-    passage_index, index = position
-    return Run(passage_index, index, index, score)
+    """Return the ``max_sentences`` snippets that likeliest answer the question, each as a run, likeliest first."""
+    runs = []
+    for snippet_reading in reading.readings[:max_sentences]:
+        passage_index, index = snippet_reading.position
+        runs.append(Run(passage_index, index, index, snippet_reading.score))
+    return runs
 
 
 def _make_context_run(

@@ -67,7 +67,10 @@ class AnswerReader:
         self._num_threads = int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
     def read(self, question: str, windows: Sequence[str]) -> list[Reading]:
-        """Return the reading of each window, in order. Windows are read in parallel; a long question is truncated."""
+        """Return the reading of each window (a text), in order: the logit that it answers, and the likeliest answer.
+
+        Windows are read in parallel. A long question is truncated.
+        """
         pairs = [self._tokenizer.encode_pair(question[:_MAX_QUESTION], window) for window in windows]
         if min(self._num_threads, len(windows)) <= 1:
             return list(map(self._run, pairs))

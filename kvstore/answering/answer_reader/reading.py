@@ -115,8 +115,9 @@ class Window(NamedTuple):
 def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
-    ``kind`` is the kind of thing that the question asks for. A snippet that is itself a question is not read, and a web
-    address only if the question can ask for one.
+    A window is a snippet after its title, its headings and the sentence that it refers to. ``kind`` is the kind of
+    thing that the question asks for. A snippet that is itself a question is not read, and a web address only if the
+    question can ask for one.
     """
     estimator = _CandidateEstimator(kind, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
