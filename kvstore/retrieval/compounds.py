@@ -42,8 +42,8 @@ def find_compound_replacements(question: str, state: State, stem: Callable[[str]
 def _find_compound(noun: str, others: list[str], state: State, stem: Callable[[str], str]) -> str | None:
     """Return a compound of one of ``others`` and ``noun``, such as *Kündigungsfrist* for *Frist*, or None.
 
-    ``others`` are the other nouns of the question. The compound in the most chunks is returned, or None if no chunk
-    contains any.
+    ``others`` are the other nouns of the question. A linking element such as *s* can join the two. The compound in the
+    most chunks is returned, or None if no chunk contains any.
     """
     compounds = [f"{other}{link}{noun.lower()}" for other in others for link in _LINKS]
     terms = [stem(fold_text(compound)) for compound in compounds]
@@ -74,7 +74,7 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
 
 
 def _iter_modifier_forms(modifier: str) -> Iterator[str]:
-    """Yield the modifier of a compound as written, and without each linking element at its end."""
+    """Yield the modifier of a compound as written, and without each linking element at its end, such as *s* or *en*."""
     for link in _LINKS:  # the empty link yields the modifier as written
         if modifier.endswith(link) and len(modifier) - len(link) >= _MIN_PART:
             yield modifier.removesuffix(link)

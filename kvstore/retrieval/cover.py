@@ -47,14 +47,17 @@ class CoverSentence(NamedTuple):
 
 
 def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSentence]:
-    """Return the sentences of the chunks' paragraphs and list items, in order of document key and offset."""
+    """Return the candidates for a cover (an extractive summary), in order of document key and offset.
+
+    They are the sentences of the paragraphs and list items of ``chunks``, given by id.
+    """
     candidates = []
     chunks = sort_chunks(state, chunks)
     format_and_language: dict[int, tuple[str, str | None]] = {}  # by document
     for chunk, record in zip(chunks, state.chunks.get_many(chunks), strict=True):
         document = record.document
         if document not in format_and_language:
-            # Documents of pairs have no chunks, so all other texts are Markdown.
+            # The third format, ``pairs``, has no chunks, so a text that is not plain is Markdown.
             format = "text" if state.documents.get(document).format == "text" else "markdown"
             format_and_language[document] = format, find_sentence_language(state, document)
         text = state.documents.read_text_slice(document, record.start, record.end)

@@ -398,7 +398,8 @@ def build_chunk_hits(
     """Return hits for the first ``top`` chunks of a ranking that together have at most ``within`` tokens (None: any).
 
     A chunk that does not fit is skipped. ``load_chunks`` reads chunks by id, in batches as large as the number of hits
-    that are still missing. ``explanations`` say why each chunk was retrieved.
+    that are still missing. ``explanations`` say why each chunk was retrieved: one text, a mapping by chunk id, or a
+    function of the loaded chunk.
     """
     hits: list[Hit] = []
     chunk_ids: list[int] = []
@@ -436,7 +437,8 @@ def build_segment_hits(
 ) -> RankedHits:
     """Return segments as hits, in their order; a segment that is one whole chunk becomes a hit of kind ``chunk``.
 
-    ``best_chunks`` has the best-ranked chunk of each segment.
+    A segment is a run of adjacent chunks. ``best_chunks`` has the best-ranked chunk of each segment, and
+    ``explanations`` say why it was retrieved, see :data:`HitExplanations`.
     """
     hits = []
     for rank, (segment, loaded) in enumerate(zip(segments, best_chunks, strict=True), 1):
@@ -473,7 +475,8 @@ def build_segment_hits(
 def _get_explanation(explanations: HitExplanations, loaded: LoadedChunk) -> str:
     """Return the text that explains why a chunk was retrieved, which becomes the ``path`` of its hit.
 
-    A mapping can lack the chunks that :func:`.append_tails` added to the ranking; they share one explanation.
+    A mapping, by chunk id, can lack the chunks that :func:`.append_tails` added to the ranking; they share one
+    explanation.
     """
     if isinstance(explanations, str):
         return explanations

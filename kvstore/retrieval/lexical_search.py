@@ -63,7 +63,7 @@ class QuestionWords(NamedTuple):
 
 
 def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords:
-    """Return the words and technical tokens of a question as terms, stemmed by ``stem``.
+    """Return the words and technical tokens (such as ``--force``) of a question as terms, stemmed by ``stem``.
 
     The result also has the parts of words with underscores and, in a store of several languages, the stems of each word
     in the other languages.

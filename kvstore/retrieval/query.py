@@ -222,7 +222,8 @@ def get_choice_option(query: Query, strategy: Strategy, name: str) -> str:
 def check_options(strategy: Strategy, options: Mapping[str, Any], *, as_segments: bool = False) -> None:
     """Raise InputError for an unknown option or an invalid value.
 
-    The options of segments are accepted if ``as_segments`` is true. A removed option is accepted with a warning.
+    The options of segments are accepted if ``as_segments`` is true: the hits are merged neighboring chunks then. A
+    removed option is accepted with a warning.
     """
     if not options:
         return
@@ -274,9 +275,10 @@ def evidence_of(
 ) -> Evidence:
     """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, and the abstracts above them.
 
-    The query's reranker reorders the ranking first. ``paths`` explain why each chunk is in the ranking; ``pool`` is the
-    number of chunks that were ranked. The hits are segments instead of chunks if the query or the strategy
-    (``as_segments``) asks for them. A query can also ask for segments in addition to the hits.
+    The query's reranker reorders the ranking first. ``paths`` explain why each chunk is in the ranking: one text, a
+    mapping by chunk id, or a function of the loaded chunk. ``pool`` is the number of chunks that were ranked. The hits
+    are segments (merged neighboring chunks) instead of chunks if the query or the strategy (``as_segments``) asks for
+    them. A query can also ask for segments in addition to the hits.
     """
     if query.rerank is not None:
         ranking = query.rerank(query, ranking)
@@ -297,7 +299,10 @@ def evidence_of(
 def _build_segment_hits(
     query: Query, ranking: Ranking, explanations: HitExplanations, within: int | None
 ) -> RankedHits:
-    """Return the first segments of a ranking that fit ``within`` tokens as hits, and record the step in the trace."""
+    """Return the first segments of a ranking that fit ``within`` tokens as hits, and record the step in the trace.
+
+    A segment merges neighboring chunks. ``explanations`` say why each chunk was retrieved.
+    """
     from .segments import DEFAULT_ROOM, SEGMENT_OPTIONS, SegmentPlan, describe_segments, select_segments
 
     option_values = {name: float(query.options.get(name, option.default)) for name, option in SEGMENT_OPTIONS.items()}

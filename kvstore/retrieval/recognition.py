@@ -61,7 +61,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
 
         Addresses are places in documents and trees. An entity without any is omitted.
         """
-        folded = fold(self.question)
+        folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)
         if self.capitalized_only:
             matches = _filter_capitalized(self.question, folded, matches)
@@ -130,7 +130,8 @@ def _get_name_start(question: str, form: str) -> int:
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:
     """Return the matches that are spelled with a capital or a digit in the question.
 
-    Returns all matches if no match is, or if the question has no capital after its first letter.
+    Returns all matches if no match is, or if the question has no capital after its first letter. ``folded`` is the
+    normal form of the question, in which the matches are spans; it maps them to spans of the question.
     """
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return matches
@@ -198,7 +199,10 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
 
 
 def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
-    """Split a question into its names and the remainder, as a step of the query's trace."""
+    """Split a question into the names that it compares and the remainder, and record the step in the trace.
+
+    ``names`` are the recognized entities of the question.
+    """
     with query.trace.step("decompose question") as step:
         parts = decompose(query.question, names)
         step.detail, step.count = str(parts), len(names)
