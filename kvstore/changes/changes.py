@@ -204,7 +204,7 @@ class Changes:
         return self._unlinked is not None or not self.counters.documents
 
     def _make_linker(self) -> Linker:
-        """Return a new linker, which connects names, chunks and edges after the documents are stored."""
+        """Return a new linker, which connects names with the chunks and headings that mention them."""
         return Linker(self.state, self._mentions, self._traces)
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
@@ -217,7 +217,10 @@ class Changes:
         )
 
     def _link_unlinked(self) -> None:
-        """Link the documents whose linking was deferred, if any. Their texts are read from the store again."""
+        """Link the documents whose linking to the names in them was deferred, if any.
+
+        Their texts are read from the store again.
+        """
         unlinked, self._unlinked = self._unlinked, None
         if unlinked is None:
             return

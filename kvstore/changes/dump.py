@@ -47,7 +47,10 @@ def dump(state: State) -> DumpTables:
 
 
 def _dump_documents(state: State, documents: Mapping[int, DocumentRecord], logical: LogicalNames) -> DumpTables:
-    """Return the rows of documents (by id), their texts, outlines, chunks and abstracts, by name of the table."""
+    """Return the rows of documents, their texts, outlines, chunks and abstracts, by name of the table.
+
+    ``documents`` are all records by id, and ``logical`` replaces internal ids by names and ordinals.
+    """
     return {
         "documents": [
             (
@@ -101,7 +104,10 @@ def _dump_documents(state: State, documents: Mapping[int, DocumentRecord], logic
 
 
 def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: LogicalNames) -> DumpTables:
-    """Return the rows of names, their introductions, mentions and addresses, and of postings, by name of the table."""
+    """Return the rows of names, their introductions, mentions and addresses, and of postings, by name of the table.
+
+    ``documents`` are all records by id, and ``logical`` replaces internal ids by names and ordinals.
+    """
     filter_keys = [key for key, _ in state.filter.iter_entries()]
     return {
         "entities": [
@@ -144,7 +150,10 @@ def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: 
 
 
 def _dump_forest(state: State, logical: LogicalNames) -> DumpTables:
-    """Return the rows of edges, the statements of edges, aliases, nodes and trees, by name of the table."""
+    """Return the rows of edges, the statements of edges, aliases, nodes and trees, by name of the table.
+
+    ``logical`` replaces internal ids by names and ordinals.
+    """
     return {
         "edges": [
             (logical.name_node(child), logical.name_node(parent), state.forest.get_verdict(child, parent))

@@ -98,7 +98,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         return record.key, source
 
     def to_line(self, key: str, value: SourceDocument) -> ExportLine:
-        """Return the export line of a document, without ``left_out``, ``vectors`` and ``chunks`` if they are empty."""
+        """Return the fields of a document's line in an export; omit empty ``left_out``, ``vectors`` and ``chunks``."""
         line = {"document": key, **{name: getattr(value, name) for name in self.fields if name != "document"}}
         line["vectors"] = None if value.vectors is None else np.asarray(value.vectors).tolist()
         return {
@@ -108,7 +108,7 @@ class _StatedDocuments(Fact[str, SourceDocument]):
         }
 
     def parse(self, line: ExportLine) -> tuple[str, SourceDocument]:
-        """Return the key and content of the document of an export line."""
+        """Return the key and content of a document from the fields of its line in an export."""
         return line["document"], SourceDocument(**{name: line[name] for name in line if name != "document"})
 
     def describe_row(self, row_key: bytes) -> str:
@@ -218,11 +218,11 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         yield from sorted(edges.items())
 
     def to_line(self, key: EdgeKey, value: StatedEdge) -> ExportLine:
-        """Return the export line of an edge."""
+        """Return the fields of an edge's line in an export."""
         return {"edge": value.child, "parent": value.parent, "tree": value.tree}
 
     def parse(self, line: ExportLine) -> tuple[EdgeKey, StatedEdge]:
-        """Return the edge of an export line."""
+        """Return the key of an edge and the edge from the fields of its line in an export."""
         edge = self.make_edge(line["edge"], line["parent"], line["tree"])
         return edge.key, edge
 
@@ -304,11 +304,11 @@ class _StatedAliases(StatedFact[str, Alias]):
         return state.aliases.iter_all()
 
     def to_line(self, key: str, value: Alias) -> ExportLine:
-        """Return the export line of an alias or merge."""
+        """Return the fields of the line of an alias or merge in an export."""
         return {"alias": value.name, "entity": value.entity, "kind": value.kind}
 
     def parse(self, line: ExportLine) -> tuple[str, Alias]:
-        """Return the alias or merge of an export line."""
+        """Return the key and the alias or merge from the fields of its line in an export."""
         alias = self.make_alias(line["alias"], line["entity"], line["kind"])
         return alias.key, alias
 
@@ -345,7 +345,7 @@ class _StatedAliases(StatedFact[str, Alias]):
                 )
 
     def _is_expressible(self, state: State, alias: Alias) -> bool:
-        """True if the names that the statement needs are known."""
+        """True if a statement can state this alias or merge: the names that the statement needs are known."""
         required_names = (alias.target,) if alias.kind == ALIAS else (alias.target, alias.key)
         return all(state.filter.find(key) is not None for key in required_names)
 
@@ -407,12 +407,12 @@ def find_fact_kind(line: ExportLine) -> Fact[Any, Any]:
 
 
 def list_document_fact_kinds() -> list[DocumentFact[Any]]:
-    """Return the kinds of facts that belong to documents."""
+    """Return the kinds of facts that are stated about a document and removed with it, such as triples."""
     return [fact for fact in list_stated_fact_kinds() if isinstance(fact, DocumentFact)]
 
 
 def list_stored_document_fact_kinds(state: State) -> list[DocumentFact[Any]]:
-    """Return the kinds of facts about documents of which a state contains at least one.
+    """Return the kinds of facts about documents, such as triples, of which a state contains at least one.
 
     Systems whose facts it does not contain are not imported.
     """

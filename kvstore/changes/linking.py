@@ -124,7 +124,7 @@ class Linker:
         self._links: dict[tuple[int, int, int], int] = {}
 
     def flush(self) -> None:
-        """Write the collected address changes to the entity filter, removals first."""
+        """Write the collected changes of addresses (where an entity occurs) to the entity filter, removals first."""
         for addresses_by_entity, update_filter in (
             (self._removed_addresses, self._filter.remove_many),
             (self._added_addresses, self._filter.add_many),
@@ -137,7 +137,10 @@ class Linker:
             addresses_by_entity.clear()
 
     def build_delta(self) -> Delta:
-        """Return the collected changes as a delta for derived structures. Must be called after the last change."""
+        """Return the collected changes as a delta, from which derived structures such as the graph are updated.
+
+        Must be called after the last change.
+        """
         # If a document has other changed chunks, those with other mentions are also reported as changed.
         for document in self._changed_chunks.keys() & self._mentioned_chunks.keys():
             self._changed_chunks[document].update(self._mentioned_chunks.pop(document))
@@ -156,7 +159,7 @@ class Linker:
         )
 
     def change_link(self, first_entity: int, second_entity: int, kind: int, change: int) -> None:
-        """Add ``change`` to the number of links of a kind between two entities."""
+        """Add ``change`` to the number of links of a ``kind``, such as ``TRIPLE_LINK``, between two entities."""
         self._links[first_entity, second_entity, kind] = (
             self._links.get((first_entity, second_entity, kind), 0) + change
         )
@@ -166,12 +169,12 @@ class Linker:
         self._keys.update(keys)
 
     def link_nodes(self, nodes: NodePairs) -> None:
-        """Add the address of each node to its entity; ``nodes`` are pairs (node, entity)."""
+        """Record that entities occur at nodes of the forest; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def unlink_nodes(self, nodes: NodePairs) -> None:
-        """Remove the address of each node from its entity; ``nodes`` are pairs (node, entity)."""
+        """Record that entities no longer occur at nodes of the forest; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
@@ -273,7 +276,10 @@ class Linker:
             self._recount_chunks(dict(batch))
 
     def _recount_chunks(self, chunks: Mapping[int, Sequence[int]]) -> None:
-        """Report chunks of stored documents, given by document, as chunks whose texts have other mentions."""
+        """Read the chunks, by document, with other mentions inside removed ones, so that the delta reports the former.
+
+        The chunks of a document that is reported as changed anyway are only added to its changed chunks.
+        """
         for document, record in self._state.documents.get_many(chunks).items():
             if document in self._changed_chunks or _has_markup(record.title):
                 self.mark_changed(document, chunks[document])
@@ -417,7 +423,11 @@ class Linker:
 
 
 def _has_markup(title: str | None) -> bool:
-    """True if a title has markup, which would hide names from recognition."""
+    """True if a title has markup.
+
+    Mentions are found in its plain text, but the passage graph finds names in the title as stored, so these can differ.
+    The rows of the graph must then be derived again.
+    """
     return title is not None and to_plain_text(title) != title
 
 

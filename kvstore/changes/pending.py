@@ -108,7 +108,7 @@ class PendingChanges:
         return [document for document in self.documents.values() if document is not None]
 
     def list_stated_facts(self) -> list[tuple[StatedFact[Any, Any], Any, Any]]:
-        """Return the facts other than documents: kind, key and value."""
+        """Return the changed facts other than documents, such as edges: kind, key and value (None if it is deleted)."""
         kinds = facts.list_stated_fact_kinds() if any(self.facts.values()) else ()
         return [(fact, key, value) for fact in kinds for key, value in self.facts[fact.name].items()]
 
@@ -139,7 +139,7 @@ class PendingChanges:
             self.facts[fact.name].pop(key, None)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value | None) -> None:
-        """Record that a fact is to be stored, or deleted if ``value`` is None."""
+        """Record that a fact, such as an edge or the triples of a document, is to be stored (None: deleted)."""
         self.facts[fact.name][key] = value
         self.size += 0 if value is None else fact.estimate_size(value)
 
@@ -260,7 +260,11 @@ def _derive_parts(
     derivations: Sequence[StoredDerivation],
     document_facts: Mapping[str, Any],
 ) -> PendingDocument:
-    """Return a document with its derived parts, without the vectors that its facts or changed parts make invalid."""
+    """Return a document with its derived parts, without the vectors that its facts or changed parts make invalid.
+
+    A part is what a derivation computes from the document, such as a list of sentences. ``document_facts`` are the
+    facts stated about the document, by name.
+    """
     extracted = derive_parts(document.extracted, settings, derivations, document_facts)
     parts, previous_parts = extracted.parts, document.extracted.parts
     # A part that was not derived again is the same object. The vectors of chunks belong to no part, so they stay.

@@ -36,7 +36,7 @@ class TraceCache:
         self._change = 0
 
     def begin(self, counters: Counters) -> None:
-        """Prepare for a transaction: drop the traces of documents that were not committed.
+        """Prepare for a transaction: drop the traces (fingerprints of texts) of documents that were not committed.
 
         If the change number has jumped by more than ``_MAX_CHANGE_STEP``, REPAIR has rebuilt the counters, and all
         traces are dropped.
@@ -46,13 +46,16 @@ class TraceCache:
         self._change = counters.change
 
     def commit(self, counters: Counters) -> None:
-        """Keep the traces added since :meth:`begin`; ``counters`` are the committed counters."""
+        """Keep the traces (fingerprints of texts) added since :meth:`begin`; ``counters`` are the committed ones."""
         self._committed = counters.next_document
 
     def add(self, document: int, headings: Sequence[bytes], chunks: Mapping[int, bytes]) -> None:
-        """Add the traces of a new document: of the text above its chunks, and of each chunk; all in normal form."""
+        """Add the traces (fingerprints of the words) of the texts of a new document, given by its id.
+
+        ``headings`` are its title and headings, and ``chunks`` the texts of its chunks by id, all in normal form.
+        """
         self._traces.add(document, list(headings), dict(chunks))
 
     def filter_candidates(self, key: str, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return the ``chunks`` in whose text or headings the name with this key can occur."""
+        """Return those of ``chunks`` in whose text or headings the name with this key (normal form) can occur."""
         return np.frombuffer(self._traces.select_candidates(key.encode(), chunks), np.uint64)

@@ -38,7 +38,10 @@ def check_blocks(vectors: Vectors, visit_block: Callable[[int, Ids], object]) ->
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
-    """Yield a sentence for each fault of derived parts and their vectors. ``documents`` are all stored documents."""
+    """Yield a sentence for each fault of derived parts (data computed from single documents) and of their vectors.
+
+    ``documents`` are the ids of all stored documents.
+    """
     for stored_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
         used_counts: list[int] = []  # the number of used rows of each block
