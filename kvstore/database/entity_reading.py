@@ -77,7 +77,10 @@ def expand_names(
 
 
 def find_neighbors(state: State, name: str, limit: int) -> Neighbours:
-    """Return the names nearest to an entity, the strongest first; raises EntityNotFoundError."""
+    """Return the names connected most closely with an entity (links, common chunks), the strongest first.
+
+    Raises EntityNotFoundError for an unknown name.
+    """
     from ..derived.passage_graph import neighbors
     from ..sql.suggestions import make_entity_error
 

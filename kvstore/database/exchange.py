@@ -49,7 +49,7 @@ _MAX_LINE_DIGITS = 20
 
 
 def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
-    """Write all facts of one state to a new file, and return the number of each kind.
+    """Write all facts of one state, such as documents and edges, to a new file; return the number of each kind.
 
     Raises InputError if ``path`` exists, its folder is missing or its suffix belongs to another kind of file;
     StoreFullError if it cannot be written.
@@ -235,7 +235,10 @@ class _Importer(_ExportReader):
         return make_report(ImportReport, self._counts)
 
     def _add_line(self, line_number: int, line: dict[str, Any]) -> None:
-        """Parse the fact of a line, and add it to the batch; raise InputError if it is invalid."""
+        """Parse the fact of a line, such as a document or an edge, and add it to the batch.
+
+        Raises InputError if it is invalid.
+        """
         with self._locate_errors(line_number):
             fact = facts.find_fact_kind(line)
         self._batch.lines += 1

@@ -388,7 +388,10 @@ def _build_method(method: Callable[..., Any], run: Callable[..., Any], owner: ty
 def copy_signature(
     get_method: Callable[[type[Transaction]], Callable[Concatenate[Transaction, Parameters], Result]],
 ) -> Callable[[Callable[..., Result]], Callable[Concatenate[Handle, Parameters], Result]]:
-    """Return a decorator that gives a method of a handle the signature and docstring of a Transaction method."""
+    """Return a decorator that gives a method of a handle the signature and docstring of a Transaction method.
+
+    ``get_method`` gets that method from its class, which is imported on first use.
+    """
 
     def decorate(function: Callable[..., Result]) -> Any:
         """Return a method that calls ``function`` and looks like the Transaction method."""
@@ -404,7 +407,8 @@ def make_one_shot(
 ) -> Callable[Concatenate[Handle, Parameters], Result]:
     """Return a method of a handle that runs a Transaction method in a separate transaction and commits it.
 
-    ``models``: load the language pipeline and the embedder first, for a method that puts documents.
+    ``get_method`` gets that method from its class, which is imported on first use. ``models``: load the language
+    pipeline and the embedder first, for a method that puts documents.
     """
 
     def call(method: Callable[..., Result], self: Handle, *args: Any, **kwargs: Any) -> Result:

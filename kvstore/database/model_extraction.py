@@ -253,7 +253,7 @@ class ModelExtraction:
                     continue
 
     def _read_sources(self, request: Request) -> list[SourcePassage]:
-        """Return the passages of a request that still exist, from the current state."""
+        """Return the passages of a request (document keys by passage digest) that still exist in the current state."""
         with self._session.open_state() as state:
             passages = (self._read_passages(state, key).get(digest) for digest, key in request.items())
             return [passage for passage in passages if passage is not None]

@@ -325,8 +325,8 @@ class OpenStore:
     def decide_settings(self, choose: Callable[[], Mapping[str, str]]) -> dict[str, str]:
         """Write the settings that ``choose`` returns, as far as they are undecided, and return the changed ones.
 
-        Nothing is written unless the store is empty and no other process has it open. All settings are fixed
-        afterwards, even if nothing was written.
+        Undecided settings are those that a new store takes from its first documents. Nothing is written unless the
+        store is empty and no other process has it open. All settings are fixed afterwards, even if nothing was written.
         """
         with self.lock:
             if not self._undecided:

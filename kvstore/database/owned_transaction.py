@@ -163,7 +163,7 @@ class BatchedChanges:
     # Other facts
 
     def find_fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
-        """Return the fact under a key as the transaction sees it, or None."""
+        """Return the fact of a kind, such as an edge, under a key as the transaction sees it, or None."""
         pending_values: dict[Key, Value | None] = self.pending.facts[fact.name]
         if key in pending_values:
             return pending_values[key]
@@ -172,16 +172,16 @@ class BatchedChanges:
         return None if is_replaced else fact.find(self.state, key)
 
     def _list_fact_kinds(self) -> list[DocumentFact[Any]]:
-        """Return the kinds of facts about documents of which the transaction may see one."""
+        """Return the kinds of facts about documents, such as triples, of which the transaction may see one."""
         has_pending = any(self.pending.facts.values())
         return facts.list_document_fact_kinds() if has_pending else facts.list_stored_document_fact_kinds(self.state)
 
     def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact. Replace the existing value, or merge into it if ``keep_existing`` or the fact is cumulative.
+        """Store a fact, such as an edge. Replace the existing value, or merge into it if ``keep_existing``.
 
-        An empty value deletes the fact. If the fact is part of the embedded text, the document is embedded again.
-        Returns True if anything changes. The document of a fact about a document must exist. Raises InputError if the
-        fact contradicts existing facts.
+        A fact of a cumulative kind is always merged. An empty value deletes the fact. If the fact is part of the
+        embedded text, the document is embedded again. Returns True if anything changes. The document of a fact about a
+        document must exist. Raises InputError if the fact contradicts existing facts.
         """
         existing = self.find_fact(fact, key)
         is_merged = keep_existing or fact.is_cumulative

@@ -34,7 +34,10 @@ class RequestQueue:
         return len(self._requests)
 
     def take(self) -> Request:
-        """Remove and return the next request; of a request with too many passages, only its first passages."""
+        """Remove and return the next request; of a request with too many passages, only its first passages.
+
+        A request maps the digest of each passage to the key of a document with it.
+        """
         passages = list(self._requests.popleft().items())
         num_parts = math.ceil(len(passages) / self._max_passages)
         size = math.ceil(len(passages) / num_parts)  # of about equal parts
@@ -46,7 +49,8 @@ class RequestQueue:
         """Adapt the maximum size of a request to an answer, which has a text for the passages ``answered`` (digests).
 
         If most texts are missing, the maximum becomes half the size of the request. After several answers in a row
-        without a missing text, it is doubled. The other passages are queued again, unless the request had only one.
+        without a missing text, it is doubled. The passages without a text are queued again, unless the request had only
+        one passage.
         """
         unanswered = {digest: key for digest, key in request.items() if digest not in answered}
         if 2 * len(unanswered) > len(request) > 1:

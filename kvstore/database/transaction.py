@@ -327,11 +327,11 @@ class Transaction(OwnedTransaction):
 
     @in_owner_thread
     def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact in place of the fact under its key or, with ``keep_existing``, merged with that fact.
+        """Store a fact, such as an edge, in place of the fact under its key.
 
-        Returns True if that changes anything. The names in the fact are not required to be known, because an import
-        brings facts that were checked before. Raises DocumentNotFoundError, and InputError if the fact contradicts
-        existing facts.
+        With ``keep_existing``, it is merged with that fact. Returns True if that changes anything. The names in the
+        fact are not required to be known, because an import brings facts that were checked before. Raises
+        DocumentNotFoundError, and InputError if the fact contradicts existing facts.
         """
         if isinstance(fact, DocumentFact):
             self._require_text(fact, str(key))
