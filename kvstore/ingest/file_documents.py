@@ -141,9 +141,10 @@ def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
 def extract_portion(
     portion: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback | None = None
 ) -> Iterator[NumberedItem]:
-    """Extract the new documents of a portion together and yield its items and failures. Raises LanguageError.
+    """Extract the new documents of a portion (a batch of items) together; yield its items and failures by file number.
 
     ``on_texts_known`` receives the embedding texts before anything is parsed, unless one of the documents prevents it.
+    Raises LanguageError.
     """
     documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))

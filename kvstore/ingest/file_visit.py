@@ -68,12 +68,15 @@ class FileVisit:
         return self.source.root
 
     def matches_record(self, file: IngestedFile | None) -> bool:
-        """True if the file is unchanged since it was recorded as ``file``, and would be read in the same way."""
+        """True if the file is unchanged since an earlier ingest recorded it, and would be read in the same way.
+
+        ``file`` is that record, or None if the file has none.
+        """
         own_state = (self._path, self._signature, self._reading)
         return file is not None and (file.path, file.signature, file.reading) == own_state
 
     def add_document(self, key: str, digest: bytes) -> None:
-        """Record a document of the file that is stored or will be, with its digest."""
+        """Add the key and the digest of a document that the file contains to the future record of the file."""
         self._digests[key] = digest
 
     def build_record(self) -> tuple[IngestedFile, list[bytes]] | None:

@@ -244,7 +244,7 @@ class _IngestRun:
         return file if visit.matches_record(file) else None
 
     def _process_item(self, item: FileItem, visit: FileVisit) -> None:
-        """Add an item of a file to the batch, the facts or the report."""
+        """Add an item of a file to the batch (a document), the facts (a fact about a document) or the report."""
         if isinstance(item, RawFact):
             # A file can describe a document in several lines.
             self._facts.setdefault(item.key, []).append(item)
@@ -400,7 +400,7 @@ class _IngestRun:
             self.report.remarks += [f"{plugin} was not used: {plugin.problem}" for plugin in broken]
 
     def _store_facts(self) -> None:
-        """Commit the facts that were collected, and count the documents that they change."""
+        """Commit the collected facts about documents, such as written texts, and count the documents that change."""
         if self._facts:
             outcomes, failures = self._destination.store_facts(self._facts, self._stored_fact_keys)
             self.report.failures += failures

@@ -179,5 +179,8 @@ class SourceReader:
         return int(has_risky_file), False
 
     def _is_risky(self, source: Source) -> bool:
-        """True if the reader of a file could hang or crash, so that a worker must read it."""
+        """True if the reader of a file could hang or crash, so that a worker must read it.
+
+        A reader is trusted with files of its format up to a certain size.
+        """
         return source.size > get_trusted_size(source.format or self._format or find_format(source.name))

@@ -47,7 +47,10 @@ class Pace:
         self._add_point()
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the estimated seconds for the remaining bytes, at the speed of the window; None if it is unknown."""
+        """Return the estimated seconds for the remaining bytes, at the speed of the last ``WINDOW_SECONDS`` seconds.
+
+        Returns None if the speed is unknown.
+        """
         if self.bytes_done >= self.total_bytes:
             return 0.0
         if not self._points:
@@ -59,9 +62,10 @@ class Pace:
         return seconds / (self.bytes_done - start_bytes) * (self.total_bytes - self.bytes_done)
 
     def _add_point(self) -> None:
-        """Record the time and the bytes done as a point, at most one per step, and drop points older than the window.
+        """Record the time and the bytes done by then as a point, for :meth:`estimate_seconds_left`.
 
-        Points before the first bytes are dropped, so that the speed excludes the start of the workers.
+        At most one point is recorded per ``_STEP_SECONDS`` seconds. Points older than ``WINDOW_SECONDS`` are dropped,
+        and so are those before the first bytes, so that the speed excludes the start of the workers.
         """
         now = time.monotonic()
         if self._points and not self._points[-1][1] and self.bytes_done:

@@ -78,7 +78,7 @@ class Job:
     buffered: list[str]
 
     def to_message(self) -> tuple[Any, ...]:
-        """Return the fields of the job in order, which are the first message to a worker."""
+        """Return the fields of the job in order: the first message to a worker, which builds the job from them."""
         return self.store, self.settings, self.format, self.options, self.embedder, self.buffered
 
 

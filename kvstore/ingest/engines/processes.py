@@ -49,7 +49,7 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Return why content is not sent: as a local process sees every file, a file it misses was deleted."""
+        """Return why the content of files is not sent: local processes see all files, so a missing file was deleted."""
         return "the file was deleted during the ingest"
 
     def release(self) -> None:
