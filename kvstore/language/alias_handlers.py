@@ -24,14 +24,14 @@ def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
 
 
 def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
-    """Execute INSERT EDGE."""
+    """Execute INSERT EDGE: place one name under another in a tree. The message says if that changed anything."""
     with context.open_transaction() as transaction:
         is_changed = transaction.put_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree))
     return _make_change_cursor("INSERT", is_changed, "1 edge inserted")
 
 
 def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
-    """Execute DELETE EDGE. Raises InputError if the user has not stated this edge."""
+    """Execute DELETE EDGE: undo INSERT EDGE. Raises InputError if the user has not stated this edge."""
     with context.open_transaction() as transaction:
         if not transaction.delete_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree)):
             edge = f"{format_literal(statement.child)} under {format_literal(statement.parent)}"
@@ -44,7 +44,7 @@ def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
 
 
 def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
-    """Execute ALIAS."""
+    """Execute ALIAS: make a name another name of a known entity."""
     with context.open_transaction() as transaction:
         is_changed = transaction.alias(statement.name, statement.entity)
     return _make_change_cursor(
@@ -53,7 +53,7 @@ def create_alias(context: StatementContext, statement: s.CreateAlias) -> Cursor:
 
 
 def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
-    """Execute DROP ALIAS. Raises InputError if the name is no alias."""
+    """Execute DROP ALIAS: undo ALIAS. Raises InputError if the name is no alias."""
     with context.open_transaction() as transaction:
         if not transaction.drop_alias(statement.name):
             raise _make_alias_error(statement.name, "an alias")
@@ -63,7 +63,7 @@ def drop_alias(context: StatementContext, statement: s.DropAlias) -> Cursor:
 
 
 def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
-    """Execute MERGE ENTITY."""
+    """Execute MERGE ENTITY: make two known names one entity."""
     with context.open_transaction() as transaction:
         is_changed = transaction.merge(statement.name, statement.into)
     return _make_change_cursor(
@@ -72,7 +72,7 @@ def merge_entity(context: StatementContext, statement: s.MergeEntity) -> Cursor:
 
 
 def unmerge_entity(context: StatementContext, statement: s.UnmergeEntity) -> Cursor:
-    """Execute UNMERGE ENTITY. Raises InputError if the name is not merged."""
+    """Execute UNMERGE ENTITY: undo MERGE ENTITY. Raises InputError if the name is not merged."""
     with context.open_transaction() as transaction:
         if not transaction.unmerge(statement.name):
             raise _make_alias_error(statement.name, "merged")

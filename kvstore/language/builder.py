@@ -143,7 +143,7 @@ class Builder:
             return ", ".join(self._build_value(child) for child in tree.children if isinstance(child, Tree))
         child = tree.children[0]
         if isinstance(child, Tree):
-            if tree.data in _NULL_VALUES and not self._has_value(child):
+            if tree.data in _NULL_VALUES and not self._has_value(child):  # NULL, which has a meaning here
                 return _NULL_VALUES[tree.data]
             value = self._build_value(child)
             return value.lower() if tree.data == "other_format" else value

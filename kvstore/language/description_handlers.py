@@ -66,12 +66,12 @@ def describe_table(context: StatementContext, statement: s.DescribeTable) -> Cur
 
 
 def describe_document(context: StatementContext, statement: s.DescribeDocument) -> Cursor:
-    """Execute DESCRIBE DOCUMENT."""
+    """Execute DESCRIBE DOCUMENT: list the properties of a document, such as its size and its metadata."""
     return _make_property_cursor(context.target.describe_document(statement.key))
 
 
 def describe_entity(context: StatementContext, statement: s.DescribeEntity) -> Cursor:
-    """Execute DESCRIBE ENTITY."""
+    """Execute DESCRIBE ENTITY: list the properties of an entity, such as its trees and its temperature."""
     return _make_property_cursor(context.target.describe_entity(statement.name))
 
 

@@ -88,7 +88,7 @@ def ingest(context: StatementContext, statement: s.Ingest) -> Cursor:
 
 
 def insert_document(context: StatementContext, statement: s.InsertDocument) -> Cursor:
-    """Execute INSERT DOCUMENT. Raises DocumentExistsError if the key is in use."""
+    """Execute INSERT DOCUMENT: store a new document. Raises DocumentExistsError if the key is in use."""
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         if statement.key and transaction._has_document(statement.key):
@@ -102,7 +102,7 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
 
 
 def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
-    """Execute UPDATE DOCUMENT. Raises DocumentNotFoundError if the key is unknown."""
+    """Execute UPDATE DOCUMENT: change the given properties of a document. Raises DocumentNotFoundError."""
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)

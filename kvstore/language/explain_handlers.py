@@ -221,7 +221,7 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
 
 
 def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[Step]:
-    """Return the steps of an EXPAND."""
+    """Return the steps of an EXPAND: one, which walks the trees of an entity and counts its relatives."""
     with context.target.state() as state:
         trace = Trace(state.lmdb)
         with trace.step("walk trees") as step:

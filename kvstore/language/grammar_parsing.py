@@ -133,7 +133,10 @@ def get_keywords() -> frozenset[str]:
 def _make_unexpected_error(
     text: str, token: Token | None, expected: set[str], tokens: Sequence[Token] = ()
 ) -> StatementError:
-    """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there."""
+    """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there.
+
+    ``tokens`` are those of the statement, for a hint if it is a statement of another database (empty: no hint).
+    """
     names = [_DESCRIPTIONS.get(terminal, terminal) for terminal in expected - _UNMENTIONED_TERMINALS]
     names.sort(key=lambda name: (not name.isupper(), name))  # keywords first
     expectation = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

@@ -35,14 +35,14 @@ def list_outlined_kinds() -> list[str]:
 
 
 def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:
-    """Execute CREATE INDEX."""
+    """Execute CREATE INDEX: build an index of a kind, such as ``synonyms``."""
     context.require_no_transaction("CREATE INDEX commits by itself")
     context.database.create_index(statement.kind, statement.options, progress=context.progress)
     return Cursor("CREATE", message=f"index {statement.kind.lower()} created")
 
 
 def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
-    """Execute DROP INDEX."""
+    """Execute DROP INDEX: remove an index and its contents."""
     context.require_no_transaction("DROP INDEX commits by itself")
     context.database.drop_index(statement.kind)
     return Cursor("DROP", message=f"index {statement.kind.lower()} dropped")

@@ -66,7 +66,7 @@ _MAX_BUFFERED_ROWS = 1000
 
 
 def collect_clauses(**clauses: Any) -> dict[str, Any]:
-    """Return the clauses that are not None."""
+    """Return the clauses that are not None, so that the called method uses its own defaults for the others."""
     return {name: value for name, value in clauses.items() if value is not None}
 
 

@@ -22,7 +22,7 @@ Subject = Literal["tables", "indexes", "strategies", "settings", "stats", "spent
 
 
 def _format_clauses(*pairs: tuple[str, SqlValue]) -> str:
-    """Return the text of clauses, given as (keyword, value), each after a space. The value None omits a clause."""
+    """Return the text of a statement's clauses, given as (keyword, value), each after a space; omit the value None."""
     return "".join(f" {keyword} {format_literal(value)}" for keyword, value in pairs if value is not None)
 
 
@@ -161,8 +161,8 @@ class Ingest(Statement):
     options: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        form = "" if self.format is None else f" AS {format_identifier(self.format)}"
-        return f"INGEST {format_literal(self.path)}{form}{_format_options(self.options)}"
+        format_clause = "" if self.format is None else f" AS {format_identifier(self.format)}"
+        return f"INGEST {format_literal(self.path)}{format_clause}{_format_options(self.options)}"
 
 
 class Extract(Statement):
@@ -198,12 +198,12 @@ class InsertDocument(Statement):
     whole: bool = False
 
     def __str__(self) -> str:
-        form = "" if self.format is None else f" AS {self.format}"
+        format_clause = "" if self.format is None else f" AS {self.format}"
         source_and_title = _format_clauses(("SOURCE", self.source), ("TITLE", self.title))
         meta = _format_clauses(("META", self.meta))
         whole = " WHOLE" if self.whole else ""
         key, text = format_literal(self.key), format_literal(self.text)
-        return f"INSERT DOCUMENT {key}{form}{source_and_title} TEXT {text}{meta}{whole}"
+        return f"INSERT DOCUMENT {key}{format_clause}{source_and_title} TEXT {text}{meta}{whole}"
 
 
 class UpdateDocument(Statement):
