@@ -161,7 +161,10 @@ class Evaluation:
         return mask
 
     def _complement(self, bounds: Bounds) -> Bounds:
-        """Return the certain and possible matches of the negation of a condition that is true or false, never NULL."""
+        """Return the certain and possible matches of the negation of a condition with the matches ``bounds``.
+
+        The condition must be true or false for each document, never NULL.
+        """
         return Bounds(self._all_documents & ~bounds.possible, self._all_documents & ~bounds.certain)
 
     def _apply_negation(self, field: Field, bounds: Bounds | None, negated: bool) -> Bounds:

@@ -182,7 +182,10 @@ def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> 
 
 
 def _make_value_keys(field_prefix: bytes, encoded_value: bytes | None) -> tuple[bytes, bytes]:
-    """Return the key that records that a field is not NULL, and the key of its value or of an unclear value (None)."""
+    """Return the key that records that a field is not NULL, and the key of its value.
+
+    An unclear value (``encoded_value`` None) has no key of its own: all of them share one.
+    """
     return field_prefix + PRESENT, field_prefix + (UNCLEAR if encoded_value is None else encoded_value)
 
 

@@ -196,7 +196,10 @@ class MetadataMaintainer:
         self._previous_index = None
 
     def _collect_set_changes(self, record: DocumentRecord, language: str | None, *, is_removed: bool) -> None:
-        """Collect the changes of the document sets of all values of an added or (``is_removed``) a removed document."""
+        """Add a document to the changes of the sets of all its values, or with ``is_removed`` remove it from the sets.
+
+        A set has the documents with a value; :meth:`_flush_sets` writes the changes.
+        """
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
@@ -206,7 +209,7 @@ class MetadataMaintainer:
             self._set_changes[container_key][is_removed].add(offset)  # the second set has the removed offsets
 
     def _flush_sets(self) -> None:
-        """Write the collected changes of sets to their containers, and clear them."""
+        """Write the collected changes of document sets to the containers that store parts of them, and clear them."""
         keys = sorted(self._set_changes)
         changes: dict[bytes, bytes | None] = {}
         for key, value in zip(keys, self._write_view.get_many(METADATA_SETS, keys), strict=True):

@@ -205,7 +205,7 @@ class PassageGraph(ViewReader):
         return triple_chunks
 
     def iter_chunk_rows(self) -> Iterator[tuple[int, EdgeRow]]:
-        """Yield every chunk that names any entity, with a mapping from these entities to how it names them."""
+        """Yield every chunk that names any entity, with the features (how the chunk names it) of each such entity."""
         for key, value in self._view.scan(PASSAGE_ENTITIES):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
@@ -361,8 +361,8 @@ class GraphWriter(ViewWriter, PassageGraph):
     def _flush_chunks(self, old_degrees: Mapping[int, int]) -> dict[int, int]:
         """Write the changed chunks of entities, and return their new degrees without the link flag.
 
-        ``old_degrees`` are the stored degrees by entity. The only chunk of an entity is stored in its degree, several
-        chunks in a block list.
+        ``old_degrees`` are the stored degrees (encoded numbers of chunks) by entity. The only chunk of an entity is
+        stored in its degree, several chunks in a block list.
         """
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}

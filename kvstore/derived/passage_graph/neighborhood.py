@@ -143,7 +143,7 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
     with_synonyms: bool = False
 
     def fetch(self, state: State) -> Surroundings:
-        """Read the edge rows of the requested chunks and entities; None for a kind that is not requested."""
+        """Read the rows (edges) of the requested chunks and of the requested entities, each None without any."""
         return Surroundings(
             self._read_chunks(state) if len(self.chunks) else None,
             self._read_entities(state) if len(self.entities) else None,
@@ -220,7 +220,7 @@ class NamedNeighborhoodRequest(ReadRequest[NamedNeighborhoods]):
     max_chunks: int
 
     def fetch(self, state: State) -> NamedNeighborhoods:
-        """Look up the entities of the names, and read the rows of the entities in at most ``max_chunks`` chunks."""
+        """Look up the entities of the names, and read the rows (edges) of those in at most ``max_chunks`` chunks."""
         # The whole store's filter, because a name that only imported triples contain has no address.
         entities = state.unrestricted.filter.find_many(self.names)
         distinct = merge_distinct(entities[entities > 0])  # an unknown name has entity 0

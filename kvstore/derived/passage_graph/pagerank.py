@@ -307,7 +307,7 @@ class _WeightedRows:
     def compute_costs(self, nodes: Nodes, degrees: Mapping[int, int]) -> Costs:
         """Return the approximate number of edges to read for each node.
 
-        Degrees of entities that are missing from ``degrees`` are read from the store.
+        ``degrees`` has the number of chunks of entities, by node. Those of other entities are read from the store.
         """
         costs = np.array([max(1.0, degrees.get(node, _CHUNK_ROW_COST)) for node in nodes.tolist()])
         unknown = [index for index, node in enumerate(nodes.tolist()) if is_entity(node) and node not in degrees]

@@ -98,7 +98,7 @@ class DocumentRows:
         return features
 
     def _get_heading_flags(self, section: int) -> dict[int, int]:
-        """Return the entities in the headings of a section and its ancestors, each with its flags. Cached."""
+        """Return the entities in the headings of a section and its ancestors, each with bits of features. Cached."""
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
             heading = self._outline[section]
@@ -109,9 +109,9 @@ class DocumentRows:
         return heading_flags
 
     def _find_name_flags(self, text: str, whole_flag: int, part_flag: int) -> dict[int, int]:
-        """Return the entities that a title or heading names, each with a flag.
+        """Return the entities that a title or heading names, each with a bit of the features of an edge.
 
-        The flag is ``whole_flag`` if the name is the whole text, else ``part_flag``.
+        The bit is ``whole_flag`` if the name is the whole text, else ``part_flag``.
         """
         whole_entities, part_entities = find_heading_names(text, self._filter, self._max_words)
         return {**dict.fromkeys(part_entities, part_flag), **dict.fromkeys(whole_entities, whole_flag)}
@@ -159,7 +159,10 @@ def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
 
 @lru_cache(maxsize=1 << 15)
 def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
-    """Return two flags of a form in UTF-8: if it is not a function word, and if it is in lower case without a digit."""
+    """Return two flags of a form (a name as a text writes it) in UTF-8.
+
+    The first is true if it is not a function word, the second if it is in lower case without a digit.
+    """
     form = encoded_form.decode()
     return to_entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
 

@@ -70,9 +70,9 @@ class GraphMaintainer:
     def _build_rows_of_stored_document(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of the ``chunks`` of a stored document, by chunk id.
+        """Return the edge row of each of the ``chunks`` of a stored document, by chunk id: the entities that it names.
 
-        ``pairs`` are the entity pairs that the document states.
+        ``pairs`` are the entity pairs that the document states in triples.
         """
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
@@ -84,9 +84,9 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of the ``chunks`` of a document, by chunk id.
+        """Return the edge row of each of the ``chunks`` of a document, by chunk id: the entities that the chunk names.
 
-        ``pairs`` are the entity pairs that the document states.
+        ``pairs`` are the entity pairs that the document states in triples.
         """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))
