@@ -182,9 +182,9 @@ def _load_store(
     max_bytes: int | None,
     durability: str,
 ) -> OpenStore:
-    """Open a store that this process does not have open yet.
+    """Open a store that this process does not have open yet; the arguments are those of :func:`open_store`.
 
-    ``own_embedder`` is the embedder if the caller passed an object, not a name.
+    ``own_embedder`` is the embedder if the caller passed an object, else None: the settings have its name then.
     """
     # Built only for a new store, and once, because it loads the models.
     build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
@@ -265,7 +265,7 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
 def _load_or_create_settings(
     environment: Environment, build_settings: Callable[[], FixedSettings], *, create: bool
 ) -> tuple[FixedSettings, bool]:
-    """Return the settings of the store, and True if this call created them in a new store.
+    """Return the settings of the store, and True if this call created them in a new store, with ``build_settings``.
 
     Without ``create``, it waits until the lock timeout for another process that is creating the store. It gives up
     earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
@@ -374,9 +374,9 @@ def _explain_segmenter_mismatch(view: View, fixed: FixedSettings) -> str | None:
 
 
 def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
-    """Rebuild outdated structures of a store, or make it read-only if this kvstore must not change it.
+    """Rebuild outdated structures (derived data) of a store, or make it read-only if this kvstore must not change it.
 
-    Raises StoreFormatError if the store must be migrated first.
+    ``fixed`` are the creation-time settings of the store. Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
         if (scripts := _describe_retokenized_scripts(snapshot)) is not None:
@@ -407,7 +407,7 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
 
 
 def _find_outdated_data(view: View) -> tuple[set[str], str | None]:
-    """Return the names of outdated structures, and the reason why the store must be migrated or None.
+    """Return the names of outdated structures (derived data), and the reason why the store must be migrated or None.
 
     A store whose records of indexes are damaged opens without an update, so that CHECK REPAIR can rebuild it. Until
     then every change fails, because it reads the same records.
