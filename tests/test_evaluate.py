@@ -293,7 +293,7 @@ def test_everyday_questions_name_snippets_and_words_of_their_sections(monkeypatc
     from evaluation.question_sets import read_json_lines
 
     texts: dict[str, set[str]] = {}
-    for name in ("train", "held_out"):
+    for name in ("train", "prose", "held_out"):
         rows = read_json_lines(TOOLS / "everyday_questions" / f"{name}.jsonl")
         texts[name] = {text for row in rows for text in (row["title"], *row["snippets"]) if text}
         for row in rows:
@@ -303,6 +303,6 @@ def test_everyday_questions_name_snippets_and_words_of_their_sections(monkeypatc
                 assert words in snippets[ordinals[0]] and 0 <= min(ordinals) <= max(ordinals) < len(snippets), question
             for question, ordinal in row["near_misses"]:
                 assert 0 <= ordinal < len(snippets), question
-    assert texts["train"].isdisjoint(texts["held_out"])
+    assert (texts["train"] | texts["prose"]).isdisjoint(texts["held_out"])
     (answer_set,) = load_answer_sets("everyday", TOOLS, limit=20)
     assert [question.kind for question in answer_set.questions] == ["answerable"] * 20 + ["near"] * 20
