@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from operator import is_not
 from typing import NamedTuple
 
 from .line_markup import find_line, get_margin
@@ -116,8 +115,7 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
     """Parse the grid table that begins at a line; return None if it is invalid.
 
-    The text of a cell that spans columns is in the first of them. A cell that spans rows is repeated in each row;
-    header rows that it spans are merged into one.
+    The text of a cell that spans columns is in the first of them. Rows that a cell spans are merged into one row.
     """
     end = find_line(lines, table_start, lambda line: line[:1] not in ("+", "|"))
     table = lines[table_start:end]
@@ -134,11 +132,8 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
     )
     rows: CellRows = []
     num_header_rows = 0
-    header_end = max(
-        (index for index, line in enumerate(table) if GRID_BORDER_PATTERN.match(line) and "=" in line), default=0
-    )
     cells: list[list[str]] = [[] for _ in border_offsets[1:]]
-    for index, line in enumerate(table[1:], 1):
+    for line in table[1:]:
         if GRID_BORDER_PATTERN.match(line):
             rows.append(cells)
             cells = [[] for _ in border_offsets[1:]]
@@ -146,17 +141,11 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
                 num_header_rows = len(rows)
             continue
         start = 0
-        next_cells = list(cells)  # of the row below, if this line has a border; a spanning cell is in both rows
         for column in range(1, len(border_offsets)):
             offset = border_offsets[column]
             # A cell ends at the next vertical border that this line has.
             if column == len(border_offsets) - 1 or line[offset : offset + 1] in ("|", "+"):
-                if _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1]):
-                    next_cells[start:column] = [[] for _ in range(start, column)]
-                else:
+                if not _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1]):
                     cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
                 start = column
-        if index > header_end and any(map(is_not, next_cells, cells)):
-            rows.append(cells)
-            cells = next_cells
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)
