@@ -163,27 +163,22 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 
 
 def _is_complete_input(text: str) -> bool:
-    """True if Enter runs the typed text: it is a dot command, a question or complete statements."""
+    """True if Enter runs the typed text: it is a dot command, a question or a complete statement."""
     command = _expand_shortcuts(text)
     is_command = command.lstrip().startswith(COMMAND_PREFIXES)
     return is_command or find_unquoted_question(text) is not None or is_complete(command)
 
 
 def _expand_shortcuts(text: str) -> str:
-    """Return the commands or statements to run for a typed or pasted text.
+    """Return the command or statement to run for a typed text.
 
-    ``quit``, ``exit`` and ``help`` need no dot, as in other shells. A question needs no ASK; as in a script, it ends
-    with its line.
+    ``quit``, ``exit`` and ``help`` need no dot, as in other shells, and a question needs no ASK.
     """
-    statements = []
-    first_line, _, rest = text.strip().partition("\n")
-    while (question := find_plain_question(first_line)) is not None:
-        statements.append(f"ASK {format_literal(question)};")
-        text = rest
-        first_line, _, rest = text.strip().partition("\n")
     word = text.strip().rstrip(";").lower()
-    last_statement = f".{word}" if word in ("quit", "exit", "help") else text
-    return "\n".join(filter(None, [*statements, last_statement]))
+    if word in ("quit", "exit", "help"):
+        return f".{word}"
+    question = find_plain_question(text)
+    return text if question is None else f"ASK {format_literal(question)};"
 
 
 def _confirm_deletion(statement: str) -> bool:

@@ -609,12 +609,6 @@ def test_input_typed_while_the_store_opens_is_run(terminal: Callable[..., pexpec
     wait_for(child, "hr/leave")
 
 
-def test_a_pasted_question_ends_with_its_line(terminal: Callable[..., pexpect.spawn[str]]) -> None:
-    child = terminal()
-    child.send("\x1b[200~who rings the bell?\nSELECT 6*7 AS product;\x1b[201~\r")
-    wait_for(child, "42")
-
-
 @pytest.mark.slow
 def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
@@ -1060,10 +1054,6 @@ def test_a_command_of_psql_is_answered_with_the_equivalent(
     assert _is_complete_input("who rings the bell?"), "a question needs no ASK"
     assert _expand_shortcuts("what's lit? ;") == "ASK 'what''s lit?';"
     assert _expand_shortcuts("SELECT ':what?'") == "SELECT ':what?'"
-    pasted = "who rings it?\n\nWhere is\tit\nSELECT key"
-    assert _expand_shortcuts(pasted) == "ASK 'who rings it?';\nASK 'Where is it';\nSELECT key"
-    assert _expand_shortcuts("who rings it?\nquit\n") == "ASK 'who rings it?';\n.quit"
-    assert not _is_complete_input(pasted) and _is_complete_input(f"{pasted};")
     assert _is_complete_input("ASK who rings the bell"), "without quotes no further line makes it valid"
     assert not _is_complete_input("ASK"), "the question may stand on the next line"
     assert not _is_complete_input("SELECT key")
