@@ -194,7 +194,7 @@ def test_vectors_move_into_as_few_blocks_as_hold_them(
             assert stored.gather(list(places.values()))[:, [0, -1]].tolist() == [[chunk, chunk] for chunk in places]
             blocks = {
                 chunk: (number, row)
-                for number in stored.list_block_numbers()
+                for number in stored.scan_block_numbers()
                 for row, chunk in enumerate(stored.get_row_ids(number).tolist())
             }
             assert {chunk: place for chunk, place in blocks.items() if chunk != FREE_ID} == places

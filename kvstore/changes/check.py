@@ -184,7 +184,7 @@ class _Checker:
                         duplicates.append(chunk)
                     self._vector_sums.add(chunk, (block, row))
 
-        yield from check_blocks(self._vectors, add_block)
+        yield from check_blocks(self._state, self._vectors, add_block)
         yield from (f"chunk {chunk} has two vectors" for chunk in duplicates)
 
     def _check_documents(self) -> Iterator[str]:

@@ -19,22 +19,28 @@ from ..structures.vectors.vectors import FREE_ID, Ids, Vectors
 from .pending import read_chunked_text
 
 
-def check_blocks(vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
+def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
     """Yield a sentence for each fault of the blocks of a vector space.
 
     Calls ``visit_block`` with the id of each readable block and the ids of the vectors in its rows (``FREE_ID``: a free
     row).
     """
-    for block in vectors.list_block_numbers():
+    num_partly_free = 0
+    for block in vectors.scan_block_numbers():
         try:
             ids = vectors.get_row_ids(block)
         except CorruptionError as error:
             yield str(error)
+            # The free rows of a damaged block cannot be counted, so the recorded number is used.
+            num_partly_free += vectors.count_free_rows(block) > 0
             continue
         visit_block(block, ids)
         num_free = int((ids == FREE_ID).sum())
         if vectors.count_free_rows(block) != num_free:
             yield f"{vectors.space.name}: vector block {block} has {num_free} free rows, but another number is recorded"
+        num_partly_free += 1 if num_free else 0
+    if num_partly_free != state.lmdb.count(vectors.space.free_rows):
+        yield f"{vectors.space.name}: free rows are recorded for vector blocks that have none"
 
 
 def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
@@ -45,7 +51,7 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
     for stored_derivation in list_stored_derivations(state.lmdb):
         parts, name = state.get_derived_parts(stored_derivation.derivation), stored_derivation.name
         used_counts: list[int] = []  # the number of used rows of each block
-        yield from check_blocks(parts.vectors, partial(_append_used_count, used_counts))
+        yield from check_blocks(state, parts.vectors, partial(_append_used_count, used_counts))
         num_parts = num_texts = 0
         for document, (part, vector_locations) in parts.scan():
             num_texts += len(vector_locations)

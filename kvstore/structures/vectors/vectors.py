@@ -271,10 +271,10 @@ class Vectors:
             num_rows += num_read
         return ids[:num_rows], matrix[:num_rows]
 
-    def list_block_numbers(self) -> list[int]:
-        """Return the numbers of all blocks, ascending, also of missing blocks whose free rows are recorded."""
-        keys = itertools.chain(self._view.scan(self.space.blocks), self._view.scan(self.space.free_rows))
-        return sorted({int(records.U32.unpack(key)[0]) for key, _ in keys})
+    def scan_block_numbers(self) -> Iterator[int]:
+        """Yield the number of every block."""
+        for key, _ in self._view.scan(self.space.blocks):
+            yield int(records.U32.unpack(key)[0])
 
     def get_row_ids(self, block_number: int) -> Ids:
         """Return the ids of all rows of a block, :data:`FREE_ID` for free rows.
