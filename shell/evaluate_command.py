@@ -83,7 +83,7 @@ def _parse_minimums(_: click.Context, __: click.Parameter, texts: tuple[str, ...
 @click.option(
     "--no-chunk-sizes",
     is_flag=True,
-    help="Do not compare sizes of chunks, which takes additional time.",
+    help="Skip the comparison of chunk sizes, which embeds a sample of the documents again.",
 )
 @click.option(
     "--html",

@@ -249,8 +249,8 @@ def _format_counts(report: kvstore.IngestReport) -> str:
     "--poll",
     type=click.FloatRange(0, 86400, min_open=True),
     metavar="SECONDS",
-    help="Look for changes at this interval. Without this option, the operating system reports changes. Without the "
-    "extra watch, the interval is 2 seconds.",
+    help="Look for changes at this interval. Without this option, the operating system reports changes; "
+    "if the extra watch is not installed either, kvstore looks every 2 seconds.",
 )
 @READER_OPTIONS
 def watch(

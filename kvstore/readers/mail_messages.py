@@ -134,7 +134,7 @@ class _MailPolicy(policy.EmailPolicy):
         return _parse_field(name, value)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _parse_field(name: str, value: Any) -> Any:
     """Parse a field as the standard library does; the addresses of a very long list are parsed one by one.
 

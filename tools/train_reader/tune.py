@@ -3,7 +3,7 @@
     python tools/train_reader/tune.py READER_FOLDER MODEL_FOLDER --data train.jsonl.xz --out FOLDER
 
 In: the folder of a reader that :mod:`train` wrote, the folder of all-MiniLM-L6-v2, the questions of :mod:`train`, and
-those of ``tools/everyday_questions``: ``train.jsonl``, and with ``--sections`` also ``prose.jsonl``. The near misses of
+those of ``tools/everyday_questions``: ``train.jsonl``, or the files of ``--sections``. The near misses of
 ``prose.jsonl`` are in the manner of SQuAD 2.0, about encyclopedias, histories and reports; the facts in these texts are
 not checked. On disk, under ``--out``: ``reader.pt`` (float32), ``reader.onnx`` (8 bits), ``tokenizer.json`` and
 ``reader.json``, see :mod:`quantize`. The figures of held-out sections are printed before and after the training.
@@ -11,9 +11,9 @@ not checked. On disk, under ``--out``: ``reader.pt`` (float32), ``reader.onnx`` 
 The first training has only prose and questions that ask for a phrase. Everyday documents have items, rows of tables and
 messages; their users ask in other words than the documents, ask how and why, expect yes or no, and type keywords. Half
 of the windows of a batch are of such documents. The other half is drawn as in the first training; the label of these
-windows is mixed with the judgment of the reader before this training (Li and Hoiem, "Learning without Forgetting",
-2016). The result is a mean of the weights before and after the training, which keeps more of both (Wortsman et al.,
-"Robust Fine-Tuning of Zero-Shot Models", CVPR 2022).
+windows is mixed with the judgment of a teacher, by default the reader before this training (Li and Hoiem, "Learning
+without Forgetting", 2016). The result is a mean of the weights before and after the training, which keeps more of both
+(Wortsman et al., "Robust Fine-Tuning of Zero-Shot Models", CVPR 2022).
 
 What was tried: `auc`, `refused` and `first` as in :mod:`measure`, of every third held-out section (885 questions), and
 of 220 + 220 questions on the held-out articles of SQuAD 2.0; then the area under the ROC curve of the confidence behind
@@ -29,8 +29,8 @@ a store (``tools/fit_answer_reader.py``, questions that were fitted on and other
 The share was chosen on the questions that were fitted on. On 200 new questions about two folders of another author, 83
 instead of 74 of 120 answers are right, and 75 instead of 61 % of the near misses are refused. The training runs for 40
 minutes (``--minutes``), here on two processor cores; a faster machine takes more steps. A sixth of the sections of
-``train.jsonl`` was added after eight minutes, and the form of a question was drawn for each window then, so a new run
-gives other weights.
+``train.jsonl`` was added after eight minutes, the form of a question was drawn for each window, and the share of the
+teacher's judgment was 0.7 then, so a new run gives other weights.
 
 A second run continued from that reader for 72 minutes (654 steps), with the first training as ``--teacher`` and, after
 a quarter of the time, with 872 sections of ``prose.jsonl`` as additional ``--sections``. The table has the figures of
@@ -82,7 +82,7 @@ EVERYDAY_FOLDER = Path(__file__).parents[1] / "everyday_questions"
 #: The numbers of questions of each kind, and of sections of everyday documents, in a batch.
 _SIZES = BatchSizes(near_misses=19, changed=6, groups=25, made=4, num_parts=5)
 _NUM_SECTIONS = 12
-#: The share of the reader's judgment before the training in the labels of the first training.
+#: The share of the teacher's judgment in the labels of the first training.
 _TEACHER_WEIGHT = 0.5
 _RATE, _WARMUP_STEPS, _DECAYING_SHARE = 3e-4, 40, 0.5
 #: The decay of the moving average of the weights: of fewer steps than in the first training.
@@ -210,7 +210,7 @@ def measure_sections(sections: list[Section], tokenizer: Tokenizer, model: Reade
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
     default=[EVERYDAY_FOLDER / "train.jsonl"],
-    help="File of sections; repeat the option for several.",
+    help="File of sections instead of train.jsonl; repeat the option for several.",
 )
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True)
 @click.option("--minutes", default=40.0, show_default=True, help="Time of the training.")
@@ -243,7 +243,7 @@ def main(
         torch._foreach_lerp_(list(average.parameters()), list(start_reader.parameters()), 1 - _TUNED_SHARE)
     torch.save(average.state_dict(), out / "reader.pt")
     print("after:", measure_sections(held_out_sections, tokenizer, average))
-    digests = {"data": data, "reader": reader / "reader.onnx", **{file.stem: file for file in section_files}}
+    digests = {"data": data, "reader": reader / "reader.onnx", **{file.name: file for file in section_files}}
     export_reader(average, tokenizer, out, {name: compute_digest(path) for name, path in digests.items()})
 
 

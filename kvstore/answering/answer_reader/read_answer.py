@@ -130,7 +130,7 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
 
 
 def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
-    """Return the ``max_sentences`` snippets that likeliest answer the question, each as a run, likeliest first."""
+    """Return the ``max_sentences`` snippets that most likely answer the question, each as a run, best first."""
     runs = []
     for snippet_reading in reading.readings[:max_sentences]:
         passage_index, index = snippet_reading.position

@@ -159,7 +159,7 @@ def encode_mention_counts(chunk: AddedChunk) -> dict[int, int]:
 
 @lru_cache(maxsize=1 << 15)
 def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
-    """Return two flags of a form (a name as a text writes it) in UTF-8.
+    """Return two flags of a form (a name as a text writes it), which is given in UTF-8.
 
     The first is true if it is not a function word, the second if it is in lower case without a digit.
     """

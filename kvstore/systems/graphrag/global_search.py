@@ -274,7 +274,7 @@ def _list_allowed_chunks(
 ) -> dict[int | None, list[int]]:
     """Return the allowed chunks of ``communities``, pairs (id, chunks), by id; under None, the chunks in no community.
 
-    Chunks added after the communities were built are reported with the latter, so their communities omit them.
+    Chunks added after the communities were built are listed under None, not under the community nearest to them.
     """
     chunks_by_group: dict[int | None, list[int]] = {None: list(filter(query.is_allowed, scoring.unassigned))}
     for community, chunks in communities:
