@@ -21,14 +21,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from rows import Example, Span, find_content_words
+from rows import Example, Span, find_content_words, vary_form
 
 #: The numbers of answered questions and of near misses of a section in a batch, and of other windows for each of them.
 _NUM_ANSWERED, _NUM_NEAR_MISSES, _NUM_OTHERS, _NUM_OTHERS_OF_NEAR_MISS = 2, 2, 2, 1
 #: The share of questions whose windows have the title, and the heading; of windows with the snippet before, and after.
 _TITLE_SHARE, _HEADING_SHARE, _BEFORE_SHARE, _AFTER_SHARE = 0.75, 0.85, 0.15, 0.05
-#: The shares of questions without their question mark, and in lower case.
-_WITHOUT_MARK_SHARE, _LOWER_CASE_SHARE = 0.15, 0.1
 #: The share of other windows that resemble the question most; the rest are any of the section.
 _SIMILAR_SHARE = 0.7
 
@@ -70,21 +68,6 @@ class SectionExamples(NamedTuple):
     groups: list[list[int]]
 
 
-class _Form(NamedTuple):
-    """The form of the windows and of the text of a question; a near miss and its partner have the same form."""
-
-    has_title: bool
-    has_heading: bool
-    has_question_mark: bool
-    is_lower_case: bool
-
-    def format_question(self, question: str) -> str:
-        """Return a question in this form."""
-        if not self.has_question_mark:
-            question = question.rstrip("?! ")
-        return question.lower() if self.is_lower_case else question
-
-
 def load_sections(path: Path) -> list[Section]:
     """Return the sections of a file."""
     return [
@@ -106,42 +89,42 @@ def prepend_labels(labels: Iterable[str], text: str) -> str:
 
 
 def draw_examples(section: Section, rng: random.Random) -> SectionExamples:
-    """Return examples of random questions of a section, with the pairs to distinguish and the groups to choose from."""
+    """Return examples of random questions of a section, with the pairs to distinguish and the groups to choose from.
+
+    All windows of a question have the same labels, and the form of all its examples is varied in the same way.
+    """
     section_examples = SectionExamples([], [], [])
     for question in rng.sample(section.answered, min(_NUM_ANSWERED, len(section.answered))):
-        form = _draw_form(rng)
-        ordinal = rng.choice(question.snippets)
-        start = len(section_examples.examples)
-        section_examples.examples.append(_build_answered_example(section, question, ordinal, form, rng))
+        labels = _draw_labels(section, rng)
         others = _draw_others(section, question.text, question.snippets, _NUM_OTHERS, rng)
-        section_examples.examples.extend(
-            _build_unanswered_example(section, question.text, other, question.snippets, form, rng) for other in others
-        )
-        section_examples.groups.append(list(range(start, len(section_examples.examples))))
+        examples = [_build_answered_example(section, question, rng.choice(question.snippets), labels, rng)]
+        examples += [
+            _build_unanswered_example(section, question.text, other, question.snippets, labels, rng) for other in others
+        ]
+        start = len(section_examples.examples)
+        section_examples.groups.append(list(range(start, start + len(examples))))
+        section_examples.examples.extend(vary_form(examples, "", rng))
     for near_miss in rng.sample(section.near_misses, min(_NUM_NEAR_MISSES, len(section.near_misses))):
-        form = _draw_form(rng)
-        index = len(section_examples.examples)
+        labels = _draw_labels(section, rng)
         others = _draw_others(section, near_miss.text, [near_miss.snippet], _NUM_OTHERS_OF_NEAR_MISS, rng)
-        section_examples.examples.extend(
-            _build_unanswered_example(section, near_miss.text, ordinal, [], form, rng)
+        examples = [
+            _build_unanswered_example(section, near_miss.text, ordinal, [], labels, rng)
             for ordinal in (near_miss.snippet, *others)
-        )
+        ]
         partners = [question for question in section.answered if near_miss.snippet in question.snippets]
         partner = rng.choice(partners or section.answered)
-        section_examples.pairs.append((len(section_examples.examples), index))
+        start = len(section_examples.examples)
+        section_examples.pairs.append((start + len(examples), start))
         ordinal = near_miss.snippet if partners else rng.choice(partner.snippets)
-        section_examples.examples.append(_build_answered_example(section, partner, ordinal, form, rng))
+        examples.append(_build_answered_example(section, partner, ordinal, labels, rng))
+        section_examples.examples.extend(vary_form(examples, "", rng))
     return section_examples
 
 
-def _draw_form(rng: random.Random) -> _Form:
-    """Return a random form."""
-    return _Form(
-        has_title=rng.random() < _TITLE_SHARE,
-        has_heading=rng.random() < _HEADING_SHARE,
-        has_question_mark=rng.random() >= _WITHOUT_MARK_SHARE,
-        is_lower_case=rng.random() < _LOWER_CASE_SHARE,
-    )
+def _draw_labels(section: Section, rng: random.Random) -> list[str]:
+    """Return the title and the heading of a section, each with its share."""
+    labels_with_shares = ((section.title, _TITLE_SHARE), (section.heading, _HEADING_SHARE))
+    return [label for label, share in labels_with_shares if rng.random() < share]
 
 
 def _draw_others(section: Section, question: str, excluded: list[int], count: int, rng: random.Random) -> list[int]:
@@ -158,33 +141,32 @@ def _draw_others(section: Section, question: str, excluded: list[int], count: in
 
 
 def _build_answered_example(
-    section: Section, question: AnsweredQuestion, ordinal: int, form: _Form, rng: random.Random
+    section: Section, question: AnsweredQuestion, ordinal: int, labels: list[str], rng: random.Random
 ) -> Example:
     """Return the example of a question with a window around a snippet that answers it."""
-    window, offset = _build_window(section, ordinal, [], form, rng)
+    window, offset = _build_window(section, ordinal, [], labels, rng)
     spans: list[Span] = []
     start = section.snippets[ordinal].find(question.answer)
     if start >= 0:
         spans.append((offset + start, offset + start + len(question.answer)))
-    return Example(form.format_question(question.text), window, answered=True, spans=spans)
+    return Example(question.text, window, answered=True, spans=spans)
 
 
 def _build_unanswered_example(
-    section: Section, question: str, ordinal: int, blocked: list[int], form: _Form, rng: random.Random
+    section: Section, question: str, ordinal: int, blocked: list[int], labels: list[str], rng: random.Random
 ) -> Example:
     """Return the example of a question with a window around a snippet that does not answer it.
 
     The window does not have the snippets of the ordinals `blocked`, which answer it.
     """
-    window, _ = _build_window(section, ordinal, blocked, form, rng)
-    return Example(form.format_question(question), window, answered=False, spans=[])
+    window, _ = _build_window(section, ordinal, blocked, labels, rng)
+    return Example(question, window, answered=False, spans=[])
 
 
 def _build_window(
-    section: Section, ordinal: int, blocked: list[int], form: _Form, rng: random.Random
+    section: Section, ordinal: int, blocked: list[int], labels: list[str], rng: random.Random
 ) -> tuple[str, int]:
     """Return a window around a snippet without the `blocked` ones, and the character offset of the snippet in it."""
-    labels = [section.title] * form.has_title + [section.heading] * form.has_heading
     before = prepend_labels(labels, "")
     if ordinal and ordinal - 1 not in blocked and rng.random() < _BEFORE_SHARE:
         before += f"{section.snippets[ordinal - 1]} "
