@@ -211,8 +211,7 @@ class TableBuffer:
         """Update the cached keys before ``changes`` are stored in ``newer``, and forget the count of added records."""
         self.num_added = None
         if self._newer_keys is not None:
-            older, newer = self.older, self.newer
-            self._newer_keys[1].extend([key for key in changes if key not in older and key not in newer])
+            self._newer_keys[1].extend(key for key in changes if key not in self)
 
 
 class ChangeBuffer:

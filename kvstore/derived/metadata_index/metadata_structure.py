@@ -7,6 +7,7 @@ columns). Out: sets of documents, as masks by id, and columns.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -174,7 +175,7 @@ class MetadataMaintainer:
         #: The index before the current batch, in which the languages of removed documents are looked up.
         self._previous_index: MetadataIndex | None = None
         #: By key of a container, the offsets of documents that are added to it and removed from it.
-        self._set_changes: dict[bytes, tuple[set[int], set[int]]] = {}
+        self._set_changes: defaultdict[bytes, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
         #: By index of a block, the new rows of its documents; None for a deleted document.
         self._row_changes: dict[int, dict[int, DocumentColumns | None]] = {}
 
@@ -203,10 +204,8 @@ class MetadataMaintainer:
         container_index, offset = divmod(record.id, encoding.DOCUMENTS_PER_CONTAINER)
         key_suffix = records.encode_u32(container_index)
         for key in build_index_keys(record, language):
-            container_key = key + key_suffix
-            if container_key not in self._set_changes:
-                self._set_changes[container_key] = set(), set()
-            self._set_changes[container_key][is_removed].add(offset)  # the second set has the removed offsets
+            added_offsets, removed_offsets = self._set_changes[key + key_suffix]
+            (removed_offsets if is_removed else added_offsets).add(offset)
 
     def _flush_sets(self) -> None:
         """Write the collected changes of document sets to the containers that store parts of them, and clear them."""
