@@ -352,15 +352,13 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
     segment: dict[str, TableChanges] = {}
     segment_bytes = 0
     for table, table_changes in nonempty_changes.items():
-        segment_changes: TableChanges = {}  # the changes of this table in the segment
         for key in sorted(table_changes):
             if segment_bytes > MAX_SEGMENT_BYTES:
                 yield records.pack(segment)
-                segment, segment_changes, segment_bytes = {}, {}, 0
-            if not segment_changes:
-                segment[table] = segment_changes
-            segment_changes[key] = change = table_changes[key]
-            segment_bytes += len(key) if change is None else len(key) + len(change)
+                segment, segment_bytes = {}, 0
+            change = table_changes[key]
+            segment.setdefault(table, {})[key] = change
+            segment_bytes += len(key) + len(change or b"")
     if segment:
         yield records.pack(segment)
 

@@ -283,7 +283,7 @@ class WriteTransaction(LmdbView):
             self._write_records(
                 table, {key: value for key, value in zip(appended, values, strict=True) if value is not None}
             )
-            self._own_bytes += sum(map(len, own_pieces)) + sum(map(len, filter(None, own_pieces.values())))
+            self._own_bytes += sum(len(key) + len(piece or b"") for key, piece in own_pieces.items())
 
     def _write_appends(self, table: str, changes: Mapping[bytes, bytes | None]) -> Mapping[bytes, bytes | None]:
         """Write the changes beyond the last key of a table to the table itself; return the others, to be buffered."""
