@@ -104,10 +104,10 @@ def test_no_class_name_means_two_things() -> None:
 
 
 def iter_modules() -> Iterator[tuple[str, str]]:
-    """Yield every module except ``__init__``, ``__main__``, the ``strategy`` of a system, and adapters."""
+    """Yield every module except ``__init__``, ``__main__``, ``system`` and ``strategy`` of systems, and adapters."""
     for package, path in HOUSE:
-        is_strategy = path.parts[-3] == "systems" and path.stem == "strategy"
-        if not (path.stem.startswith("__") or is_strategy or is_adapter(path)):
+        is_system_module = path.parts[-3] in ("systems", "derived") and path.stem in ("system", "strategy")
+        if not (path.stem.startswith("__") or is_system_module or is_adapter(path)):
             yield path.stem, f"{package}, {path.parent.name}"
 
 

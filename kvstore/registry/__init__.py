@@ -1,9 +1,12 @@
 """The published systems of a store, the strategies that a query can name, and the kinds of index.
 
-A system is a package with a ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its outline in this module lists
-the names and versions that are needed before the package is imported. A process that opens a store and uses one
-strategy imports one package. The module of a strategy is imported on its first use. :func:`register` adds a system from
-outside kvstore.
+A system is a package whose module ``system`` contains ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its
+outline in this module lists the names and versions that are needed before that module is imported. A process that opens
+a store and uses one strategy imports one system. The module of a strategy is imported on its first use.
+:func:`register` adds a system from outside kvstore.
+
+The ``__init__`` of a system imports nothing. If it imported a module of the package while another thread imported the
+same module, each would wait for the other, and Python would give one of them the incomplete module.
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ _OUTLINES_BY_NAME = {package.rpartition(".")[2]: outline for package, outline in
 
 
 class _DeferredEntry(NamedTuple):
-    """An entry that the ``SYSTEM`` of a package replaces when it is imported."""
+    """An entry that ``SYSTEM`` of the package replaces when it is imported."""
 
     package: str
 
@@ -115,7 +118,7 @@ class _DeferredRegistry(MutableMapping[str, Named]):
         """Return the entry with this name; import its package if that is not imported yet."""
         entry = self._entries[name]
         if isinstance(entry, _DeferredEntry):
-            _add_system(import_module(entry.package).SYSTEM)
+            _add_system(import_module(f"{entry.package}.system").SYSTEM)
             entry = self._entries[name]
             assert not isinstance(entry, _DeferredEntry)
         return entry

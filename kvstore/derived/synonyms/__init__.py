@@ -1,6 +1,1 @@
 """Synonyms: names with nearly the same meaning."""
-
-from ...registry.contract import System
-from .synonym_index import SYNONYMS
-
-SYSTEM = System("synonyms", "Gutiérrez et al. 2024, HippoRAG, section 2", indexes=(SYNONYMS,))

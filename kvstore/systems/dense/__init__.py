@@ -1,12 +1,1 @@
 """Dense retrieval by the vectors of chunks."""
-
-from ...registry import DeferredStrategy
-from ...registry.contract import System
-from ...structures.indexes.vector_index import VECTOR_INDEX
-
-SYSTEM = System(
-    "dense",
-    "Karpukhin et al. 2020, Dense Passage Retrieval for Open-Domain Question Answering",
-    indexes=(VECTOR_INDEX,),
-    strategies=(DeferredStrategy("vector", f"{__name__}.strategy", "VectorStrategy"),),
-)

@@ -1,12 +1,1 @@
 """HippoRAG: personalized PageRank over the graph of passages and names."""
-
-from ...registry import DeferredStrategy
-from ...registry.contract import System
-from .written_triples import WRITTEN_TRIPLES
-
-SYSTEM = System(
-    "hipporag",
-    "Gutiérrez et al. 2024, HippoRAG",
-    facts=(WRITTEN_TRIPLES,),
-    strategies=(DeferredStrategy("hipporag", f"{__name__}.strategy", "HippoRagStrategy"),),
-)

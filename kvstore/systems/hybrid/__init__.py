@@ -1,10 +1,1 @@
 """Hybrid search: dense and lexical search combined."""
-
-from ...registry import DeferredStrategy
-from ...registry.contract import System
-
-SYSTEM = System(
-    "hybrid",
-    "Bruch, Gai and Ingber 2023, An Analysis of Fusion Functions for Hybrid Retrieval",
-    strategies=(DeferredStrategy("hybrid", f"{__name__}.strategy", "HybridStrategy"),),
-)

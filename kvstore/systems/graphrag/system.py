@@ -1,0 +1,20 @@
+"""The system ``graphrag``: its parts, for the registry."""
+
+from ...registry import DeferredStrategy
+from ...registry.contract import Description, System
+from .community_index import COMMUNITIES
+from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
+
+SYSTEM = System(
+    "graphrag",
+    "Edge et al. 2024, From Local to Global: A Graph RAG Approach to Query-Focused Summarization",
+    indexes=(COMMUNITIES,),
+    strategies=(
+        DeferredStrategy("local", f"{__package__}.local_search", "LocalStrategy"),
+        DeferredStrategy("global", f"{__package__}.global_search", "GlobalStrategy"),
+        DeferredStrategy("drift", f"{__package__}.drift_search", "DriftStrategy"),
+    ),
+    tables=(COMMUNITY_TABLE, MEMBER_TABLE),
+    descriptions=(Description("community", describe_community),),
+    describe_entity=describe_entity_communities,
+)
