@@ -24,6 +24,7 @@ from kvstore import errors
 from kvstore.models import language
 from kvstore.models.hashing import HashingEmbedder
 from kvstore.models.language import LanguagePipeline
+from kvstore.storage.change_buffer import ChangeBuffer
 from kvstore.storage.locks import WriterLock
 
 TEXT = "Robert Fortune brought tea plants from China to Darjeeling."
@@ -74,6 +75,41 @@ def test_hits_are_counted_once_whatever_threads_commit(store: kvstore.Store) -> 
     assert failed == []
     store.flush()
     assert store.lookup("Robert Fortune")[0].temperature == rounds * readers
+
+
+def test_a_buffer_can_be_read_while_it_is_copied() -> None:
+    buffers = [ChangeBuffer()]
+    buffers[0].get_table("names").add({b"%06d" % number: b"" for number in range(4000)})
+    failed: list[BaseException] = []
+
+    def read(reader: int) -> None:
+        try:
+            for number in range(4000):
+                if failed or len(buffers) > 400:
+                    return
+                buffers[-1].get_table(f"empty {reader} {number}")
+                list(buffers[-1].get_table("names").iter_keys(b"x"))
+        except BaseException as error:
+            failed.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=read, args=(reader,)) for reader in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        for number in range(400):
+            buffer = buffers[-1].copy()
+            table = buffer.get_table("names")
+            table.add({b"y%06d" % number: b""})
+            assert sum(1 for _ in table.iter_keys(b"y")) == number + 1
+            buffers.append(buffer)
+    finally:
+        buffers += buffers[-1:] * 400
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert failed == []
 
 
 def test_the_next_commit_merges_the_rest_after_a_failed_commit(store: kvstore.Store) -> None:

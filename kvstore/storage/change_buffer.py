@@ -126,7 +126,8 @@ class TableBuffer:
         else:
             other.older, other._older_keys = self.older, self._older_keys
             other.newer = self.newer.copy()
-            other._newer_keys = None if self._newer_keys is None else (self._newer_keys[0], self._newer_keys[1].copy())
+            if (key_lists := self._newer_keys) is not None:  # read once, because a reading thread may replace it
+                other._newer_keys = key_lists[0], key_lists[1].copy()
         return other
 
     def __contains__(self, key: bytes) -> bool:
@@ -228,7 +229,8 @@ class ChangeBuffer:
         """Return a copy that can be changed independently, for a write transaction."""
         other = ChangeBuffer()
         other.segment_keys, other.bytes = self.segment_keys, self.bytes
-        other._tables = {name: table.copy() for name, table in self._tables.items()}
+        # Other threads may read this buffer meanwhile, and reading a table without changes adds it.
+        other._tables = {name: table.copy() for name, table in self._tables.copy().items()}
         return other
 
     def get_table(self, table: str) -> TableBuffer:
