@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from selectolax.lexbor import LexborNode
 
-from .markdown_blocks import InlineBuilder, MarkdownBlock, make_list, make_paragraph, make_table
+from .markdown_blocks import MAX_SPAN, InlineBuilder, MarkdownBlock, make_list, make_paragraph, make_table
 
 _NUMBERING_PATTERN = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
@@ -19,8 +19,8 @@ _NUMBERING_PATTERN = re.compile(
 )
 #: The mark of a footnote or citation that is alone on its line or in its cell.
 _FOOTNOTE_MARK_PATTERN = re.compile(r"\[[\w*†‡.:+-]{1,20}\]")
-#: The maximum number of columns or rows that a cell spans, and of digits of a number in an attribute.
-_MAX_SPAN, MAX_DIGITS = 50, 8
+#: The maximum number of digits of a number in an attribute.
+MAX_DIGITS = 8
 
 
 def strip_numbering(title: str) -> str:
@@ -30,12 +30,12 @@ def strip_numbering(title: str) -> str:
 
 
 def get_span(cell: LexborNode, name: str) -> int:
-    """Return the number of columns or rows that a cell spans, at most ``_MAX_SPAN``; 1 if it is invalid.
+    """Return the number of columns or rows that a cell spans, at most ``MAX_SPAN``; 1 if it is invalid.
 
     ``name`` is the name of the attribute: ``colspan`` or ``rowspan``.
     """
     value = cell.attributes.get(name) or "1"
-    return min(max(1, int(value)), _MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS else 1
+    return min(max(1, int(value)), MAX_SPAN) if value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS else 1
 
 
 def is_layout_table(table: LexborNode) -> bool:

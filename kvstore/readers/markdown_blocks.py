@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+#: The maximum number of columns or rows that a table cell spans.
+MAX_SPAN = 50
 _LINE_BREAK_PATTERN = re.compile(r" ?\n ?")
 #: Soft hyphens, zero-width spaces and joiners, and stray byte-order marks, which are removed.
 _INVISIBLE_CHARACTERS = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))

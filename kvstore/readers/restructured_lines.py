@@ -1,7 +1,7 @@
 """The layout of lines in reStructuredText: indented blocks, fields, entries of bullet lists, and tables.
 
 In: the lines of a file or of a directive, without tabs. Out: the lines of each block or cell, dedented, and the index
-of the line after it. A grid table with spanning cells is split at the borders that they cover.
+of the line after it. A cell of a grid table that spans rows is in each of them.
 
 Source: the reStructuredText Markup Specification.
 """
@@ -115,7 +115,8 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
     """Parse the grid table that begins at a line; return None if it is invalid.
 
-    The text of a cell that spans columns is in the first of them. Rows that a cell spans are merged into one row.
+    The text of a cell that spans columns is in the first of them. Each row of the body that a cell spans has the same
+    list object. Header rows that a cell spans are merged into one.
     """
     end = find_line(lines, table_start, lambda line: line[:1] not in ("+", "|"))
     table = lines[table_start:end]
@@ -130,10 +131,16 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
             if character == "+"
         }
     )
+    # Lines that are much shorter than the borders are invalid, and would make more cells than the file has characters.
+    if len(table) * len(border_offsets) > sum(map(len, table)):
+        return None
+    header_end = max(
+        (index for index, line in enumerate(table) if "=" in line and GRID_BORDER_PATTERN.match(line)), default=0
+    )
     rows: CellRows = []
     num_header_rows = 0
     cells: list[list[str]] = [[] for _ in border_offsets[1:]]
-    for line in table[1:]:
+    for index, line in enumerate(table[1:], 1):
         if GRID_BORDER_PATTERN.match(line):
             rows.append(cells)
             cells = [[] for _ in border_offsets[1:]]
@@ -141,11 +148,19 @@ def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | No
                 num_header_rows = len(rows)
             continue
         start = 0
+        next_cells = list(cells)  # the row below this line, if a cell ends here
+        has_ended_cell = False
         for column in range(1, len(border_offsets)):
             offset = border_offsets[column]
             # A cell ends at the next vertical border that this line has.
             if column == len(border_offsets) - 1 or line[offset : offset + 1] in ("|", "+"):
-                if not _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1]):
+                if _INNER_BORDER_PATTERN.fullmatch(line[border_offsets[start] : offset + 1]):
+                    next_cells[start:column] = [[] for _ in range(start, column)]
+                    has_ended_cell = True
+                else:
                     cells[start].append(line[border_offsets[start] + 1 : offset].strip(" |"))
                 start = column
+        if has_ended_cell and index > header_end:
+            rows.append(cells)
+            cells = next_cells
     return ParsedTable(rows[:num_header_rows], rows[num_header_rows:], end)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO
 
@@ -20,6 +21,7 @@ from .decoding import decode_text
 from .line_markup import ProtectedTexts, find_line, find_nonblank_line
 from .markdown import find_first_title
 from .markdown_blocks import (
+    MAX_SPAN,
     MarkdownBlock,
     join_blocks,
     make_code_block,
@@ -120,7 +122,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """Convert a reStructuredText file to Markdown, and yield it as one document."""
     text = decode_text(stream.read(), origin.name, options.encoding)
     lines = [line.expandtabs(8).rstrip() for line in text.split("\n")]
-    parser = _RestructuredText(_find_substitutions(lines))
+    parser = _RestructuredText(_find_substitutions(lines), len(text))
     markdown = join_blocks(parser.parse_blocks(lines, depth=0)) or join_blocks([make_paragraph(text.strip())])
     yield RawDocument(origin.key, find_first_title(markdown), markdown + "\n", meta={}, format="markdown")
 
@@ -141,8 +143,10 @@ def _find_substitutions(lines: Sequence[str]) -> dict[str, str]:
 class _RestructuredText:
     """The parser of one file; section levels follow the order in which adornments first occur."""
 
-    def __init__(self, substitutions: Mapping[str, str]) -> None:
+    def __init__(self, substitutions: Mapping[str, str], max_repeated_chars: int) -> None:
+        """Create the parser; tables repeat at most ``max_repeated_chars`` characters of cells that span rows."""
         self._substitutions = substitutions
+        self._num_repeatable_chars = max_repeated_chars
         self._levels: list[str] = []  # the adornment character of each level, doubled if it is also above the title
 
     def parse_blocks(self, lines: Sequence[str], depth: int) -> list[MarkdownBlock]:
@@ -369,11 +373,28 @@ class _RestructuredText:
         return [*blocks, make_table(rows[0], rows[1:])] if rows else blocks
 
     def _build_table(self, table: ParsedTable, depth: int) -> list[MarkdownBlock]:
-        """Return the block of a table, with its first row as header; an empty list if the table has no text."""
-        rows = [*table.header_rows, *table.rows]
-        texts = [[render_one_line(self.parse_blocks(cell, depth + 1)) for cell in row] for row in rows]
-        texts = [row for row in texts if any(row)]
-        return [make_table(texts[0], texts[1:])] if texts else []
+        """Return the block of a table, with its first row as header; an empty list if the table has no text.
+
+        The text of a cell that spans rows is in each of them, in at most ``MAX_SPAN`` rows.
+        """
+        num_rows: Counter[int] = Counter()  # by the id of a cell
+        texts: dict[int, str] = {}
+
+        def render_cell(cell: list[str]) -> str:
+            """Return the text of a cell for the next row that it spans."""
+            num_rows[id(cell)] += 1
+            if num_rows[id(cell)] == 1:
+                texts[id(cell)] = render_one_line(self.parse_blocks(cell, depth + 1))
+                return texts[id(cell)]
+            text = texts[id(cell)] if num_rows[id(cell)] <= MAX_SPAN else ""
+            if len(text) > self._num_repeatable_chars:
+                return ""
+            self._num_repeatable_chars -= len(text)
+            return text
+
+        rows = [[render_cell(cell) if cell else "" for cell in row] for row in (*table.header_rows, *table.rows)]
+        rows = [row for row in rows if any(row)]
+        return [make_table(rows[0], rows[1:])] if rows else []
 
     def _render_inline(self, text: str, plain: bool = False) -> str:
         """Convert inline markup to Markdown, or to text without markup if ``plain``."""
