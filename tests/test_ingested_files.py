@@ -207,3 +207,13 @@ def test_a_clock_that_is_set_back_makes_nothing_stale(
         # A file is taken as known once the clock is past its times: in doubt it is read again.
         assert store.execute("SELECT count(*) FROM files").fetchone() == (4 if shift == 5 else 0,)
     assert store.check() == []
+
+
+def test_the_alternative_text_of_an_image_is_searched_and_not_quoted(store: kvstore.Store, tmp_path: Path) -> None:
+    image = "<p><img src=a.png alt='The request for leave is approved on the screen Approvals with the green button'>"
+    text = "<p>The manager approves the request for leave within three days in the list of open tasks."
+    (tmp_path / "leave.html").write_text(f"<h1>Leave</h1><p>Choose the days in the calendar.{image}{text}")
+    store.ingest(tmp_path / "leave.html")
+    assert store.search("green button")
+    answer = store.ask("Where is a request for leave approved?").text
+    assert "open tasks" in answer and "green button" not in answer

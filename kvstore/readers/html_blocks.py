@@ -160,9 +160,7 @@ class _PageWalker:
             # The picture of an admonition repeats its title, and many pictures repeat their caption.
             is_title = self._admonition_depth and alternative.strip(" []").lower() in _ADMONITION_CLASSES
             if not (is_title or _is_in_caption(node, alternative)):
-                inline.separate_words()
-                inline.add_text(alternative)
-                inline.separate_words()
+                inline.add_image(alternative)
         elif tag == "a":
             return _get_only_text(node) in _ANCHOR_SYMBOLS
         elif self._contents_depth and (tag == "p" or tag in _HEADING_LEVELS):
@@ -264,7 +262,8 @@ class _PageWalker:
         Return a function that ends the flow and passes its blocks to ``on_blocks``.
         """
         outer = self.flow
-        inner = flow or BlockFlow(in_contents=self._contents_depth > 0)
+        keeps_images_inline = self._term_depth > 0 or isinstance(self._open_parts[-1], HtmlTable)
+        inner = flow or BlockFlow(in_contents=self._contents_depth > 0, keeps_images_inline=keeps_images_inline)
         self._open_parts.append(inner)
         self.flow = inner
 

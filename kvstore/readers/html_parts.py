@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from selectolax.lexbor import LexborNode
 
-from .markdown_blocks import MAX_SPAN, InlineBuilder, MarkdownBlock, make_list, make_paragraph, make_table
+from .markdown_blocks import MAX_SPAN, InlineBuilder, MarkdownBlock, make_image, make_list, make_paragraph, make_table
 
 _NUMBERING_PATTERN = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
@@ -57,13 +57,17 @@ class BlockFlow:
     inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
     in_contents: bool = False  # in a table of contents
+    keeps_images_inline: bool = False  # in a cell or term, whose images are its text
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
         """End the current paragraph and add it to the blocks.
 
-        A footnote mark in a paragraph of its own becomes the label of the next paragraph.
+        A footnote mark in a paragraph of its own becomes the label of the next paragraph. Images without text around
+        them stay images, which no answer quotes.
         """
+        if not self.inline.plain and not self.keeps_images_inline:
+            self.blocks += map(make_image, self.inline.take_lone_images())
         for text in self.inline.take_paragraphs():
             if self.inline.plain:  # a heading: it has no label, and its title is not escaped
                 self.blocks.append(MarkdownBlock("paragraph", text))

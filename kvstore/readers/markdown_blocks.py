@@ -48,6 +48,7 @@ class InlineBuilder:
         """Start an empty paragraph; with ``plain``, code and emphasis are not marked."""
         self.plain = plain
         self._pieces: list[str] = []
+        self._images: list[str] = []  # alternative texts, which are also in the pieces
         # The number of pieces up to the end of the last code, and of the last emphasis; -1 if nothing can continue it.
         self._code_end = -1
         self._emphasis_end = -1
@@ -71,6 +72,15 @@ class InlineBuilder:
     def separate_words(self) -> None:
         """Ensure a space between the last word and a word that the next piece begins."""
         self._needs_space = True
+
+    def add_image(self, alternative: str) -> None:
+        """Add the alternative text of an image as words of their own."""
+        alternative = alternative.translate(_INVISIBLE_CHARACTERS)
+        if alternative.strip():
+            self._images.append(alternative)
+        self.separate_words()
+        self.add_text(alternative)
+        self.separate_words()
 
     def break_line(self) -> None:
         """End the line without ending the paragraph."""
@@ -142,9 +152,22 @@ class InlineBuilder:
         """Return the last character added, or an empty string."""
         return next((piece[-1] for piece in reversed(self._pieces) if piece), "")
 
+    def take_lone_images(self) -> list[str]:
+        """Return the alternative texts of the images, and clear them, if nothing else was collected.
+
+        Otherwise, return an empty list.
+        """
+        images = self._images.copy()
+        # Emphasis around an image adds stars.
+        if not images or _remove_spaces_and_stars("".join(self._pieces)) != _remove_spaces_and_stars("".join(images)):
+            return []
+        self.take_paragraphs()
+        return images
+
     def take_paragraphs(self) -> list[str]:
         """Return the texts of the paragraphs collected since the last call, not yet escaped, and clear them."""
         self._num_takes += 1
+        self._images.clear()
         if not self._pieces:
             return []
         text = "".join(self._pieces)
@@ -160,6 +183,11 @@ class InlineBuilder:
             return [part.strip() for part in re.split(r"\n{2,}", lines) if part.strip()]
         line = text.strip()
         return [line] if line else []
+
+
+def _remove_spaces_and_stars(text: str) -> str:
+    """Return a text without white space and asterisks, for comparison."""
+    return "".join(text.replace("*", "").split())
 
 
 def _collapse_whitespace(text: str) -> str:
