@@ -4,7 +4,7 @@ In: a :class:`~kvstore.ingest.sources.Source` and the options of its reader. Out
 :class:`FileDocument` for each document, a :class:`Failure` for each part that could not be read, and a
 :class:`~.readers.SkippedPart` for each part that is skipped on purpose.
 
-Items are grouped into portions, because documents are extracted faster together. The module depends only on the files
+Items are grouped into batches, because documents are extracted faster together. The module depends only on the files
 and on the stored digests, so that it can run in another process (``worker.py``).
 """
 
@@ -67,9 +67,9 @@ FileItem = FileDocument | RawFact | SkippedPart | Failure
 ReadItem = tuple[int, NewDocument | FileItem | None]
 NumberedItem = tuple[int, FileItem | None]
 
-#: A portion is extracted (and embedded) when it reaches this many items, or bytes of texts of new documents.
-MAX_PORTION_ITEMS = 512
-MAX_PORTION_BYTES = 256 << 10
+#: A batch is extracted (and embedded) when it reaches this many items, or bytes of texts of new documents.
+MAX_BATCH_ITEMS = 512
+MAX_BATCH_BYTES = 256 << 10
 
 MEMORY_SHORTAGE_MESSAGE = "it needs more memory than a worker may use; raise the memory limit, or split it"
 
@@ -119,36 +119,36 @@ def make_failure(place: str, error: Exception | str) -> Failure:
     A line number after the file name, as in ``rows.csv:3``, is part of the place.
     """
     message = str(error)
-    position = re.match(rf"{re.escape(place)}:\d+(?=: )", message)
-    location = position[0] if position else place
+    place_and_line = re.match(rf"{re.escape(place)}:\d+(?=: )", message)
+    location = place_and_line[0] if place_and_line else place
     return Failure(location, message.removeprefix(f"{location}: ").removeprefix(f"{place!r}: "))
 
 
-def split_portions(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
-    """Yield the (file number, item) pairs in batches (portions) that are large enough to extract efficiently."""
-    portion: list[ReadItem] = []
+def split_into_batches(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
+    """Yield the (file number, item) pairs in batches that are large enough to extract efficiently."""
+    batch: list[ReadItem] = []
     num_bytes = 0
     for file_number, item in items:
-        portion.append((file_number, item))
+        batch.append((file_number, item))
         num_bytes += len(item.validated.text) if isinstance(item, NewDocument) else 0
-        if len(portion) >= MAX_PORTION_ITEMS or num_bytes >= MAX_PORTION_BYTES:
-            yield portion
-            portion, num_bytes = [], 0
-    if portion:
-        yield portion
+        if len(batch) >= MAX_BATCH_ITEMS or num_bytes >= MAX_BATCH_BYTES:
+            yield batch
+            batch, num_bytes = [], 0
+    if batch:
+        yield batch
 
 
-def extract_portion(
-    portion: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback | None = None
+def extract_batch(
+    batch: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback | None = None
 ) -> Iterator[NumberedItem]:
-    """Extract the new documents of a portion (a batch of items) together; yield its items and failures by file number.
+    """Extract the new documents of a batch of items together; yield its items and failures, each with its file number.
 
     ``on_texts_known`` receives the embedding texts before anything is parsed, unless one of the documents prevents it.
     Raises LanguageError.
     """
-    documents = [item.validated for _, item in portion if isinstance(item, NewDocument)]
+    documents = [item.validated for _, item in batch if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))
-    for file_number, item in portion:
+    for file_number, item in batch:
         if not isinstance(item, NewDocument):
             yield file_number, item
             continue
@@ -174,7 +174,8 @@ def _extract_documents(
 ) -> list[ExtractedDocument | InputError | str]:
     """Return the result for each document: the extracted document, or why it could not be extracted.
 
-    A crash affects only the document that causes it.
+    ``on_texts_known`` receives the texts to embed before anything is parsed. A crash affects only the document that
+    causes it.
     """
     try:
         return list(derive_all(documents, settings, on_texts_known))

@@ -60,7 +60,7 @@ class FileVisit:
     @property
     def size(self) -> int:
         """The size of the file in bytes; 0 if it cannot be accessed."""
-        return self._signature[0] if self._signature else 0
+        return self._signature[0] if self._signature else 0  # a signature begins with the size
 
     @property
     def root(self) -> str | None:
@@ -106,7 +106,10 @@ class FileVisit:
 
 
 def _compute_signature(source: Source, path: str) -> list[int]:
-    """Return numbers that change when a file changes, beginning with its size; empty if it cannot be accessed."""
+    """Return numbers that change when a file changes, beginning with its size; empty if it cannot be accessed.
+
+    ``path`` is the address of the file, or its path without links.
+    """
     if source.is_remote:
         return remote_files.compute_signature(path)
     try:

@@ -116,9 +116,7 @@ def build_forecast(
         calls=math.ceil(round(len(texts) * scale) / texts_per_request) if texts_per_request else 0,
         seconds=None if seconds_per_text is None else scale * (seconds + seconds_per_text * len(texts)),
         failures=failures,
-        left_out=sorted(
-            content.left_out.values(), key=lambda region: (-region.characters, region.element, region.reason)
-        ),
+        left_out=sorted(content.left_out.values(), key=lambda part: (-part.characters, part.element, part.reason)),
     )
 
 
@@ -156,7 +154,10 @@ class _SampleContent:
 
 
 def _select_new_files(destination: Destination, files: Sequence[Source], reading_digest: bytes) -> list[Source]:
-    """Return the files that are new or changed since an earlier ingest that read files in the same way."""
+    """Return the files that are new or changed since an earlier ingest that read files in the same way.
+
+    ``reading_digest`` identifies this way: the format, the options and the versions of kvstore and its readers.
+    """
     with destination.open_state() as state:
         records = state.ingested_files
         return [
@@ -167,7 +168,10 @@ def _select_new_files(destination: Destination, files: Sequence[Source], reading
 def _read_sample(
     destination: Destination, sample: Sequence[Source], format: str | None, options: Mapping[str, Any]
 ) -> _SampleContent:
-    """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds, and return what they contain."""
+    """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds, and return what they contain.
+
+    The texts of a document are all texts that its ingest would embed.
+    """
     content = _SampleContent()
     if not sample:
         return content
@@ -182,7 +186,7 @@ def _read_sample(
             while (item := next(items)) is not None:
                 if isinstance(item, FileDocument):
                     content.documents += 1
-                    _add_left_out(content.left_out, item)
+                    _count_navigation(content.left_out, item)
                     if item.extracted is not None:
                         file_bytes += len(item.extracted.text)
                         content.chunks += len(item.extracted.chunks)
@@ -199,15 +203,16 @@ def _read_sample(
     return content
 
 
-def _add_left_out(left_out: dict[tuple[str, str], NavigationSummary], page: FileDocument) -> None:
-    """Add the parts that were omitted from a page to the summaries of all pages, by element and reason."""
-    names_on_page: set[tuple[str, str]] = set()
-    for region in page.left_out:
-        name = region.element, region.reason
-        summary = left_out.setdefault(name, NavigationSummary(*name, pages=0, characters=0, text=region.text))
-        summary.pages += name not in names_on_page
-        summary.characters += region.characters
-        names_on_page.add(name)
+def _count_navigation(summaries: dict[tuple[str, str], NavigationSummary], page: FileDocument) -> None:
+    """Add the parts that were omitted from a page as navigation to ``summaries``, by their element and reason."""
+    keys_on_page: set[tuple[str, str]] = set()
+    for part in page.left_out:
+        key = part.element, part.reason
+        summary = summaries.setdefault(key, NavigationSummary(*key, pages=0, characters=0, text=part.text))
+        if key not in keys_on_page:
+            summary.pages += 1
+        summary.characters += part.characters
+        keys_on_page.add(key)
 
 
 def _time_embedding(destination: Destination, texts: Sequence[str]) -> float:

@@ -171,7 +171,10 @@ class _IngestRun:
         self._stored_fact_keys: set[str] = set()
 
     def iter_steps(self, paths: Sequence[str | Path], prune: bool) -> Generator[IngestProgress, None, None]:
-        """Run the ingest. An interrupt propagates after a last step that counts every earlier commit."""
+        """Ingest the files of ``paths``, and yield the progress; with ``prune``, remove documents of vanished files.
+
+        A KeyboardInterrupt is raised again after a last progress that counts every earlier commit.
+        """
         sources = self._find_sources(paths)
         try:
             yield from self._iter_steps(sources, prune)
@@ -180,9 +183,12 @@ class _IngestRun:
             raise
 
     def _iter_steps(self, sources: Sequence[Source], prune: bool) -> Generator[IngestProgress, None, None]:
-        """Process the items of all files in order, and yield the progress before each file and after each commit."""
+        """Process the items of all files in order, and yield the progress before each file and after each commit.
+
+        At the end, commit the rest and, with ``prune``, remove documents of vanished files; then complete the report.
+        """
         visits = [FileVisit(source, self._reading_digest) for source in sources]
-        known_files = [self._find_known_file(visit) for visit in visits]
+        known_files = [self._find_known_file(visit) for visit in visits]  # None: the file must be read
         self.report.known = len(known_files) - known_files.count(None)
         changed_sources = [source for source, file in zip(sources, known_files, strict=True) if not file]
         self._pace.start(sum(visit.size for visit, file in zip(visits, known_files, strict=True) if file is None))
@@ -219,7 +225,10 @@ class _IngestRun:
         yield self._build_progress(len(sources), len(sources), "")
 
     def _find_sources(self, paths: Sequence[str | Path]) -> list[Source]:
-        """Return the files of all paths, each once, and add skipped files and failures to the report."""
+        """Return the files of all paths, each once.
+
+        Adds skipped files and failures to the report, and records which folders are covered or have unreadable files.
+        """
         sources_by_location: dict[tuple[str, str], Source] = {}
         for path in paths:
             try:
@@ -244,7 +253,7 @@ class _IngestRun:
         return file if visit.matches_record(file) else None
 
     def _process_item(self, item: FileItem, visit: FileVisit) -> None:
-        """Add an item of a file to the batch (a document), the facts (a fact about a document) or the report."""
+        """Add an item of the file ``visit`` to the batch (a document), the facts about documents, or the report."""
         if isinstance(item, RawFact):
             # A file can describe a document in several lines.
             self._facts.setdefault(item.key, []).append(item)
@@ -267,7 +276,7 @@ class _IngestRun:
         self.report.skipped += 1
 
     def _process_document(self, file_document: FileDocument, visit: FileVisit) -> None:
-        """Add a document to the batch unless the store has it, and commit the batch if it is full.
+        """Add a document of the file ``visit`` to the batch unless the store has it; commit the batch if it is full.
 
         A document whose key was already used in this ingest is skipped if it is the same, gets its other key if it has
         one, and is a failure otherwise.
@@ -288,7 +297,7 @@ class _IngestRun:
             file_document.label, visit.location, file_document.digest, is_stored
         )
         if file_document.left_out:
-            self.report.left_out[file_document.key] = sum(region.characters for region in file_document.left_out)
+            self.report.left_out[file_document.key] = sum(part.characters for part in file_document.left_out)
         if document is None or unchanged:
             self.report.unchanged += 1
             self._unchanged_origins[file_document.key] = visit.root
@@ -306,7 +315,7 @@ class _IngestRun:
     def _rename_document(
         self, file_document: FileDocument, earlier: _SeenDocument, visit: FileVisit
     ) -> FileDocument | None:
-        """Return a document under its other key, because ``earlier`` used its key in this ingest.
+        """Return a document of the file ``visit`` under its other key, because ``earlier`` used its key in this ingest.
 
         Returns None, and adds to the report, if the document is skipped because it is the same as the earlier one, or
         fails because it has no unused key.
@@ -369,10 +378,13 @@ class _IngestRun:
         return MAX_WAIT_SECONDS if seconds_left is None else min(MAX_WAIT_SECONDS, seconds_left)
 
     def _record_duplicate_key(self, key: str, visit: FileVisit) -> None:
-        """Record a file that is already stored under another key, because another parent folder was named then."""
+        """Record the file ``visit`` if it is also stored under another key, because another parent folder was named.
+
+        ``key`` is the key of a new document of the file.
+        """
         if not key.startswith(visit.source.key):
             return
-        key_suffix = key.removeprefix(visit.source.key)
+        key_suffix = key.removeprefix(visit.source.key)  # names one of several documents of the file
         parts = visit.location.strip("/").split("/")
         with self._destination.open_state() as state:
             for start in range(len(parts)):  # a key is the path of a file from one of its parent folders on

@@ -23,9 +23,9 @@ from .file_documents import (
     FileItem,
     NewDocument,
     ReadItem,
-    extract_portion,
+    extract_batch,
     read_documents,
-    split_portions,
+    split_into_batches,
 )
 from .ingest_interface import Destination
 from .sources import Source
@@ -53,7 +53,7 @@ class SourceReader:
         engine: str,
         limits: Limits,
     ) -> None:
-        """Store how to read sources: the ``format`` and the ``options`` of the readers, and who runs them.
+        """Store how to read sources: the ``format`` and the ``options`` of the readers, and where they run.
 
         ``engine`` names where workers run, and ``limits`` restrict the memory of each and the time for a file.
         ``workers`` is None if the size of the files or the engine decides, and 0 for this process.
@@ -110,14 +110,15 @@ class SourceReader:
 
         def iter_first_documents() -> Iterator[ValidDocument]:
             """Yield the first documents, and add all items read for them to ``first_items``."""
-            for item in islice(items, 2 * FIRST_DOCUMENTS):  # files with one document have two items: it and the end
-                first_items.append(item)
-                if isinstance(item[1], NewDocument):
-                    yield item[1].validated
+            # A file with one document has two items: the document and the end.
+            for source_index, item in islice(items, 2 * FIRST_DOCUMENTS):
+                first_items.append((source_index, item))
+                if isinstance(item, NewDocument):
+                    yield item.validated
 
         self._decide_settings(iter_first_documents())
-        for portion in split_portions(chain(first_items, items)):
-            for _, extracted_item in extract_portion(portion, self._destination.settings):
+        for batch in split_into_batches(chain(first_items, items)):
+            for _, extracted_item in extract_batch(batch, self._destination.settings):
                 yield extracted_item
 
     def _decide_settings(self, documents: Iterable[ValidDocument]) -> None:
@@ -152,7 +153,7 @@ class SourceReader:
                     yield item.extracted
 
     def _read_sources(self, sources: Sequence[Source]) -> Iterator[ReadItem]:
-        """Yield (index of the source, item) for the items of each source, and with None at the end of each source."""
+        """Yield (index of the source, item) for each item of each source, and (index, None) at its end."""
         for source_index, source in enumerate(sources):
             for item in read_documents(source, self._format, self._options, self.get_stored_digest):
                 yield source_index, item

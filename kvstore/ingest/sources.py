@@ -138,8 +138,10 @@ def check_source(path: str, format: str | None = None) -> None:
         check_format(format)
     if is_address(path):
         remote_files.list_remote(path, with_files=False)
-    elif not (os.path.isdir(local_path := os.path.expanduser(path)) or os.path.isfile(local_path)):
-        find_sources([path])
+    else:
+        local_path = os.path.expanduser(path)
+        if not (os.path.isdir(local_path) or os.path.isfile(local_path)):
+            find_sources([path])  # raises the error, unless the path is a pattern that matches files
 
 
 #: The files by which a folder is recognized as a store.
@@ -162,11 +164,12 @@ def format_skipped(skipped: Mapping[str, int]) -> str:
     >>> format_skipped({"links to folders": 1})
     '1 link to a folder'
     """
-    ranked_reasons = sorted(skipped.items(), key=lambda reason_and_count: (-reason_and_count[1], reason_and_count[0]))
-    return ", ".join(
-        f"{count:,} {(_SINGULARS.get(reason, reason) if count == 1 else reason).removeprefix('suffix ')}"
-        for reason, count in ranked_reasons
-    )
+    parts = []
+    for reason in sorted(skipped, key=lambda reason: (-skipped[reason], reason)):
+        count = skipped[reason]
+        noun = _SINGULARS.get(reason, reason) if count == 1 else reason
+        parts.append(f"{count:,} {noun.removeprefix('suffix ')}")
+    return ", ".join(parts)
 
 
 class _FileSearch:
@@ -202,10 +205,13 @@ class _FileSearch:
         elif "\0" not in requested and os.path.lexists(path):
             raise ReaderError(f"{requested}: is a device or a broken link; name a file or a folder")
         else:
-            num_fixed = next((index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None)
-            if num_fixed is None:
+            wildcard_index = next(
+                (index for index, part in enumerate(path.parts) if _WILDCARD_PATTERN.search(part)), None
+            )
+            if wildcard_index is None:
                 raise ReaderError(f"{requested!r}: {_explain_missing(path)}")
-            self._add_matches(Path(*path.parts[:num_fixed]), "/".join(path.parts[num_fixed:]), requested)
+            root, pattern = Path(*path.parts[:wildcard_index]), "/".join(path.parts[wildcard_index:])
+            self._add_matches(root, pattern, requested)
 
     def _add_file(self, path: str, relative_path: str, root: str | None, location: str) -> None:
         """Add a file; its content is inspected if neither the options nor its name determine the format.
@@ -241,24 +247,21 @@ class _FileSearch:
         if listing.pattern is None and not listing.is_folder:
             self._add_file(address, address.rpartition("/")[2], None, address)
             return
-        matches = _compile_glob(listing.pattern) if listing.pattern else None
-        accepts = (
-            self._accepts if matches is None else lambda relative_path: matches.fullmatch(relative_path) is not None
-        )
+        glob = _compile_glob(listing.pattern) if listing.pattern else None
+        accepts = self._accepts if glob is None else lambda relative_path: glob.fullmatch(relative_path) is not None
         self.covered.append(Coverage(listing.root, accepts))
-        num_before = len(self.files)
+        num_files_before = len(self.files)
         for relative_path in listing.files:
-            if accepts(relative_path) and (matches is not None or self._has_known_format(relative_path)):
-                self._add_file(
-                    f"{listing.root}/{relative_path}", relative_path, listing.root, f"{listing.root}/{relative_path}"
-                )
-            elif matches is None:
+            if accepts(relative_path) and (glob is not None or self._has_known_format(relative_path)):
+                location = f"{listing.root}/{relative_path}"
+                self._add_file(location, relative_path, listing.root, location)
+            elif glob is None:
                 self._count_skipped(relative_path)
-        if matches is not None and len(self.files) == num_before:
+        if glob is not None and len(self.files) == num_files_before:
             raise ReaderError(f"{address!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
-        """Add the files of a folder that can be read, and count the others."""
+        """Add the files of a folder that have a known format and match the patterns; count the others as skipped."""
         real_root = _escape_path(os.path.realpath(root))
         self.covered.append(Coverage(real_root, self._accepts))
         for path, relative_path in self._walk_folder(root, None, self._accepts if self._has_include else None):
@@ -280,15 +283,15 @@ class _FileSearch:
         """
         if not os.path.isdir(root):
             raise ReaderError(f"{requested!r}: there is no folder {root} (from {Path.cwd()}); check the pattern")
-        matches = _compile_glob(pattern)
+        glob = _compile_glob(pattern)
         real_root = _escape_path(os.path.realpath(root))
-        self.covered.append(Coverage(real_root, lambda relative_path: matches.fullmatch(relative_path) is not None))
-        num_before = len(self.files)
+        self.covered.append(Coverage(real_root, lambda relative_path: glob.fullmatch(relative_path) is not None))
+        num_files_before = len(self.files)
         max_depth = None if "**" in pattern else pattern.count("/")
-        for path, relative_path in self._walk_folder(root, max_depth, matches.fullmatch):
-            if matches.fullmatch(relative_path):
+        for path, relative_path in self._walk_folder(root, max_depth, glob.fullmatch):
+            if glob.fullmatch(relative_path):
                 self._add_file(str(path), relative_path, real_root, _get_location(path))
-        if len(self.files) == num_before:
+        if len(self.files) == num_files_before:
             raise ReaderError(f"{requested!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _walk_folder(
@@ -296,10 +299,11 @@ class _FileSearch:
     ) -> Iterator[tuple[Path, str]]:
         """Yield (path, path relative to the root) of the files below a folder, at most ``max_depth`` folders down.
 
-        If ``max_depth`` is None, there is no limit. A broken link that ``selects`` rejects is skipped, not a failure.
+        ``max_depth`` None means no limit. Hidden names, links to folders and stores are counted as skipped.
+        Unreadable folders and files are added to the failures, except broken links that ``selects`` rejects.
         """
         real_root = os.path.realpath(root)
-        pending = [(root, "", 0)]
+        pending = [(root, "", 0)]  # a stack of (path, relative path, depth)
         while pending:
             path, relative_path, depth = pending.pop()
             if relative_path and not os.path.isdir(path):
@@ -315,7 +319,7 @@ class _FileSearch:
             if max_depth is not None and depth > max_depth:
                 continue
             try:
-                names = sorted(os.listdir(path), reverse=True)  # a stack: the last item is popped first
+                names = sorted(os.listdir(path), reverse=True)  # the last is popped first
             except OSError as error:
                 self.failures.append(ReadFailure(str(path), f"cannot be listed: {error.strerror}"))
                 continue
@@ -361,8 +365,8 @@ def _make_filter(format: str | None, include: Sequence[str]) -> Callable[[str], 
 
 def _has_built_page(root: Path, relative_path: str) -> bool:
     """True if a file is the source of a built page next to it, which contains the same text."""
-    source = _PAGE_SOURCE_PATTERN.fullmatch(relative_path)
-    return source is not None and os.path.isfile(root / f"{source['above']}{source['page']}.html")
+    match = _PAGE_SOURCE_PATTERN.fullmatch(relative_path)  # a file in Sphinx's folder of page sources
+    return match is not None and os.path.isfile(root / f"{match['above']}{match['page']}.html")
 
 
 def _detect_format(path: str) -> str | None:

@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import NamedTuple
 
 WINDOW_SECONDS = 60.0
 SETTLING_SECONDS = 3.0
 #: The seconds between two points of the window.
 _STEP_SECONDS = 0.25
+
+
+class _PacePoint(NamedTuple):
+    """A time, and the bytes done by then."""
+
+    time: float
+    bytes_done: int
 
 
 class Pace:
@@ -23,7 +31,7 @@ class Pace:
         self.total_bytes = 0
         self._finished_bytes = 0  # of finished files
         self._current_bytes = 0  # of the current file
-        self._points: deque[tuple[float, int]] = deque()  # times, and the bytes done by then
+        self._points: deque[_PacePoint] = deque()
 
     @property
     def bytes_done(self) -> int:
@@ -55,11 +63,11 @@ class Pace:
             return 0.0
         if not self._points:
             return None
-        start_time, start_bytes = self._points[0]
-        seconds = time.monotonic() - start_time
-        if seconds < SETTLING_SECONDS or self.bytes_done <= start_bytes:
+        first = self._points[0]
+        seconds, recent_bytes = time.monotonic() - first.time, self.bytes_done - first.bytes_done
+        if seconds < SETTLING_SECONDS or recent_bytes <= 0:
             return None
-        return seconds / (self.bytes_done - start_bytes) * (self.total_bytes - self.bytes_done)
+        return seconds / recent_bytes * (self.total_bytes - self.bytes_done)
 
     def _add_point(self) -> None:
         """Record the time and the bytes done by then as a point, for :meth:`estimate_seconds_left`.
@@ -68,9 +76,9 @@ class Pace:
         and so are those before the first bytes, so that the speed excludes the start of the workers.
         """
         now = time.monotonic()
-        if self._points and not self._points[-1][1] and self.bytes_done:
+        if self._points and not self._points[-1].bytes_done and self.bytes_done:
             self._points.clear()
-        if not self._points or now - self._points[-1][0] >= _STEP_SECONDS:
-            self._points.append((now, self.bytes_done))
-        while len(self._points) > 1 and now - self._points[1][0] >= WINDOW_SECONDS:
+        if not self._points or now - self._points[-1].time >= _STEP_SECONDS:
+            self._points.append(_PacePoint(now, self.bytes_done))
+        while len(self._points) > 1 and now - self._points[1].time >= WINDOW_SECONDS:
             self._points.popleft()

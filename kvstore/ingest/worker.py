@@ -5,7 +5,7 @@ In: a :class:`Job`, then tasks, each a list of ``(number, items to leave out, So
 the order of the file; ``("done", number)``, or ``("absent", number)`` for a file that it cannot see; ``("loading",)``
 and ``("loaded",)`` around the loading of its models; ``("failed", class, message)`` for an error that ends the ingest.
 
-Embedding of a portion starts as soon as its texts are known, and runs while the portion is parsed and the next one is
+Embedding of a batch starts as soon as its texts are known, and runs while the batch is parsed and the next one is
 read and parsed. If a worker has only one processor, as in a cluster, it embeds the texts at once.
 
 :func:`main` is a local worker: messages of ``transport.py`` arrive on standard input and leave on standard output. It
@@ -45,9 +45,9 @@ from .file_documents import (
     NewDocument,
     NumberedItem,
     ReadItem,
-    extract_portion,
+    extract_batch,
     read_documents,
-    split_portions,
+    split_into_batches,
 )
 from .sources import Source
 from .transport import frame_message, read_message
@@ -236,14 +236,14 @@ class _SynchronousExecutor(Executor):
 
 
 class Worker:
-    """Reader, extractor and embedder of the files of tasks, which sends the results."""
+    """A worker of an ingest: it reads, extracts and embeds the files of its tasks, and sends the results."""
 
     def __init__(self, job: Job, send: Send, embedding_executor: Executor) -> None:
         """Create the worker of a job; it passes its messages to ``send``, and embeds in ``embedding_executor``."""
         self._job = job
         self._send_unlocked = send  # only one thread may call it
         self._send_lock = threading.Lock()
-        # A portion is embedded while the one before it is being delivered.
+        # A batch is embedded while the one before it is being delivered.
         self._embedding_executor = embedding_executor
         self._delivery_executor = ThreadPoolExecutor(1)
         self._embedder = None if job.embedder is None else open_recorded_embedder(job.embedder, job.settings.weights)
@@ -258,23 +258,27 @@ class Worker:
         settings = self._job.settings
         delivery: Future[None] | None = None
         derivations = context.list_derivations()
-        for portion in split_portions(self._read_files(task, context)):
+        for batch in split_into_batches(self._read_files(task, context)):
             self._send_message(("busy",))
-            if not self._is_loaded and any(isinstance(item, NewDocument) for _, item in portion):
+            if not self._is_loaded and any(isinstance(item, NewDocument) for _, item in batch):
                 self._load_models()
             embeddings: list[Future[dict[str, Matrix]]] = []
-            documents = extract_portion(portion, settings, partial(self._submit_embedding, embeddings))
-            items = [self._add_derived_parts(derivations, *item) for item in documents]
+            extracted_items = extract_batch(batch, settings, partial(self._submit_embedding, embeddings))
+            items = [(file_number, self._add_derived_parts(derivations, item)) for file_number, item in extracted_items]
             if delivery is not None:
                 delivery.result()
-            delivery = self._delivery_executor.submit(self._deliver_portion, derivations, items, embeddings)
-            self._send_message(("begin", portion[-1][0]))  # the next portion begins with the rest of this file
+            delivery = self._delivery_executor.submit(self._deliver_batch, derivations, items, embeddings)
+            last_file_number, _ = batch[-1]
+            self._send_message(("begin", last_file_number))  # the next batch begins with the rest of this file
         self._send_message(("busy",))
         if delivery is not None:
             delivery.result()
 
     def _read_files(self, task: list[tuple[int, int, Source]], context: WorkerContext) -> Iterator[ReadItem]:
-        """Yield the items of the files of a task, without those that the ingesting process already has."""
+        """Yield the items of the files of a task, without those that the ingesting process already has.
+
+        Sends ``begin`` before each file, and ``absent`` for a file that this worker cannot see.
+        """
         for file_number, num_received, source in task:
             self._send_message(("begin", file_number))
             try:
@@ -288,16 +292,14 @@ class Worker:
                     yield file_number, item
             yield file_number, None
 
-    def _add_derived_parts(
-        self, derivations: Sequence[StoredDerivation], file_number: int, item: FileItem | None
-    ) -> NumberedItem:
-        """Return an item with its file; a document gets the parts that the stored derivations compute from it."""
+    def _add_derived_parts(self, derivations: Sequence[StoredDerivation], item: FileItem | None) -> FileItem | None:
+        """Return a document with the parts that the stored derivations compute from it; other items are unchanged."""
         if isinstance(item, FileDocument) and item.extracted:
-            item = replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
-        return file_number, item
+            return replace(item, extracted=derive_parts(item.extracted, self._job.settings, derivations))
+        return item
 
     def _submit_embedding(self, embeddings: list[Future[dict[str, Matrix]]], texts: list[str]) -> None:
-        """Start to embed the texts of a portion, and append the future of their vectors to ``embeddings``."""
+        """Start to embed the texts of a batch, and append the future of their vectors, by text, to ``embeddings``."""
         if texts:
             embeddings.append(self._embedding_executor.submit(self._embed_texts, texts))
 
@@ -323,28 +325,29 @@ class Worker:
         """Return the vector of each text by the text; an empty dict if vectors are computed elsewhere."""
         return dict(zip(texts, self._embedder.embed(texts), strict=True)) if self._embedder else {}
 
-    def _deliver_portion(
+    def _deliver_batch(
         self,
         derivations: Sequence[StoredDerivation],
         items: Sequence[NumberedItem],
         embeddings: Sequence[Future[dict[str, Matrix]]],
     ) -> None:
-        """Send the items of a portion, documents with their vectors; an item None ends its file.
+        """Send the items of a batch, documents with their vectors; an item None ends its file.
 
         ``embeddings`` has the vectors of the chunks' embedding texts; the vectors of all other texts are computed here.
         """
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds
         if self._embedder is not None:
-            embedded_texts = (item for future in embeddings for item in future.result().items())
-            known_vectors = {(ANY_SPACE, text): vector for text, vector in embedded_texts}
-            texts = [
+            known_vectors = {
+                (ANY_SPACE, text): vector for future in embeddings for text, vector in future.result().items()
+            }
+            missing_texts = [
                 collect_missing_texts(
                     document, embedded_spaces=(), settings=self._job.settings, derivations=derivations
                 )
                 for document in documents
             ]
-            vectors = iter(collect_vectors(texts, self._embedder.embed, known_vectors))
+            vectors = iter(collect_vectors(missing_texts, self._embedder.embed, known_vectors))
         for file_number, item in items:
             if isinstance(item, FileDocument) and item.extracted:
                 self._send_message(("found", file_number, replace(item, vectors=next(vectors))))

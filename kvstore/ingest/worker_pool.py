@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from .. import errors
-from .engines import Engine, SourceRanges, WorkerHandle
+from .engines import Engine, Task, TaskFile, WorkerHandle
 from .file_documents import Failure, FileItem
 from .sources import Source
 from .transport import Inbox
@@ -41,8 +41,8 @@ class _WatchedWorker:
         self.handle = handle
         self.inbox = Inbox()
         #: The unfinished files of its task, and those of the task that follows.
-        self.task: SourceRanges = []
-        self.next_task: SourceRanges = []
+        self.task: Task = []
+        self.next_task: Task = []
         #: The number of the file that it is reading, or None.
         self.current_file: int | None = None
         self.is_ready = False
@@ -52,8 +52,8 @@ class _WatchedWorker:
 
     def finish_file(self, file_number: int) -> None:
         """Remove a finished file from its task, and begin the next task when no file is left in this one."""
-        self.task = [task_file for task_file in self.task if task_file[0] != file_number]
-        self.next_task = [task_file for task_file in self.next_task if task_file[0] != file_number]
+        self.task = [file for file in self.task if file.number != file_number]
+        self.next_task = [file for file in self.next_task if file.number != file_number]
         if not self.task:
             self.task, self.next_task = self.next_task, []
 
@@ -114,7 +114,7 @@ class WorkerPool:
 
     def _assign_tasks(self) -> None:
         """Start workers up to the number of tasks or the engine's limit, and assign a task to every idle worker."""
-        num_busy = sum(bool(worker.task) for worker in self._workers)
+        num_busy = len([worker for worker in self._workers if worker.task])
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
         for worker in self._workers:
@@ -137,11 +137,11 @@ class WorkerPool:
             and not worker.next_task
             and len(self._tasks) > len(self._workers)
             and self._waiting_bytes < MAX_WAITING_BYTES // 2
-            and self._isolated_files.isdisjoint(file_number for file_number, _, _ in (*worker.task, *self._tasks[0]))
+            and self._isolated_files.isdisjoint(file.number for file in (*worker.task, *self._tasks[0]))
         )
 
     def _poll_workers(self) -> None:
-        """Handle the workers' messages, and replace workers that died or are silent for too long."""
+        """Wait for messages of the workers and handle them; remove workers that died or are silent for too long."""
         # Past the limit, read only from the worker at the first unfinished file and from those that are not ready; the
         # others wait.
         polled = {
@@ -149,7 +149,7 @@ class WorkerPool:
             for worker in self._workers
             if self._waiting_bytes < MAX_WAITING_BYTES
             or not worker.is_ready
-            or (worker.task and worker.task[0][0] <= self._current_source)
+            or (worker.task and worker.task[0].number <= self._current_source)
         }
         ready_handles = self._engine.wait_for_output(list(polled), _MAX_WAIT_SECONDS)
         now = time.monotonic()
@@ -175,7 +175,10 @@ class WorkerPool:
                 )
 
     def _handle_messages(self, worker: _WatchedWorker, output: bytes) -> None:
-        """Process the messages in some bytes of a worker's output (see :mod:`.worker` for their forms)."""
+        """Process the messages in bytes that a worker sent: update its state, and queue the items of its files.
+
+        :mod:`.worker` lists the messages. Raises the error of a ``failed`` message, which ends the ingest.
+        """
         for message, size in worker.inbox.feed(output):
             match message:
                 case ("ready",):
@@ -209,7 +212,7 @@ class WorkerPool:
         source = self._sources[file_number]
         reason = self._engine.start_sending_content(source)
         if reason is None:
-            self._tasks.appendleft([(file_number, self._num_received[file_number], source)])
+            self._tasks.appendleft([TaskFile(file_number, self._num_received[file_number], source)])
         else:
             self._fail_file(source, file_number, reason)
 
@@ -226,12 +229,12 @@ class WorkerPool:
         """
         self._workers.remove(worker)
         task, next_task = self._skip_received(worker.task), self._skip_received(worker.next_task)
-        if culprit in {file_number for file_number, _, _ in next_task}:
+        if culprit in {file.number for file in next_task}:
             task, next_task = next_task, task
         if next_task:
             # Reassign the next task unchanged: if one of its files killed the worker, the next worker dies at it too.
             self._tasks.appendleft(next_task)
-        unfinished = {task_file[0]: task_file for task_file in task}
+        unfinished = {file.number: file for file in task}
         if not worker.is_ready or worker.is_loading:
             self._num_failed_starts += 1
             if self._num_failed_starts > self._engine.max_failed_starts:
@@ -245,8 +248,8 @@ class WorkerPool:
             if self._num_crashes[single_file_number] >= self._engine.max_attempts:
                 culprit = single_file_number
         if culprit in unfinished:
-            file_number, _, source = unfinished.pop(culprit)
-            self._fail_file(source, file_number, reason)
+            failed_file = unfinished.pop(culprit)
+            self._fail_file(failed_file.source, failed_file.number, reason)
             if unfinished:
                 self._tasks.appendleft(list(unfinished.values()))
         else:
@@ -254,9 +257,9 @@ class WorkerPool:
             self._isolated_files |= unfinished.keys()
             self._tasks.extendleft([single_file] for single_file in reversed(unfinished.values()))
 
-    def _skip_received(self, task: SourceRanges) -> SourceRanges:
+    def _skip_received(self, task: Task) -> Task:
         """Return a task whose next worker leaves out the items that were received so far."""
-        return [(file_number, self._num_received[file_number], source) for file_number, _, source in task]
+        return [file._replace(num_received=self._num_received[file.number]) for file in task]
 
     def _build_start_error(self, reason: str, worker: _WatchedWorker) -> errors.KvstoreError:
         """Return the error for workers that end before they are ready."""
@@ -274,18 +277,18 @@ class WorkerPool:
         )
 
 
-def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[SourceRanges]:
+def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
     """Yield the files in tasks, which get smaller toward the end so that all workers end together.
 
     A task has a fourth of a worker's share of the remaining files, within the limits of a task.
     """
-    task: SourceRanges = []
+    task: Task = []
     task_bytes = max_files = 0
     for file_number, source in enumerate(sources):
         if not task:
             task_bytes, max_files = 0, max(1, min(MAX_TASK_FILES, (len(sources) - file_number) // (4 * workers)))
         task_bytes += source.size
-        task.append((file_number, 0, source))
+        task.append(TaskFile(file_number, num_received=0, source=source))
         if len(task) >= max_files or task_bytes >= MAX_TASK_BYTES:
             yield task
             task = []

@@ -38,7 +38,7 @@ def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: Re
         if not isinstance(model, str) or not model.strip():
             raise BadLineError("the field model must be the name of a model")
         rows: list[JSON] = [[None, model, texts]]  # without an ordinal: about the whole document
-        key_name, rows_name = fact.fields
+        key_name, rows_name = fact.fields  # the names under which the fact stores the key and the rows
         yield RawFact(str(key), {key_name: str(key), rows_name: rows}, position)
 
     return read_lines(stream, origin, make_items, options)

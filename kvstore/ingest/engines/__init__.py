@@ -11,15 +11,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from ...errors import InputError
 from ...structures.state import State
 from ..sources import Source
 from ..worker import Job, Limits
 
-#: For each file of a task: its number, the number of its first items that are already received, and the file.
-SourceRanges = list[tuple[int, int, Source]]
+
+class TaskFile(NamedTuple):
+    """A file of a task. The ingesting process has already received the first ``num_received`` items of it."""
+
+    number: int
+    num_received: int
+    source: Source
+
+
+Task = list[TaskFile]
 
 PROCESSES = "processes"
 _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
@@ -28,7 +36,7 @@ _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
 class WorkerHandle(Protocol):
     """A worker as seen by the pool."""
 
-    def assign(self, task: SourceRanges) -> None:
+    def assign(self, task: Task) -> None:
         """Send the worker a task; if the worker has ended, only :meth:`read` reports it."""
         ...
 

@@ -31,7 +31,7 @@ from ...structures.state import State
 from ..sources import Source
 from ..transport import Inbox, frame_message
 from ..worker import Job, Limits, limit_memory, run_worker
-from . import SourceRanges, WorkerHandle
+from . import Task, TaskFile, WorkerHandle
 
 _LOCAL_NAME = "ray://local"
 #: The maximum size in bytes of a file that is sent to workers.
@@ -130,15 +130,12 @@ class RayEngine:
         Raises EngineError if the cluster is lost.
         """
         workers_by_fetch = {cast(RayWorker, worker).start_fetch(): worker for worker in workers}
+        fetches, ready = list(workers_by_fetch), []
         try:
-            # All that are ready now, or else the first that becomes ready.
-            ready, _ = (
-                self._ray.wait(list(workers_by_fetch), num_returns=len(workers_by_fetch), timeout=0)
-                if workers_by_fetch
-                else ([], [])
-            )
-            if not ready and workers_by_fetch:
-                ready, _ = self._ray.wait(list(workers_by_fetch), num_returns=1, timeout=seconds)
+            if fetches:  # all that are ready now, or else the first that becomes ready
+                ready, _ = self._ray.wait(fetches, num_returns=len(fetches), timeout=0)
+                if not ready:
+                    ready, _ = self._ray.wait(fetches, num_returns=1, timeout=seconds)
             if not ready:
                 self._check_head()
         except Exception as error:
@@ -150,7 +147,7 @@ class RayEngine:
         return [workers_by_fetch[fetch] for fetch in ready]
 
     def _check_head(self) -> None:
-        """Raise OSError if the head of a local cluster is gone, since Ray would keep waiting for it.
+        """Raise OSError if the head (the main process) of a local cluster is gone, since Ray would keep waiting for it.
 
         It is checked every ``_HEAD_CHECK_SECONDS`` at most.
         """
@@ -172,7 +169,7 @@ class RayEngine:
         self._sends_content = True
         return None
 
-    def frame_task(self, task: SourceRanges) -> bytes:
+    def frame_task(self, task: Task) -> bytes:
         """Encode a task with the data that its worker needs and cannot read itself.
 
         These are the digests of the stored documents of the files, the derivations that the store keeps, and the size,
@@ -184,25 +181,24 @@ class RayEngine:
             ]
             digests: dict[str, bytes] = {}
             for _, _, source in task:
-                file = state.ingested_files.get(source.location)
-                for key in (source.key, *(file.documents if file else ())):
+                ingested_file = state.ingested_files.get(source.location)
+                for key in (source.key, *(ingested_file.documents if ingested_file else ())):
                     record = state.documents.find_by_key(key)
                     if record is not None:
                         digests[key] = record.digest
         signatures: dict[str, tuple[int, int]] = {}
         contents: dict[str, bytes] = {}
-        # Workers have another working directory.
-        sent_task = [
-            (file, num_received, source if source.is_remote else replace(source, path=os.path.abspath(source.path)))
-            for file, num_received, source in task
-        ]
-        for _, _, source in sent_task:
-            with suppress(OSError):
-                if not source.is_remote:
-                    signatures[source.path] = _compute_signature(source.path)
-                    if self._sends_content and signatures[source.path][0] <= MAX_SENT_BYTES:
+        sent_task: Task = []
+        for file_number, num_received, source in task:
+            if not source.is_remote:
+                source = replace(source, path=os.path.abspath(source.path))  # workers have another working directory
+                with suppress(OSError):
+                    size, mtime_ns = _compute_signature(source.path)
+                    signatures[source.path] = size, mtime_ns
+                    if self._sends_content and size <= MAX_SENT_BYTES:
                         with source.open() as stream:
                             contents[source.path] = stream.read()
+            sent_task.append(TaskFile(file_number, num_received, source))
         return frame_message((sent_task, digests, derivations, signatures, contents))
 
     def release(self) -> None:
@@ -243,7 +239,7 @@ class RayWorker:
             self._pending_fetch = self._actor.take_messages.remote()
         return self._pending_fetch
 
-    def assign(self, task: SourceRanges) -> None:
+    def assign(self, task: Task) -> None:
         """Send the actor a task."""
         self._actor.assign.remote(self._engine.frame_task(task))
 
@@ -265,7 +261,7 @@ class RayWorker:
 
 
 class WorkerActor:
-    """The actor, which Ray runs in its own process."""
+    """A worker as an actor, which Ray runs in its own process, perhaps on another machine."""
 
     def __init__(self, job: bytes, memory_bytes: int | None, workers: int) -> None:
         """Start the worker of a framed ``job``, with at most ``memory_bytes`` of memory.
