@@ -23,7 +23,7 @@ from test_bulk_ingest import dump_store, replace_pdf_reader
 
 import kvstore
 from kvstore import errors
-from kvstore.ingest.engines import Engine, Task, WorkerHandle
+from kvstore.ingest.engines import Engine, WorkerHandle, WorkerTask
 from kvstore.ingest.engines.processes import ProcessEngine
 from kvstore.ingest.engines.ray import RayEngine
 from kvstore.ingest.sources import Source, check_source
@@ -120,7 +120,7 @@ class _RemoteEngine:
 
     max_failed_starts = 2
 
-    def __init__(self, script: Callable[[Task], Sequence[object] | None], tries: int = 2) -> None:
+    def __init__(self, script: Callable[[WorkerTask], Sequence[object] | None], tries: int = 2) -> None:
         self.workers, self.max_attempts = 1, tries
         self.script = script
         self.content: list[str] = []
@@ -151,7 +151,7 @@ class _ScriptedWorker:
         self.engine = engine
         self.messages = [frame_message(("ready",))]
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: WorkerTask) -> None:
         self.engine.tasks.append([number for number, _, _ in task])
         answer = self.engine.script(task)
         self.messages += [b""] if answer is None else [frame_message(message) for message in answer]
@@ -164,7 +164,7 @@ class _ScriptedWorker:
 
 
 def _run_script(
-    script: Callable[[Task], Sequence[object] | None], keys: Sequence[str]
+    script: Callable[[WorkerTask], Sequence[object] | None], keys: Sequence[str]
 ) -> tuple[list[object], _RemoteEngine]:
     engine = _RemoteEngine(script)
     return _read_sources(engine, keys), engine
@@ -178,7 +178,7 @@ def _read_sources(engine: Engine, keys: Sequence[str]) -> list[object]:
 
 
 def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: WorkerTask) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
     items, engine = _run_script(script, ["a", "bad", "c"])
@@ -189,7 +189,7 @@ def test_a_file_at_which_a_worker_ends_twice_fails_alone() -> None:
 def test_a_file_is_retried_if_its_worker_was_lost_once() -> None:
     lost: list[bool] = []
 
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: WorkerTask) -> Sequence[object] | None:
         if task[0][2].key == "b" and not lost:
             lost.append(True)
             return None
@@ -213,7 +213,7 @@ class _QueuedWorker(_ScriptedWorker):
     def messages(self, messages: list[bytes]) -> None:
         self._messages = messages
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: WorkerTask) -> None:
         self.task_numbers += [number for number, _, _ in task]
 
     def read(self) -> bytes | None:
@@ -254,14 +254,14 @@ def test_a_worker_may_get_tasks_in_another_order() -> None:
     """Two messages to an actor may be taken in either order: what was sent last may be done first."""
 
     class LastFirst(_QueuedWorker):
-        def assign(self, task: Task) -> None:
+        def assign(self, task: WorkerTask) -> None:
             self.task_numbers[:0] = [number for number, _, _ in task]
 
     assert _read_sources(_QueueEngine(LastFirst), "abcdef") == [None] * 6
 
 
 def test_a_file_that_was_sent_ahead_is_retried_alone() -> None:
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: WorkerTask) -> Sequence[object] | None:
         return None if any(source.key == "bad" for _, _, source in task) else [("done", task[0][0])]
 
     items, engine = _run_script(script, ["bad", *"abcdef"])
@@ -280,7 +280,7 @@ def test_tasks_become_smaller_towards_the_end() -> None:
 
 
 def test_tasks_queued_for_a_worker_that_ends_go_unchanged_to_another() -> None:
-    def script(task: Task) -> Sequence[object] | None:
+    def script(task: WorkerTask) -> Sequence[object] | None:
         bad = any(source.key == "bad" for _, _, source in task)
         return None if bad else [("done", number) for number, _, _ in task]
 
@@ -313,7 +313,7 @@ def test_resources_of_workers_are_released_while_the_last_batch_is_written(
 def test_a_file_that_a_worker_does_not_see_is_sent_unless_it_is_too_large() -> None:
     missed: set[str] = set()
 
-    def script(task: Task) -> Sequence[object]:
+    def script(task: WorkerTask) -> Sequence[object]:
         ((number, _, source),) = task
         if source.key in ("small", "large") and source.key not in missed:
             missed.add(source.key)

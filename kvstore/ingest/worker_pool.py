@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from .. import errors
-from .engines import Engine, Task, TaskFile, WorkerHandle
+from .engines import Engine, TaskFile, WorkerHandle, WorkerTask
 from .file_documents import Failure, FileItem
 from .sources import Source
 from .transport import Inbox
@@ -41,8 +41,8 @@ class _WatchedWorker:
         self.handle = handle
         self.inbox = Inbox()
         #: The unfinished files of its task, and those of the task that follows.
-        self.task: Task = []
-        self.next_task: Task = []
+        self.task: WorkerTask = []
+        self.next_task: WorkerTask = []
         #: The number of the file that it is reading, or None.
         self.current_file: int | None = None
         self.is_ready = False
@@ -257,7 +257,7 @@ class WorkerPool:
             self._isolated_files |= unfinished.keys()
             self._tasks.extendleft([single_file] for single_file in reversed(unfinished.values()))
 
-    def _skip_received(self, task: Task) -> Task:
+    def _skip_received(self, task: WorkerTask) -> WorkerTask:
         """Return a task whose next worker leaves out the items that were received so far."""
         return [file._replace(num_received=self._num_received[file.number]) for file in task]
 
@@ -277,12 +277,12 @@ class WorkerPool:
         )
 
 
-def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[Task]:
+def _split_into_tasks(sources: Sequence[Source], workers: int) -> Iterator[WorkerTask]:
     """Yield the files in tasks, which get smaller toward the end so that all workers end together.
 
     A task has a fourth of a worker's share of the remaining files, within the limits of a task.
     """
-    task: Task = []
+    task: WorkerTask = []
     task_bytes = max_files = 0
     for file_number, source in enumerate(sources):
         if not task:

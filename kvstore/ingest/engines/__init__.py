@@ -27,7 +27,7 @@ class TaskFile(NamedTuple):
     source: Source
 
 
-Task = list[TaskFile]
+WorkerTask = list[TaskFile]
 
 PROCESSES = "processes"
 _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
@@ -36,7 +36,7 @@ _RAY_PATTERN = re.compile(r"ray://(local|[^/\s]+:[0-9]+)")
 class WorkerHandle(Protocol):
     """A worker as seen by the pool."""
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: WorkerTask) -> None:
         """Send the worker a task; if the worker has ended, only :meth:`read` reports it."""
         ...
 

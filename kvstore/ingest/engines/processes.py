@@ -19,7 +19,7 @@ from typing import Self, cast
 from ..sources import Source
 from ..transport import frame_message
 from ..worker import Job, Limits
-from . import Task, WorkerHandle
+from . import WorkerHandle, WorkerTask
 
 #: The capacity in bytes of a worker's output pipe.
 MAX_PIPE_BYTES = 1 << 20
@@ -91,7 +91,7 @@ class WorkerProcess:
                 fcntl.fcntl(self.output, fcntl.F_SETPIPE_SZ, MAX_PIPE_BYTES)
         self._send_message(job.to_message())
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: WorkerTask) -> None:
         """Send the worker a task through its standard input."""
         self._send_message(task)
 

@@ -31,7 +31,7 @@ from ...structures.state import State
 from ..sources import Source
 from ..transport import Inbox, frame_message
 from ..worker import Job, Limits, limit_memory, run_worker
-from . import Task, TaskFile, WorkerHandle
+from . import TaskFile, WorkerHandle, WorkerTask
 
 _LOCAL_NAME = "ray://local"
 #: The maximum size in bytes of a file that is sent to workers.
@@ -169,7 +169,7 @@ class RayEngine:
         self._sends_content = True
         return None
 
-    def frame_task(self, task: Task) -> bytes:
+    def frame_task(self, task: WorkerTask) -> bytes:
         """Encode a task with the data that its worker needs and cannot read itself.
 
         These are the digests of the stored documents of the files, the derivations that the store keeps, and the size,
@@ -188,7 +188,7 @@ class RayEngine:
                         digests[key] = record.digest
         signatures: dict[str, tuple[int, int]] = {}
         contents: dict[str, bytes] = {}
-        sent_task: Task = []
+        sent_task: WorkerTask = []
         for file_number, num_received, source in task:
             if not source.is_remote:
                 source = replace(source, path=os.path.abspath(source.path))  # workers have another working directory
@@ -239,7 +239,7 @@ class RayWorker:
             self._pending_fetch = self._actor.take_messages.remote()
         return self._pending_fetch
 
-    def assign(self, task: Task) -> None:
+    def assign(self, task: WorkerTask) -> None:
         """Send the actor a task."""
         self._actor.assign.remote(self._engine.frame_task(task))
 
