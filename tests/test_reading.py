@@ -17,7 +17,7 @@ from kvstore.derived.passage_graph.structure import GRAPH
 from kvstore.registry import get_strategy
 from kvstore.retrieval.dense_search import NearestChunksRequest, compute_cosines
 from kvstore.retrieval.evidence import ChunkReadRequest, Trace
-from kvstore.retrieval.word_search import TermCountRequest
+from kvstore.retrieval.lexical_search import TermCountRequest
 from kvstore.structures.ranking import best, sort_chunks
 from kvstore.structures.read_requests import Rounds, StateReader
 from kvstore.structures.state import State

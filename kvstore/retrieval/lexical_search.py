@@ -1,10 +1,14 @@
-"""Lexical search: BM25 over the postings (Robertson and Zaragoza 2009, with the non-negative idf of Lucene)."""
+"""Lexical search: BM25 over the postings (Robertson and Zaragoza 2009, with the non-negative idf of Lucene).
+
+In: a question. Out: rankings, and the further scores that a strategy requests. A strategy searches in two rounds of
+read requests: first for the number of chunks of each term, then for the best chunks.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +18,9 @@ from kvstore_cext.word_scores import WordScores
 from ..structures.counters import Counters
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.postings import make_corruption_error
+from ..structures.ranking import Ranking, best
+from ..structures.read_requests import Ids, ReadRequest, Vector
 from ..structures.state import State
-from ..structures.vectors.vectors import Ids
 from ..text.words import (
     QuestionStemmer,
     find_technical_tokens,
@@ -23,6 +28,10 @@ from ..text.words import (
     segment_words,
     split_underscores,
 )
+from .query import Query
+
+if TYPE_CHECKING:
+    from ..text.text_query import Phrase
 
 #: Parameters of BM25: how much repetitions of a word count, and how strongly long chunks are penalized.
 K1 = 1.2
@@ -31,6 +40,8 @@ B = 0.75
 PHRASE_SHARE = 0.5
 #: The posting list of a term with more blocks is read in part: only the blocks that can change the result.
 _MAX_WHOLE_BLOCKS = 512
+#: Characters that open a phrase.
+_QUOTE_CHARACTERS = frozenset('"\u201c')
 
 Scores = npt.NDArray[np.float64]
 
@@ -139,7 +150,8 @@ def find_best_by_words(
             elif blocks is None:
                 blocks = state.postings.get_candidate_blocks(term, np.frombuffer(search.list_chunks(), np.uint64), size)
             search.add_term(weights.rarities[term], blocks, max_score, max_remaining)
-        return _to_arrays(search)
+        chunks, scores = search.select_best()
+        return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
     except ValueError as error:
         raise make_corruption_error(error) from error
 
@@ -157,7 +169,8 @@ def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
             # All chunks are scored, so the most that the other terms can add does not matter (0).
             search.add_term(rarity, blocks, search.compute_term_bound(rarity), 0.0)
         scores = np.empty(len(chunks))
-        scores[order] = _to_arrays(search)[1]
+        _, best_scores = search.select_best()
+        scores[order] = np.frombuffer(best_scores, np.float64)
         return scores
     except ValueError as error:
         raise make_corruption_error(error) from error
@@ -171,7 +184,130 @@ def _sort_rarest_first(weights: TermWeights) -> list[str]:
     return sorted(weights.rarities, key=lambda term: -weights.rarities[term])
 
 
-def _to_arrays(search: WordScores) -> tuple[Ids, Scores]:
-    """Return the ids of a search's best chunks, ascending, and their scores, as arrays."""
-    chunks, scores = search.select_best()
-    return np.frombuffer(chunks, np.uint64), np.frombuffer(scores, np.float64)
+class TermCountRequest(ReadRequest[Mapping[str, int]]):
+    """A request for the number of chunks that contain each term."""
+
+    terms: Sequence[str]
+
+    def fetch(self, state: State) -> Mapping[str, int]:
+        """Read the number of chunks that contain each term."""
+        return state.postings.count_chunks_by_term(self.terms)
+
+
+class WordSearchResult(NamedTuple):
+    """The best chunks by BM25, best first, and the requested scores of other chunks.
+
+    ``other_scores`` are the scores of the other chunks, in order; a chunk without any of the terms has 0. ``cosines``
+    has the cosine of each of the best chunks, in order, or is None if no vector was given.
+    """
+
+    ranking: Ranking
+    other_scores: npt.NDArray[np.float64]
+    cosines: npt.NDArray[np.float32] | None
+
+
+class WordSearchRequest(ReadRequest[WordSearchResult]):
+    """A request for the ``top`` chunks of allowed documents by BM25; chunks without any term are omitted.
+
+    The result also has the scores of ``other_chunks``, which are distinct, and the cosines of the best chunks with a
+    unit ``vector``.
+    """
+
+    weights: TermWeights
+    top: int
+    allowed: AllowedDocuments | None = None
+    other_chunks: Ids | None = None
+    vector: Vector | None = None
+
+    def fetch(self, state: State) -> WordSearchResult:
+        """Return the best chunks by BM25 and, if requested, the scores of other chunks and the cosines of the best."""
+        ranking = best(state, *find_best_by_words(state, self.weights, self.top, self.allowed), self.top)
+        other_scores = (
+            np.empty(0) if self.other_chunks is None else score_by_weights(state, self.weights, self.other_chunks)
+        )
+        cosines = None
+        if self.vector is not None:
+            from .dense_search import compute_cosines
+
+            cosines = compute_cosines(state, np.array([chunk for chunk, _ in ranking], np.uint64), self.vector)
+        return WordSearchResult(ranking, other_scores, cosines)
+
+    def list_chunks(self, answer: WordSearchResult) -> Iterable[int]:
+        """Return the ids of the best chunks in the answer to this request."""
+        return (chunk for chunk, _ in answer.ranking)
+
+
+class WordScoreRequest(ReadRequest[npt.NDArray[np.float64]]):
+    """A request for the BM25 scores of distinct chunks; 0 for chunks without any of the terms."""
+
+    weights: TermWeights
+    chunks: Ids
+
+    def fetch(self, state: State) -> npt.NDArray[np.float64]:
+        """Return the BM25 score of each chunk."""
+        return score_by_weights(state, self.weights, self.chunks)
+
+
+class TermSetCountRequest(ReadRequest[list[int]]):
+    """A request for the number of allowed chunks that contain all terms of each set; 0 for an empty set."""
+
+    term_sets: Sequence[Collection[str]]
+
+    def fetch(self, state: State) -> list[int]:
+        """Return for each set of terms, in order, the number of allowed chunks that contain all of them."""
+        if state.allowed is not None:
+            matching_chunks = (state.postings.find_chunks_with_terms(terms) for terms in self.term_sets)
+            return [int(state.allowed.get_chunk_mask(chunks).sum()) for chunks in matching_chunks]
+        # The count of a single term is stored, so its postings need not be read.
+        single_terms = [term for terms in self.term_sets if len(terms) == 1 for term in terms]
+        counts = state.postings.count_chunks_by_term(single_terms)
+        return [
+            counts[next(iter(terms))] if len(terms) == 1 else len(state.postings.find_chunks_with_terms(terms))
+            for terms in self.term_sets
+        ]
+
+
+def build_count_request(words: QuestionWords) -> TermCountRequest:
+    """Return a request for the chunk counts of all terms of a question.
+
+    The counts decide which terms are searched (:meth:`.QuestionWords.list_lookup_terms`) and their rarity.
+    """
+    compound_terms = (term for compound, parts in words.compounds for term in (compound, *parts))
+    return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
+
+
+def _find_phrases(question: str) -> list[Phrase]:
+    """Return the phrases in double quotes of a question; phrase search is not imported for one without quotes."""
+    if _QUOTE_CHARACTERS.isdisjoint(question):
+        return []
+    from .phrase_search import find_quoted_phrases
+
+    return find_quoted_phrases(question)
+
+
+def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_share: float = 0) -> Ranking:
+    """Return the ``top`` chunks by BM25, best first, and record the step; chunks without any term are omitted.
+
+    ``k1`` and ``b`` are the parameters of BM25. Text in double quotes also counts as a phrase, weighted by
+    ``phrase_share``.
+    """
+    reading = query.reading
+    with query.trace.step("lexical search") as step:
+        words = parse_question_words(query.question, query.stem)
+        counts = reading.fetch(build_count_request(words))
+        terms = words.list_lookup_terms(counts)
+        weights = build_term_weights(reading.counters, terms, counts, k1, b)
+        step.detail = "BM25 of " + ", ".join(terms)
+        quoted_phrases = _find_phrases(query.question) if phrase_share else []
+        if quoted_phrases:
+            from .phrase_search import PhraseSearchRequest
+
+            ranking = reading.fetch(
+                PhraseSearchRequest(weights, tuple(quoted_phrases), phrase_share, top, query.allowed)
+            )
+            quotations = ('"' + " ".join(pattern.word for pattern in phrase.words) + '"' for phrase in quoted_phrases)
+            step.detail += f"; exact phrases {', '.join(quotations)}"
+        else:
+            ranking = reading.fetch(WordSearchRequest(weights, top, query.allowed)).ranking
+        step.count = len(ranking)
+    return ranking

@@ -18,9 +18,8 @@ from ..models.reranker import CrossEncoderReranker
 from ..structures.ranking import Ranking, append_tails, assign_ranks, best
 from .dense_search import CosineRequest
 from .evidence import LoadedChunk
-from .lexical_search import build_term_weights, parse_question_words
+from .lexical_search import WordScoreRequest, build_count_request, build_term_weights, parse_question_words
 from .query import NUM_RERANK_CANDIDATES, Query
-from .word_search import WordScoreRequest, build_count_request
 
 RerankFunction = Callable[[Query, Ranking], Ranking]
 

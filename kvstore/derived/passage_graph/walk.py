@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...retrieval.lexical_search import TermSetCountRequest
 from ...retrieval.recognition import Seed
-from ...retrieval.word_search import TermSetCountRequest
 from ...structures.read_requests import BatchedReader
 from ...text.words import FUNCTION_WORDS, segment_words
 from .edges import Degrees

@@ -21,10 +21,10 @@ from ...arguments import Option
 from ...errors import InputError
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence
+from ...retrieval.lexical_search import WordScoreRequest
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import Seed, recognize_entities
 from ...retrieval.reranking import QueryReranker
-from ...retrieval.word_search import WordScoreRequest
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.vectors.vectors import Ids
 from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote

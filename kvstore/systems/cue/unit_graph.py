@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...retrieval.lexical_search import TermWeights, build_term_weights, parse_question_words
+from ...retrieval.lexical_search import TermWeights, build_count_request, build_term_weights, parse_question_words
 from ...retrieval.query import Query
-from ...retrieval.word_search import build_count_request
 from ...structures.derived_parts import split_vector_id
 from ...structures.vectors.vectors import Matrix, Vector, cosines
 from ...text.words import count_chunk_terms

@@ -49,7 +49,15 @@ from ...derived.passage_graph.pagerank import (
 from ...derived.passage_graph.walk import compute_name_masses, describe_paths, make_degree_request, map_degrees
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import TermWeights, build_term_weights, compute_term_rarity, parse_question_words
+from ...retrieval.lexical_search import (
+    TermWeights,
+    WordScoreRequest,
+    WordSearchRequest,
+    build_count_request,
+    build_term_weights,
+    compute_term_rarity,
+    parse_question_words,
+)
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import (
     Decomposition,
@@ -58,7 +66,6 @@ from ...retrieval.recognition import (
     decompose_question,
     record_recognized_entities,
 )
-from ...retrieval.word_search import WordScoreRequest, WordSearchRequest, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest

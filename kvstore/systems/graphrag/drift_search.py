@@ -24,8 +24,8 @@ from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence
+from ...retrieval.lexical_search import rank_by_words
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.word_search import rank_by_words
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best
 from .community_index import COMMUNITIES
 from .community_requests import NearbyCommunity, NearestCommunities

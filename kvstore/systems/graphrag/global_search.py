@@ -30,10 +30,9 @@ from ...retrieval.cover import CoverSentence, extract_question_words, select_cov
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
 from ...retrieval.distillation import Distiller, Point, build_distilled_evidence
 from ...retrieval.evidence import Evidence, Hit, TextSpan
-from ...retrieval.lexical_search import build_term_weights, parse_question_words
+from ...retrieval.lexical_search import build_count_request, build_term_weights, parse_question_words
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query, option
-from ...retrieval.word_search import build_count_request
 from ...structures.clustering.affinity import IntArray
 from ...text.words import count_text_tokens
 from .community_index import COMMUNITIES

@@ -30,10 +30,16 @@ from ...derived.passage_graph.edges import CAPITALIZED, INSIDE, LOWER, TRIPLE, D
 from ...derived.passage_graph.neighborhood import NeighborhoodRequest, NodeNames, make_entity_node
 from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence, Hit
-from ...retrieval.lexical_search import TermWeights, build_term_weights, parse_question_words
+from ...retrieval.lexical_search import (
+    TermWeights,
+    WordScoreRequest,
+    build_count_request,
+    build_term_weights,
+    parse_question_words,
+    rank_by_words,
+)
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import recognize_entities
-from ...retrieval.word_search import WordScoreRequest, build_count_request, rank_by_words
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...text.words import count_text_tokens
 from ..descriptions.written_descriptions import EntityDescriptions

@@ -38,9 +38,14 @@ import numpy.typing as npt
 from ...models.protocol import MULTILINGUAL_EMBEDDER
 from ...process.frozen_dataclass import frozen_dataclass
 from ...retrieval.dense_search import CosineRequest, NearestChunksRequest
-from ...retrieval.lexical_search import build_term_weights, parse_question_words
+from ...retrieval.lexical_search import (
+    WordSearchRequest,
+    WordSearchResult,
+    build_count_request,
+    build_term_weights,
+    parse_question_words,
+)
 from ...retrieval.query import Query
-from ...retrieval.word_search import WordSearchRequest, WordSearchResult, build_count_request
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, assign_ranks, best, scale_to_best
 from ...structures.read_requests import Ids

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import K1, PHRASE_SHARE, B
+from ...retrieval.lexical_search import K1, PHRASE_SHARE, B, rank_by_words
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.word_search import rank_by_words
 
 
 class LexicalStrategy:

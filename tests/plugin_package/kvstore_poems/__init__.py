@@ -13,8 +13,8 @@ import kvstore
 from kvstore.arguments import Option
 from kvstore.models.protocol import Embeddings, normalised
 from kvstore.retrieval.evidence import Evidence
+from kvstore.retrieval.lexical_search import rank_by_words
 from kvstore.retrieval.query import Query, evidence_of, option
-from kvstore.retrieval.word_search import rank_by_words
 
 
 class LetterEmbedder:
