@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..sql.literals import format_literal
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import collect_clauses
+from .query_handlers import omit_none
 from .statement_context import StatementContext
 
 
@@ -26,14 +26,14 @@ def _make_change_cursor(kind: str, is_changed: bool, message: str) -> Cursor:
 def insert_edge(context: StatementContext, statement: s.InsertEdge) -> Cursor:
     """Execute INSERT EDGE: place one name under another in a tree. The message says if that changed anything."""
     with context.open_transaction() as transaction:
-        is_changed = transaction.put_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree))
+        is_changed = transaction.put_edge(statement.child, statement.parent, **omit_none(tree=statement.tree))
     return _make_change_cursor("INSERT", is_changed, "1 edge inserted")
 
 
 def delete_edge(context: StatementContext, statement: s.DeleteEdge) -> Cursor:
     """Execute DELETE EDGE: undo INSERT EDGE. Raises InputError if the user has not stated this edge."""
     with context.open_transaction() as transaction:
-        if not transaction.delete_edge(statement.child, statement.parent, **collect_clauses(tree=statement.tree)):
+        if not transaction.delete_edge(statement.child, statement.parent, **omit_none(tree=statement.tree)):
             edge = f"{format_literal(statement.child)} under {format_literal(statement.parent)}"
             tree = "" if statement.tree is None else f" in tree {format_literal(statement.tree)}"
             raise InputError(

@@ -123,7 +123,7 @@ class Builder:
         return _STATEMENTS[tree.data](*arguments, **clauses)
 
     def _add_clause(self, clauses: dict[str, Any], tree: Tree[Terminal]) -> None:
-        """Add the value of a clause. Raises StatementError if the clause is repeated."""
+        """Add a clause, given as its parse tree, to ``clauses`` by its field name; raise StatementError if repeated."""
         name = _FIELD_NAMES.get(tree.data, tree.data)
         if name in clauses:
             clause = "UP, DOWN or BOTH" if name == "direction" else name.upper()
@@ -131,7 +131,7 @@ class Builder:
         clauses[name] = self._build_clause(tree)
 
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
-        """Return the value of a clause.
+        """Return the value of a clause, given as its parse tree.
 
         It is True for a keyword without a value. A keyword that is itself the value is returned in lower case.
         """
@@ -169,7 +169,7 @@ class Builder:
         return options
 
     def _build_value(self, tree: Tree[Terminal]) -> Any:
-        """Return the value of a literal, a bare word or a parameter."""
+        """Return the value of a literal, a bare word or a parameter, given as its parse tree."""
         *sign, terminal = tree.children
         assert isinstance(terminal, Terminal)
         if terminal.type == "PARAMETER":

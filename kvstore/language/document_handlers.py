@@ -19,7 +19,7 @@ from ..sql.literals import format_literal
 from ..sql.suggestions import make_document_error
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import collect_clauses
+from .query_handlers import omit_none
 from .statement_context import StatementContext
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ def insert_document(context: StatementContext, statement: s.InsertDocument) -> C
             raise DocumentExistsError(
                 f"document {format_literal(statement.key)} already exists; UPDATE DOCUMENT changes it"
             )
-        properties = collect_clauses(title=statement.title, source=statement.source, format=statement.format)
+        properties = omit_none(title=statement.title, source=statement.source, format=statement.format)
         chunks = "whole" if statement.whole else None
         transaction.put(statement.key, statement.text, meta=meta, chunks=chunks, **properties)
     return Cursor("INSERT", rowcount=1, message="1 document inserted")
 
 
 def update_document(context: StatementContext, statement: s.UpdateDocument) -> Cursor:
-    """Execute UPDATE DOCUMENT: change the given properties of a document. Raises DocumentNotFoundError."""
+    """Execute UPDATE DOCUMENT: change the stated properties of a document. Raises DocumentNotFoundError."""
     meta = _parse_meta(context, statement.meta)
     with context.open_transaction(models=True) as transaction:
         is_changed = transaction.update(statement.key, text=statement.text, title=statement.title, meta=meta)

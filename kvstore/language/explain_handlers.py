@@ -29,7 +29,7 @@ from .cursor import Cursor
 from .document_handlers import get_include_patterns, select_reader_options
 from .extraction_handlers import list_extraction_steps
 from .index_handlers import list_refresh_steps
-from .query_handlers import ask_question, build_retrieval_clauses, collect_clauses, expand, retrieve_evidence, run_query
+from .query_handlers import ask_question, build_retrieval_clauses, expand, omit_none, retrieve_evidence, run_query
 from .statement_context import StatementContext
 
 #: The statements that EXPLAIN accepts.
@@ -43,9 +43,8 @@ def explain(context: StatementContext, statement: s.Explain) -> Cursor:
     if statement.as_svg:
         return Cursor("EXPLAIN", ("svg",), [(_draw_steps(context, statement),)], rowcount=1)
     columns = ("step", "detail", "rows", "milliseconds", "pages") if statement.analyze else ("step", "detail", "rows")
-    rows = [
-        astuple(step)[: len(columns)] for step in list_steps(context, statement.statement, analyze=statement.analyze)
-    ]
+    steps = list_steps(context, statement.statement, analyze=statement.analyze)
+    rows = [astuple(step)[: len(columns)] for step in steps]  # the last two fields are the costs
     return Cursor("EXPLAIN", columns, rows, rowcount=len(rows))
 
 
@@ -210,12 +209,12 @@ def _list_lookup_steps(context: StatementContext, statement: s.Lookup) -> list[S
                     step.detail, step.count = "; ".join(spelling for spelling, _ in identity.names), len(identity.names)
             with trace.step("read block list") as step:
                 entity_addresses = [] if identity is None else state.find_addresses(identity).tolist()
-                ranks = [addresses.split_address(address)[0] for address in entity_addresses]
+                ranks = [rank for rank, _ in map(addresses.split_address, entity_addresses)]
                 num_nodes = ranks.count(addresses.NODE_RANK)
                 step.detail = f"{num_nodes} tree nodes, {len(ranks) - num_nodes} abstracts"
                 step.count = len(ranks)
             with trace.step("read locations") as step:
-                locations = context.target.lookup(name, **collect_clauses(limit=statement.limit))
+                locations = context.target.lookup(name, **omit_none(limit=statement.limit))
                 step.detail, step.count = "the most relevant first", len(locations)
     return trace.steps
 
@@ -226,7 +225,7 @@ def _list_expand_steps(context: StatementContext, statement: s.Expand) -> list[S
         trace = Trace(state.lmdb)
         with trace.step("walk trees") as step:
             rows = expand(context, statement).fetchall()
-            trees = sorted({str(row[1]) for row in rows})
+            trees = sorted({str(tree) for _, tree, *_ in rows})
             step.detail, step.count = f"{statement.direction} in {', '.join(trees) or 'no tree'}", len(rows)
     return trace.steps
 
@@ -242,7 +241,8 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
         plan_reader = TableReader(state, context.database.settings_table)
         # The third column is not used.
         for step_id, parent_id, _, detail in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
-            depth = depths[int(str(step_id))] = depths.get(int(str(parent_id)), -1) + 1
+            depth = depths.get(int(str(parent_id)), -1) + 1
+            depths[int(str(step_id))] = depth
             steps.append(Step("plan", "  " * depth + _format_plan(str(detail))))
         if analyze:
             reader = TableReader(state, context.database.settings_table)
@@ -250,10 +250,9 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
             num_rows = sum(1 for _ in run_query(context, statement, reader))
             milliseconds = round(1000 * (time.perf_counter() - start), 3)
             for table, cost in sorted(reader.costs.items()):
-                table_cost = (
-                    (None, None) if reader.measured_view is None else (round(1000 * cost.seconds, 3), cost.pages)
-                )
-                steps.append(Step("read", table, cost.rows, *table_cost))
+                is_measured = reader.measured_view is not None
+                table_milliseconds = round(1000 * cost.seconds, 3) if is_measured else None
+                steps.append(Step("read", table, cost.rows, table_milliseconds, cost.pages if is_measured else None))
             steps.append(_make_total_step(num_rows, milliseconds, reader.measured_view))
     return steps
 

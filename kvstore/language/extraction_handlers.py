@@ -12,12 +12,12 @@ from ..registry import get_written_fact, get_written_facts
 from ..retrieval.evidence import Step
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import collect_clauses
+from .query_handlers import omit_none
 from .statement_context import StatementContext
 
 
 def list_extraction_kinds() -> list[str]:
-    """Return the kinds that EXTRACT accepts."""
+    """Return the kinds of texts and facts that EXTRACT accepts, such as ``triples``."""
     return list(get_written_facts())
 
 
@@ -66,4 +66,4 @@ def list_extraction_steps(context: StatementContext, statement: s.Extract) -> li
 
 def _collect_limits(statement: s.Extract) -> dict[str, Any]:
     """Return the clauses that limit an EXTRACT, as arguments of the methods."""
-    return collect_clauses(share=statement.share, within=statement.within, by=statement.by, where=statement.where)
+    return omit_none(share=statement.share, within=statement.within, by=statement.by, where=statement.where)

@@ -189,7 +189,7 @@ def _list_keywords(terminals: Iterable[str]) -> list[str]:
 def parse_by_grammar(
     text: str, tokens: list[Token], parameters: dict[int, Parameter]
 ) -> tuple[s.Statement, conditions.OffsetMap]:
-    """Return the statement that ``tokens`` form, and the offsets of the parts of its condition.
+    """Return the statement that ``tokens`` form, and the offset map of its condition (see :func:`_feed_token`).
 
     ``parameters`` has the parameters by offset in ``text``.
     """
@@ -233,7 +233,7 @@ def list_expected_terminals(text: str) -> frozenset[str]:
 
 
 def _make_terminal(kind: str, token: Token, *, text: str | None = None, end: int | None = None) -> Terminal:
-    """Return a terminal of the grammar for a token, or for ``text`` from the start of the token to ``end``."""
+    """Return a terminal of the grammar, ``kind``, for a token, or for ``text`` from the token's start to ``end``."""
     return Terminal(
         kind, token.text if text is None else text, start_pos=token.start, end_pos=token.end if end is None else end
     )

@@ -15,7 +15,7 @@ from ..retrieval.evidence import Step
 from ..sql.literals import format_literal
 from . import statements as s
 from .cursor import Cursor
-from .query_handlers import collect_clauses
+from .query_handlers import omit_none
 from .statement_context import StatementContext
 
 #: The columns of REFRESH with a model, after the kind of index: fields of a WritingReport.
@@ -30,7 +30,7 @@ def list_index_kinds() -> Mapping[str, Sequence[str]]:
 
 
 def list_outlined_kinds() -> list[str]:
-    """Return the kinds of index that EXPAND can outline."""
+    """Return the kinds of index whose groups EXPAND lists as an outline, such as ``topics``."""
     return [kind.name for kind in list_generation_kinds() if kind.has_outline]
 
 
@@ -51,7 +51,8 @@ def drop_index(context: StatementContext, statement: s.DropIndex) -> Cursor:
 def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
     """Execute REFRESH, and return the kinds of indexes that changed; with a model, also what it wrote for each kind."""
     context.require_no_transaction("REFRESH commits by itself")
-    model_clauses = collect_clauses(model=statement.model, within=statement.within)
+    model_clauses = omit_none(model=statement.model, within=statement.within)
+    # A list of the kinds, whose attribute ``written`` has the reports of what the model wrote.
     kinds = context.database.refresh(statement.index, progress=context.progress, **model_clauses)
     message = None if kinds else "nothing to refresh"
     if not model_clauses:
@@ -69,14 +70,14 @@ def refresh(context: StatementContext, statement: s.Refresh) -> Cursor:
 
 
 def expand_index(context: StatementContext, statement: s.ExpandIndex) -> Cursor:
-    """Execute EXPAND for the groups of an index, such as EXPAND TOPICS."""
+    """Execute EXPAND of an index, such as EXPAND TOPICS: return its groups as an outline, one row for each group."""
     if statement.kind.lower() not in list_outlined_kinds():
         *choices, last_choice = "an entity in single quotes", *(kind.upper() for kind in list_outlined_kinds())
         expectation = f"{', '.join(choices)} or {last_choice}" if choices else last_choice
         raise context.make_error(
             f"expected {expectation}, found {statement.kind}; write EXPAND {format_literal(statement.kind)}"
         )
-    rows = context.target.outline(statement.kind, **collect_clauses(depth=statement.depth))
+    rows = context.target.outline(statement.kind, **omit_none(depth=statement.depth))
     return Cursor("EXPAND", OUTLINE_COLUMNS, map(astuple, rows), rowcount=len(rows))
 
 

@@ -33,10 +33,10 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
     parameters_by_offset: dict[int, Parameter] = {}
     for position, token in enumerate(parameter_tokens):
         name = token.text[1:]
-        if is_named != (token.text[0] == ":") or (name and not is_named):  # ?1 is not supported
-            remedy = (
-                "give the values as a mapping" if token.text[0] == ":" else "write :name" if is_named else "write ?"
-            )
+        has_colon = token.text[0] == ":"
+        is_numbered = bool(name) and not has_colon  # ?1, which is not supported
+        if has_colon != is_named or is_numbered:
+            remedy = "give the values as a mapping" if has_colon else "write :name" if is_named else "write ?"
             raise make_statement_error(
                 text, token.start, f"{shorten(token.text)} does not match the kind of parameters; {remedy}"
             )

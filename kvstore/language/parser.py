@@ -26,7 +26,7 @@ _FILLING_STATEMENTS = (s.Ingest, s.Import, s.InsertDocument, s.InsertEdge, s.Cre
 
 
 class ParsedStatement(NamedTuple):
-    """A statement, its offset in the text, and the offsets of the parts of its condition."""
+    """A statement, its offset in the text, and the map from offsets in its condition to offsets in the text."""
 
     statement: s.Statement
     start: int
@@ -90,7 +90,10 @@ def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
 
 
 def _parse_statement(text: str, tokens: list[Token], parameters: dict[int, Parameter]) -> ParsedStatement:
-    """Return one statement, parsed unless it is a query, which SQLite parses."""
+    """Return one statement of a text; a query stays unparsed, because SQLite parses it.
+
+    ``parameters`` has the parameters by offset in ``text``.
+    """
     start = tokens[0].start
     if tokens[0].kind == "word" and tokens[0].text.upper() in s.QUERY_WORDS:
         for token in tokens:

@@ -65,7 +65,7 @@ ANSWER_COLUMNS = {
 _MAX_BUFFERED_ROWS = 1000
 
 
-def collect_clauses(**clauses: Any) -> dict[str, Any]:
+def omit_none(**clauses: Any) -> dict[str, Any]:
     """Return the clauses that are not None, so that the called method uses its own defaults for the others."""
     return {name: value for name, value in clauses.items() if value is not None}
 
@@ -79,7 +79,7 @@ def _make_typed_cursor(
 
 def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
     """Execute LOOKUP; if nothing is found, the message suggests known names."""
-    locations = context.target.lookup(*statement.entities, **collect_clauses(limit=statement.limit))
+    locations = context.target.lookup(*statement.entities, **omit_none(limit=statement.limit))
     message = None
     if not locations:
         from ..sql.suggestions import make_entity_error
@@ -91,7 +91,7 @@ def lookup(context: StatementContext, statement: s.Lookup) -> Cursor:
 
 def expand(context: StatementContext, statement: s.Expand) -> Cursor:
     """Execute EXPAND of an entity, and return a row for each relative."""
-    clauses = collect_clauses(depth=statement.depth, tree=statement.tree, limit=statement.limit)
+    clauses = omit_none(depth=statement.depth, tree=statement.tree, limit=statement.limit)
     relatives = context.target.expand(statement.entity, direction=statement.direction, **clauses)
     return _make_typed_cursor("EXPAND", EXPAND_COLUMNS, map(astuple, relatives), len(relatives))
 
@@ -99,7 +99,7 @@ def expand(context: StatementContext, statement: s.Expand) -> Cursor:
 def search(context: StatementContext, statement: s.Search) -> Cursor:
     """Execute SEARCH, and return a row for each hit; the last column repeats the ordinal by its deprecated name."""
     hits = context.target.search(
-        statement.text, **collect_clauses(using=statement.using, where=statement.where, top=statement.top)
+        statement.text, **omit_none(using=statement.using, where=statement.where, top=statement.top)
     )
     return _make_typed_cursor("SEARCH", SEARCH_COLUMNS, ((*_to_hit_row(hit), hit.ordinal) for hit in hits), len(hits))
 
@@ -117,7 +117,7 @@ def retrieve(context: StatementContext, statement: s.Retrieve) -> Cursor:
 
 
 def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
-    """Return spans in the format of rows and citations; ``chunk`` is the deprecated name of ``ordinal``."""
+    """Return spans as the mappings that rows and citations contain; ``chunk`` is the deprecated name of ``ordinal``."""
     return [asdict(span) | {"chunk": span.ordinal} for span in spans]
 
 
@@ -134,7 +134,7 @@ def build_retrieval_clauses(context: StatementContext, statement: s.Retrieve | s
         get_reranker(statement.options)  # only checks the option
     except InputError as error:
         raise context.make_error(str(error)) from error
-    return collect_clauses(
+    return omit_none(
         using=statement.using,
         depth=statement.depth,
         top=statement.top,
@@ -188,7 +188,7 @@ def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
     return context.target.ask(
         statement.question,
         **clauses,
-        **collect_clauses(model=statement.model, words=statement.words, on_text=context.on_text),
+        **omit_none(model=statement.model, words=statement.words, on_text=context.on_text),
     )
 
 

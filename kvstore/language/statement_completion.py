@@ -140,8 +140,8 @@ def _find_used_clauses(words: Sequence[str]) -> frozenset[str]:
 
 
 def _filter_matching(candidates: Iterable[tuple[str, str]], typed: str) -> Iterator[tuple[str, str]]:
-    """Yield the candidates, texts with their kinds, that begin with ``typed``, ignoring case."""
-    return (pair for pair in candidates if pair[0].lower().startswith(typed.lower()))
+    """Yield the candidates, (text, kind), whose texts begin with ``typed``, ignoring case."""
+    return ((text, kind) for text, kind in candidates if text.lower().startswith(typed.lower()))
 
 
 def _iter_strings(

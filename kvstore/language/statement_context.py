@@ -31,8 +31,9 @@ Progress = Callable[["IngestProgress | IndexProgress | ExtractionProgress"], Non
 class StatementContext:
     """The context of a statement of ``text`` that begins at character ``start``.
 
-    ``offset_map`` are the offsets of its condition. ``progress`` receives the progress of an INGEST or an index build,
-    ``on_text`` the text that a language model generates. ``state`` is the state to read, if it is already chosen.
+    ``offset_map`` maps offsets in its condition to offsets in ``text``. ``progress`` receives the progress of an INGEST
+    or an index build, ``on_text`` the text that a language model generates. ``state`` is the state to read, if it is
+    already chosen.
     """
 
     database: Database

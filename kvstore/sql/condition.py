@@ -98,7 +98,10 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
 
 def map_offset(offset: int, offset_map: OffsetMap) -> int:
     """Return the offset in the statement's text that corresponds to character ``offset`` of the condition."""
-    part_start, statement_start = max((pair for pair in offset_map if pair[0] <= offset), default=offset_map[0])
+    part_start, statement_start = offset_map[0]
+    for next_part_start, next_statement_start in offset_map:
+        if next_part_start <= offset:
+            part_start, statement_start = next_part_start, next_statement_start
     return statement_start + max(0, offset - part_start)
 
 

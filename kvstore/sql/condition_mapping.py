@@ -87,9 +87,9 @@ def _parse_conditions(where: object, depth: int) -> Condition:
 
 
 def _parse_entry(name: object, operand: Any, depth: int) -> Condition:
-    """Convert one entry of a mapping: a field, a column or a combination of conditions.
+    """Convert one entry of a mapping, such as ``"year": 2024`` or ``"$or": [...]``, to a condition.
 
-    ``depth`` is the level of nesting of the mapping.
+    ``name`` is a field, a column or an operator that joins conditions. ``depth`` is the nesting level of the mapping.
     """
     if not isinstance(name, str) or not is_text(name):
         raise InputError(f"the name of a field must be text, not {format_value(name)}")
@@ -121,12 +121,12 @@ def _parse_field(field: Field, name: str, operand: Any, depth: int) -> Condition
         return _make_equality(field, name, operand)
     if depth > _MAX_DEPTH:
         raise InputError(f"the condition is nested more than {_MAX_DEPTH} levels deep; use less nesting, or SQL")
-    operators = [isinstance(key, str) and key.startswith("$") for key in operand]
-    if not operand or (any(operators) and not all(operators)):
+    are_operators = [isinstance(key, str) and key.startswith("$") for key in operand]
+    if not operand or (any(are_operators) and not all(are_operators)):
         raise InputError(
             f"{name} takes a value, or operators such as {{'$gte': 2024}}, or fields within it, but not a mixture"
         )
-    if any(operators):
+    if any(are_operators):
         return _join_all(_parse_operation(field, name, operator, value, depth) for operator, value in operand.items())
     if isinstance(field, ColumnField):
         raise InputError(f"{name} is a column and has no fields; operators begin with '$', such as {{'$like': 'a%'}}")

@@ -102,7 +102,7 @@ class _ConditionParser:
             raise UnsupportedForm
 
     def parse_condition(self) -> Condition:
-        """Parse conditions joined by OR."""
+        """Parse conditions joined by OR, from the current token on."""
         self._depth += 1
         try:
             if self._depth > _MAX_DEPTH:
@@ -179,11 +179,11 @@ class _ConditionParser:
             if self._is_at_end():
                 return condition
             self._position = start  # the parentheses enclose only the left operand
-        negated = self._is_word("NOT")
-        if self._is_word("EXISTS", int(negated)):
-            self._position += 1 + negated
-            condition = self._parse_exists()
-            return Not(condition) if negated else condition
+        if self._is_word("NOT") and self._is_word("EXISTS", 1):
+            self._position += 2
+            return Not(self._parse_exists())
+        if self._accept("EXISTS"):
+            return self._parse_exists()
         if self._is_at_value():
             return self._parse_reversed_condition()
         return self._parse_field_condition(self._parse_field())
@@ -330,7 +330,7 @@ class _ConditionParser:
         raise UnsupportedForm
 
     def _parse_elements(self) -> MetaField:
-        """Parse ``FROM json_each(...)`` over a list in the metadata."""
+        """Parse ``FROM json_each(...)`` over a list in the metadata, and return the field of its elements."""
         self._expect("FROM")
         self._expect("JSON_EACH")
         self._expect("(")

@@ -44,16 +44,16 @@ class Table:
 
 def list_tables() -> list[Table]:
     """Return every table that SELECT reads."""
-    return [_describe_table(table) for table in get_sql_tables().values()]
+    return [_build_table(table) for table in get_sql_tables().values()]
 
 
 def get_table(name: str) -> Table:
     """Return the table with a name, ignoring case. Raises InputError if it does not exist."""
-    return _describe_table(get_sql_table(name))
+    return _build_table(get_sql_table(name))
 
 
-def _describe_table(table: SqlTable) -> Table:
-    """Return the description of a table that SELECT reads."""
+def _build_table(table: SqlTable) -> Table:
+    """Return a table of SELECT, as users see it."""
     columns = (
         Column(name, type or None, _format_index_kinds(table, name)) for name, (type, _) in table.columns.items()
     )
@@ -102,7 +102,7 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
         raise make_entity_error(state, name)
     record = state.entities.get(entity_id)
     filter_entry = state.filter.find(key)
-    addresses = reader.list_addresses(key)
+    addresses = reader.list_addresses(key)  # tree nodes (rank NODE_RANK), and abstracts that name the entity
     own_alias = state.aliases.get(key)
     aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))
     return {

@@ -36,6 +36,6 @@ def is_bounded() -> bool:
 
 
 def is_interrupted() -> bool:
-    """True if the query of this thread must stop."""
+    """True if the query of this thread must stop, because its event (:func:`allow_interruption`) is set."""
     event = getattr(_thread_state, "event", None)
     return event is not None and event.is_set()

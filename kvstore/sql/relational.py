@@ -457,4 +457,4 @@ def select_documents(
 
     reader = TableReader(state, lambda: list_fixed_settings(state), candidate_ids or ())
     rows = Selection(f"{prefix}{condition}\n)", parameters, reader, make_error)
-    return (int(row[0]) for row in rows)  # type: ignore[arg-type]
+    return (int(document_id) for (document_id,) in rows)  # type: ignore[arg-type]

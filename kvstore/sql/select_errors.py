@@ -99,7 +99,8 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
 def _suggest_word(unexpected: str, position: int | None, text: str) -> str:
     """Return a suggestion for the word that SQLite rejected at ``position``, or else for the word before it."""
     preceding = re.search(r"([^\W\d]\w*)\s+$", text if position is None else text[:position])
-    for word in (unexpected, preceding[1]) if preceding else (unexpected,):
+    words = [unexpected] if preceding is None else [unexpected, preceding[1]]
+    for word in words:
         suggestion = suggest(word, _SQL_WORDS)
         if suggestion and suggestion.lower() != word.lower():
             return f"; did you mean {suggestion}" + ("?" if word == unexpected else f" instead of {word}?")

@@ -95,6 +95,7 @@ def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
                 yield chunk, index
 
 
+#: A row is (chunk, index of the mention in it), and a record (chunk record, mention).
 MENTIONS = SqlTable(
     "mentions",
     "occurrences of entities in chunks; start and end are byte offsets in the document's stored text",
@@ -157,7 +158,7 @@ TREES = SqlTable(
 
 
 def _iter_entity_nodes(reader: TableReader, name: str) -> TableRows:
-    """Yield the tree nodes of the entity with this name."""
+    """Return an iterator over the tree nodes of the entity with this name; its other addresses are abstracts."""
     return (node for rank, node in reader.list_addresses(name) if rank == addresses.NODE_RANK)
 
 
@@ -189,14 +190,14 @@ def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterat
 
 
 def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield the edges to the parents of some nodes, each once for each of its assertions."""
+    """Yield the edges to the parents of some nodes, once for each assertion (by a document or the user)."""
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
 def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield the edges to the children of some nodes, each once for each of its assertions."""
+    """Yield the edges to the children of some nodes, once for each assertion (by a document or the user)."""
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
@@ -207,6 +208,7 @@ def _make_entity_reader(index: int) -> ReadColumn:
     return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 
+#: A row is (child node, parent node, assertion), and has no record.
 EDGES = SqlTable(
     "edges",
     "edges of the trees, one row for each document that states one; document is NULL for INSERT EDGE",
@@ -320,6 +322,7 @@ def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
     yield from _iter_triples(reader, iter({reader.state.chunks.get(chunk).document for chunk in chunks}))
 
 
+#: A row is (document, index of the triple in it), and a record (triple, name of the model that wrote it).
 TRIPLES = SqlTable(
     "triples",
     "triples that were imported for documents, or extracted from them by a model",
@@ -364,7 +367,8 @@ FILTER_PAGES = make_list_table(
         "bytes": "INTEGER",
     },
     lambda reader: (
-        (p.page, p.depth, p.entries, p.load, p.kicks, p.splits, p.bytes) for p in reader.state.filter.iter_pages()
+        (page.page, page.depth, page.entries, page.load, page.kicks, page.splits, page.bytes)
+        for page in reader.state.filter.iter_pages()
     ),
 )
 

@@ -48,13 +48,13 @@ def find_near_names(state: State, name: str, limit: int = 3) -> list[str]:
 
 
 def make_document_error(state: State, key: str) -> DocumentNotFoundError:
-    """Return the error for a missing document."""
+    """Return the error for a missing document, which suggests similar keys."""
     hint = _format_hint(find_near_keys(state, key)) or "; SELECT key FROM documents lists them"
     return DocumentNotFoundError(f"there is no document {format_literal(key)}{hint}")
 
 
 def make_entity_error(state: State, name: str) -> EntityNotFoundError:
-    """Return the error for an unknown entity."""
+    """Return the error for an unknown entity, which suggests similar names."""
     return EntityNotFoundError(
         f"no entity is called {format_literal(name)}{_format_hint(find_near_names(state, name))}"
     )
