@@ -401,7 +401,7 @@ class Asker:
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
         """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
-        from ..retrieval.recognition import decompose, recognize_entities
+        from ..retrieval.recognition import RecognitionRequest, decompose
         from .confidence import compute_question_rarities
         from .extractive import SnippetScorer
 
@@ -411,8 +411,7 @@ class Asker:
         rarities = compute_question_rarities(query.question, state, language, stem)
         if state.settings.embedder.startswith("none:"):
             return SnippetScorer(query.question, language, rarities, stem, lambda texts: [(0.0, 0.0)] * len(texts))
-        uncounted_query = replace(query, count_hits=lambda keys: None)  # the retrieval counted the hits already
-        names = recognize_entities(uncounted_query)
+        names = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
         rest_vector = query.embed_part(decompose(query.question, names).remainder)
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:

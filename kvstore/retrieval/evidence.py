@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
@@ -202,12 +202,15 @@ class Trace:
         # Only EXPLAIN reads through a view that counts pages.
         self._measured_view = view if isinstance(view, MeasuredView) else None
 
-    def step(self, name: str) -> TimedStep:
-        """Return a context manager that times its body as a step.
+    @contextmanager
+    def step(self, name: str) -> Iterator[StepNotes]:
+        """Time the body of a ``with`` statement as a step, and record the step unless the body raises an error.
 
-        It yields the notes of the step, whose detail and count the body sets.
+        Yields the notes of the step, whose detail and count the body sets.
         """
-        return TimedStep(self, name)
+        notes, start = StepNotes(), self._read_clock()
+        yield notes
+        self._add_step(name, notes, start, self._read_clock())
 
     @contextmanager
     def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
@@ -239,35 +242,12 @@ class Trace:
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
 
 
-class TimedStep:
-    """A context that times its body as a step, and records it unless the body raises an error."""
-
-    __slots__ = ("_name", "_notes", "_start", "_trace")
-
-    def __init__(self, trace: Trace, name: str) -> None:
-        """Record a step called ``name`` in ``trace``."""
-        self._trace = trace
-        self._name = name
-        self._notes = StepNotes()
-
-    def __enter__(self) -> StepNotes:
-        """Start the time, and return the notes of the step."""
-        self._start = self._trace._read_clock()
-        return self._notes
-
-    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        """Record the step unless the body raised an error."""
-        if error_type is None:
-            self._trace._add_step(self._name, self._notes, self._start, self._trace._read_clock())
-
-
+@dataclass(slots=True)
 class StepNotes:
     """The detail and count of a step, which its code sets while it runs."""
 
-    def __init__(self) -> None:
-        """Start with an empty detail and a count of 0."""
-        self.detail = ""
-        self.count = 0
+    detail: str = ""
+    count: int = 0
 
 
 @frozen_dataclass
@@ -313,7 +293,7 @@ class LoadedChunk:
 
     @property
     def headings(self) -> list[str]:
-        """The headings around the chunk, outermost first."""
+        """The headings around the chunk, outermost first; empty outside all sections."""
         return build_heading_path(self._outline, self.record.section)
 
     def list_headings(self, section: int) -> list[str]:
@@ -424,7 +404,7 @@ def build_chunk_hits(
                     path=_get_explanation(explanations, loaded),
                     start=record.start,
                     end=record.end,
-                    heading=" > ".join(loaded.headings) if record.section >= 0 else "",
+                    heading=" > ".join(loaded.headings),
                     title=loaded.document.title,
                 )
             )

@@ -33,8 +33,6 @@ def fill_evidence(evidence: Evidence, query: Query, filler: Strategy) -> Evidenc
         filler_query = replace(
             query, options={}, top=query.top + len(shown_chunks), within=tokens_left, segments="none", abstracts=False
         )
-        if "vector" in vars(query):  # the cached property: the question is not embedded again
-            filler_query.user_vector = query.vector
         filler_hits = [
             hit for hit in filler.retrieve(filler_query).hits if (hit.document, hit.ordinal) not in shown_chunks
         ][:num_missing]

@@ -85,12 +85,8 @@ class FusedStrategy:
             question_query = copy(query)
             if self.questions:
                 question_query.question = respell_question(question, query.state)[0]
-                vars(question_query).pop("vector", None)  # the cached vector of all questions together
             for strategy in self.strategies:
-                strategy_query = _copy_for_strategy(question_query, strategy)
-                evidence = strategy.retrieve(strategy_query)
-                if "vector" in vars(strategy_query):  # each question is embedded once
-                    vars(question_query)["vector"] = strategy_query.vector
+                evidence = strategy.retrieve(_copy_for_strategy(question_query, strategy))
                 label = f"question {number}, {strategy.name}" if self.questions else strategy.name
                 with query.trace.step(f"hits of {label}") as step:
                     step.detail, step.count = question_query.question, len(evidence.hits)

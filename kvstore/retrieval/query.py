@@ -22,7 +22,7 @@ from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
 from ..structures.read_requests import BatchedReader, StateReader
 from ..structures.state import State
-from ..structures.vectors.vectors import Matrix, Vector
+from ..structures.vectors.vectors import Vector
 from ..text.languages import open_question_stemmer
 from .evidence import (
     ChunkReadRequest,
@@ -58,7 +58,7 @@ class Query:
     ``NUM_RERANK_CANDIDATES`` of a ranking. ``abstracts`` requests the abstracts above the hits. ``fill`` names the
     strategy that adds hits if there are too few. ``count_hits`` counts a use of each entity key, which raises the
     entity's temperature. ``original_question`` is the question as the user wrote it if it was respelled
-    (:mod:`.respelling`).
+    (:mod:`.respelling`). ``vectors`` has the vectors of the texts embedded so far; copies of the query share it.
 
     The first k hits are the same for every ``top`` of k or more. The number of candidates that a strategy scores must
     therefore not depend on ``top``; see :func:`~kvstore.structures.ranking.append_tails`.
@@ -83,9 +83,9 @@ class Query:
     abstracts: bool = True
     fill: str = "none"
     original_question: str | None = None
+    vectors: dict[str, Vector] = field(default_factory=dict)
     trace: Trace = field(init=False)
     reading: BatchedReader = field(init=False)
-    _vectors: dict[str, Matrix] = field(default_factory=dict, init=False)
     _loaded_chunks: dict[int, LoadedChunk] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -122,10 +122,10 @@ class Query:
         """The number of chunks of the allowed documents."""
         return self.reading.counters.chunks if self.allowed is None else self.allowed.num_chunks
 
-    @cached_property
+    @property
     def vector(self) -> Vector:
         """The question's unit vector; shape (dimension,)."""
-        return self._embed_text(self.question) if self.user_vector is None else self.user_vector
+        return self.embed_part(self.question)
 
     @cached_property
     def stem(self) -> Callable[[str], str]:
@@ -134,41 +134,33 @@ class Query:
         return open_question_stemmer(self.question, reading.settings.stemmer, reading.counters.languages)
 
     def embed_part(self, part: str) -> Vector:
-        """Return the unit vector of a part of the question, or the whole question's vector if the user gave one."""
-        if self.user_vector is not None or part == self.question:
-            return self.vector
-        if part not in self._vectors:
-            self._vectors[part] = self._embed_text(part)
-        return self._vectors[part]
+        """Return the unit vector of the question or a part of it, or the user's vector if the user gave one.
 
-    def _embed_text(self, text: str) -> Vector:
-        """Embed the question or a part of it, and record the step in the trace."""
-        with self.trace.step("embed question" if text == self.question else "embed part") as step:
-            vector = self.embed(text)
-            step.detail, step.count = self.state.settings.embedder, len(vector)
-        return vector
+        The step is recorded in the trace.
+        """
+        if self.user_vector is not None:
+            return self.user_vector
+        if part not in self.vectors:
+            with self.trace.step("embed question" if part == self.question else "embed part") as step:
+                self.vectors[part] = self.embed(part)
+                step.detail, step.count = self.state.settings.embedder, len(self.vectors[part])
+        return self.vectors[part]
 
     @property
     def reach(self) -> int:
         """The minimum number of chunks in the ranking that a strategy returns, if so many match.
 
-        It is at least ``candidate_count``, and at least 100 if neighboring chunks are joined into segments.
-        """
-        if self.segments == "none":
-            return self.candidate_count
-        from .segments import NUM_JOINABLE
-
-        return max(self.candidate_count, NUM_JOINABLE)
-
-    @property
-    def candidate_count(self) -> int:
-        """The number of ranked chunks that the hits are chosen from.
-
-        It exceeds ``top`` if ``within`` can exclude long chunks, and is at least 50 if chunks are reranked. With
-        ``within``, four chunks per hit and some more are enough in nearly all cases.
+        It exceeds ``top`` if ``within`` can exclude long chunks: four chunks per hit and some more are enough in nearly
+        all cases. It is at least 50 if chunks are reranked, and 100 if neighboring chunks are joined into segments.
         """
         count = self.top if self.within is None else 4 * self.top + 20
-        return count if self.rerank is None else max(count, NUM_RERANK_CANDIDATES)
+        if self.rerank is not None:
+            count = max(count, NUM_RERANK_CANDIDATES)
+        if self.segments != "none":
+            from .segments import NUM_JOINABLE
+
+            count = max(count, NUM_JOINABLE)
+        return count
 
     def load_chunks(self, chunks: Iterable[int]) -> list[LoadedChunk]:
         """Return the loaded chunks with these ids, in order. Chunks that are not cached are read in one request."""
