@@ -165,10 +165,12 @@ _LAZY_ATTRIBUTES = {
 
 
 def __dir__() -> list[str]:
+    """Return the names of this module, including public names that are not imported yet."""
     return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name at its first use, and keep it as a global of this module."""
     if name not in _LAZY_ATTRIBUTES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .process.collection_pause import import_without_collection

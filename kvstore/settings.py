@@ -146,9 +146,8 @@ class SessionSettings:
             raise InputError(f"{name} is fixed when a store is created; create a new store to change it")
         if name not in kinds:
             raise InputError(f"there is no setting {name!r} to SET; the settings are {', '.join(sorted(kinds))}")
-        has_value = value is not None
-        new_value = _convert_value(name, value, kinds[name]) if has_value else getattr(SessionSettings(), name)
-        return replace(self, **{name: new_value})
+        default = getattr(SessionSettings(), name)
+        return replace(self, **{name: default if value is None else _convert_value(name, value, kinds[name])})
 
 
 #: The range of each numeric setting of a session; both limits are included.

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,8 @@ class AskedQuestion:
         if self.question.span is not None:
             return any(self._overlaps_span(span) for hit in self.hits[:depth] for span in hit)
         # The document of a hit is that of its first span.
-        documents = set(list(dict.fromkeys(hit[0][0] for hit in self.hits))[:depth])
+        ranked_documents = dict.fromkeys(document for (document, _, _), *_ in self.hits)
+        documents = set(islice(ranked_documents, depth))
         return gold <= documents if self.question.needs_all_gold else bool(gold & documents)
 
     @property
@@ -94,7 +96,8 @@ class AskedQuestion:
         """True if a span overlaps the question's span in a gold document."""
         assert self.question.span is not None
         document, start, end = span
-        return document in self.question.gold and max(start, self.question.span[0]) < min(end, self.question.span[1])
+        question_start, question_end = self.question.span
+        return document in self.question.gold and max(start, question_start) < min(end, question_end)
 
 
 def ask_questions(
@@ -147,10 +150,11 @@ def _extract_first_sentence(text: str) -> str:
 def compute_metrics(outcomes: Sequence[AskedQuestion]) -> dict[str, Any]:
     """Return the metrics of asked questions (at least one) by name, most of them fractions from 0 to 1.
 
-    Near misses and foreign questions, which the store does not answer, should be refused. ``right`` is the fraction of
-    answers that are right, and ``right_all`` the fraction of answerable questions with a right answer; ``first`` and
-    ``first_all`` count only the first sentence of an answer. ``auc`` and ``ece`` are the area under the ROC curve and
-    the calibration error of the confidence. A metric without questions to compute it from is omitted.
+    Near misses (questions on the topic of the store that no document answers) and foreign questions (on another topic)
+    should be refused. ``right`` is the fraction of answers that are right, and ``right_all`` the fraction of answerable
+    questions with a right answer; ``first`` and ``first_all`` count only the first sentence of an answer. ``auc`` and
+    ``ece`` are the area under the ROC curve and the calibration error of the confidence. A metric without questions to
+    compute it from is omitted.
     """
     answerable = [outcome for outcome in outcomes if outcome.question.kind == "answerable"]
     near_misses = [outcome for outcome in outcomes if outcome.question.kind == "near"]
@@ -185,6 +189,7 @@ def _compute_near_miss_metrics(
 ) -> dict[str, Any]:
     """Return how well refusal and confidence distinguish near misses from answerable questions, by name of the metric.
 
+    A near miss is a question on the topic of the store that no document answers.
     ``near_refused`` is the fraction of near misses that were refused. With answerable questions, ``auc`` is the AUC of
     all questions, ``auc_plain`` the AUC of the questions without a negation, and ``near_refused_at_90`` the fraction of
     near misses below the confidence that 90 % of the answerable questions reach. Without near misses, it is empty.

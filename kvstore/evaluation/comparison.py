@@ -189,7 +189,8 @@ def _build_report(
     advice: list[Advice] = []
     for compared, current, outcomes_by_name in comparisons:
         rows += [
-            _to_row(compared, name, outcomes, is_current=name == current) for name, outcomes in outcomes_by_name.items()
+            _build_row(compared, name, outcomes, is_current=name == current)
+            for name, outcomes in outcomes_by_name.items()
         ]
         compute_scores = _SCORES[compared]
         scores_by_name = {name: compute_scores(outcomes) for name, outcomes in outcomes_by_name.items()}
@@ -215,14 +216,14 @@ def _ask_with_label(
     return ask_questions(store, questions, report_asked, **clauses)
 
 
-def _to_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
+def _build_row(compared: str, name: str, outcomes: Sequence[AskedQuestion], is_current: bool = False) -> ReportRow:
     """Return a report row with the metrics of one value, ``name``, of the ``compared`` setting.
 
     ``is_current`` marks the value that the store uses now.
     """
     metrics = compute_metrics(outcomes) if outcomes else {}
-    # Without an expected answer, no answer can be judged.
-    if not any(outcome.question.gold or outcome.question.answers for outcome in outcomes):
+    has_expected_answers = any(outcome.question.gold or outcome.question.answers for outcome in outcomes)
+    if not has_expected_answers:  # no answer can be judged
         metrics.pop("right_all", None)
     ms = round(statistics.median(outcome.ms for outcome in outcomes), 1) if outcomes else None
     metrics_by_column = {column: metrics.get(key) for column, key in COLUMNS.items()}
@@ -242,11 +243,12 @@ def _score_correctness(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
     A question without gold documents and answer texts counts as right if it was answered.
     """
-    return [
-        float(outcome.answered and (outcome.is_right or not (outcome.question.gold or outcome.question.answers)))
-        for outcome in outcomes
-        if outcome.question.kind == "answerable"
-    ]
+    scores = []
+    for outcome in outcomes:
+        if outcome.question.kind == "answerable":
+            has_expected_answer = bool(outcome.question.gold or outcome.question.answers)
+            scores.append(float(outcome.answered and (outcome.is_right or not has_expected_answer)))
+    return scores
 
 
 def _score_hits(outcomes: Sequence[AskedQuestion]) -> list[float]:
@@ -266,11 +268,11 @@ def _score_balanced(outcomes: Sequence[AskedQuestion]) -> list[float]:
 
     A question should be refused if it has no answer. Questions with and without an answer have the same total weight.
     """
-    has_answer = [outcome.question.kind == "answerable" for outcome in outcomes]
-    weights = {answerable: len(outcomes) / (2 * max(1, has_answer.count(answerable))) for answerable in (True, False)}
+    is_answerable = [outcome.question.kind == "answerable" for outcome in outcomes]
+    weights = {kind: len(outcomes) / (2 * max(1, is_answerable.count(kind))) for kind in (True, False)}
     return [
-        weights[answerable] * float(outcome.answered == answerable)
-        for outcome, answerable in zip(outcomes, has_answer, strict=True)
+        weights[should_answer] if outcome.answered == should_answer else 0.0
+        for outcome, should_answer in zip(outcomes, is_answerable, strict=True)
     ]
 
 
@@ -291,9 +293,9 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
     the current value is the best, or if there are no other questions.
     """
     even_positions, odd_positions = slice(0, None, 2), slice(1, None, 2)
-    best_name = max(
-        scores, key=lambda name: (math.fsum(scores[name][even_positions]), name == current), default=current
-    )
+    totals = {name: math.fsum(values[even_positions]) for name, values in scores.items()}
+    # Of values with equal scores, the current one is kept.
+    best_name = max(totals, key=lambda name: (totals[name], name == current), default=current)
     if best_name == current:
         return None
     gains = np.array(scores[best_name][odd_positions]) - np.array(scores[current][odd_positions])
@@ -341,7 +343,7 @@ def _ask_other_chunk_sizes(
 
 
 def _copy_documents(store: Store, other: Store, keys: Sequence[str]) -> None:
-    """Put the documents with these keys into another store."""
+    """Put the documents of ``store`` with these keys into the store ``other``, in one transaction."""
     with other.transaction() as transaction:
         for key in keys:
             document = store.get(key)

@@ -89,9 +89,9 @@ def contains_words(gold: str, text: str) -> bool:
     gold_words, words = _WORD_PATTERN.findall(gold.lower()), _WORD_PATTERN.findall(text.lower())
     if f" {' '.join(gold_words)} " in f" {' '.join(words)} ":
         return True
-    return len(gold_words) >= _MIN_SENTENCE_WORDS and (
-        len(set(gold_words) & set(words)) >= _MIN_SENTENCE_SHARE * len(set(gold_words))
-    )
+    distinct_words = set(gold_words)
+    is_sentence = len(gold_words) >= _MIN_SENTENCE_WORDS
+    return is_sentence and len(distinct_words.intersection(words)) >= _MIN_SENTENCE_SHARE * len(distinct_words)
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -134,10 +134,9 @@ def _parse_line(line: str, location: str) -> Question:
     span = (row["start"], row["end"]) if "start" in row and "end" in row else None
     if kind not in get_args(Kind):
         raise InputError(f"{location}: the kind {kind!r} is not one of {', '.join(get_args(Kind))}")
-    has_valid_types = all(isinstance(text, str) for text in (*answers, *gold)) and (
-        span is None or (len(gold) == 1 and all(isinstance(offset, int) for offset in span))
-    )
-    if not has_valid_types or isinstance(answers, str) or isinstance(gold, str):
+    are_texts = all(isinstance(text, str) for text in (*answers, *gold))
+    is_valid_span = span is None or (len(gold) == 1 and all(isinstance(offset, int) for offset in span))
+    if not are_texts or not is_valid_span or isinstance(answers, str) or isinstance(gold, str):
         raise InputError(f"{location}: answers and gold are lists of texts; start and end are bytes of one document")
     return make_question(
         row["question"], cast("Kind", kind), answers=answers, gold=gold, span=span, part=str(row.get("part") or "")
@@ -146,15 +145,17 @@ def _parse_line(line: str, location: str) -> Question:
 
 def write_questions(path: Path, questions: Iterable[Question]) -> None:
     """Write questions as JSON lines that :func:`read_questions` reads."""
-    path.write_text(
-        "".join(json.dumps(_to_row(question), ensure_ascii=False) + "\n" for question in questions), encoding="utf-8"
-    )
+    lines = [json.dumps(_to_json_object(question), ensure_ascii=False) + "\n" for question in questions]
+    path.write_text("".join(lines), encoding="utf-8")
 
 
-def _to_row(question: Question) -> Mapping[str, Any]:
+def _to_json_object(question: Question) -> Mapping[str, Any]:
     """Return a question as the JSON object that :func:`_parse_line` reads."""
     row: dict[str, Any] = {"question": question.text, "kind": question.kind, "part": question.part}
-    row |= {"answers": list(question.answers)} if question.answers else {}
-    row |= {"gold": sorted(question.gold)} if question.gold else {}
-    row |= {"start": question.span[0], "end": question.span[1]} if question.span else {}
+    if question.answers:
+        row["answers"] = list(question.answers)
+    if question.gold:
+        row["gold"] = sorted(question.gold)
+    if question.span:
+        row["start"], row["end"] = question.span
     return row

@@ -102,14 +102,15 @@ class _AskableFact:
         subject = subject or self.subject
         if not self.is_english:
             return f"{subject} {self.attribute}".strip()
-        phrases: Sequence[str] = _PHRASES["title" if self.source == "heading" and not self.attribute else self.source]
+        is_about_title = self.source == "heading" and not self.attribute
+        phrases: Sequence[str] = _PHRASES["title" if is_about_title else self.source]
         if needs_subject or not subject:
             phrases = [phrase for phrase in phrases if ("{subject}" in phrase) == bool(subject)] or phrases
         return phrases[number % len(phrases)].format(subject=subject, attribute=self.attribute, verb=self.verb)
 
 
 def make_questions(store: Store, limit: int = 100) -> list[Question]:
-    """Return at most ``limit`` questions with an answer, and at most half as many near misses.
+    """Return at most ``limit`` questions with an answer, and at most half as many near misses, which have none.
 
     >>> store.put("tea", "Tea is a drink made from the leaves of a shrub in Assam.")
     True
@@ -126,8 +127,8 @@ def make_questions(store: Store, limit: int = 100) -> list[Question]:
 
 
 def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
-    """Return the question about a fact of a document with this text; ``number`` selects the phrase."""
-    span = (len(text[: fact.start].encode()), len(text[: fact.end].encode()))
+    """Return the question about a fact of the document with the text ``text``; ``number`` selects the phrase."""
+    span = (len(text[: fact.start].encode()), len(text[: fact.end].encode()))  # in bytes
     answers = (fact.value,) if fact.value else ()
     return make_question(
         fact.phrase_question(number), answers=answers, gold=(fact.document,), span=span, part=fact.source
@@ -225,14 +226,14 @@ def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> It
     ``key`` and ``text`` are the document's key and text. Rows whose subject or column has no words, or whose cells are
     too long, are skipped.
     """
-    rows = []
+    lines = []
     for match in re.finditer(r"[^\n]+", text[block.start : block.end]):
         cells = [to_plain_text(unwrap_links(cell)).strip() for cell in match[0].strip().strip("|").split("|")]
-        rows.append((cells, block.start + match.start(), block.start + match.end()))
-    if len(rows) < 3:
+        lines.append((cells, block.start + match.start(), block.start + match.end()))
+    if len(lines) < 3:
         return  # a header and the line below it, without rows
-    columns = rows[0][0]
-    for row_index, (cells, start, end) in enumerate(rows[2:]):  # without the header and the line below it
+    (columns, _, _), _, *rows = lines
+    for row_index, (cells, start, end) in enumerate(rows):
         column_index = 1 + row_index % max(1, len(columns) - 1)  # each row asks for the next column
         if len(cells) != len(columns) or column_index >= len(columns):
             continue
@@ -250,16 +251,20 @@ def _iter_field_facts(key: str, text: str, block: Block, subject: str, is_englis
     """
     for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
         match = _FIELD_PATTERN.match(line[0].strip())
-        if not match or match[1].lower() in _LABELS or len(match[2].split()) > _MAX_CELL_WORDS:
+        if match is None:
             continue
-        if list_content_words(match[1]):
-            value = to_plain_text(unwrap_links(match[2])).strip(" .")
+        name, markup = match.groups()
+        if name.lower() not in _LABELS and len(markup.split()) <= _MAX_CELL_WORDS and list_content_words(name):
+            value = to_plain_text(unwrap_links(markup)).strip(" .")
             start, end = block.start + line.start(), block.start + line.end()
-            yield _AskableFact("field", key, subject, match[1].lower(), start, end, value=value, is_english=is_english)
+            yield _AskableFact("field", key, subject, name.lower(), start, end, value=value, is_english=is_english)
 
 
 def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_AskableFact]:
-    """Yield the definitions, dates and other statements of the English sentences of a paragraph, at most one each."""
+    """Yield the definition, date or other statement of each English sentence of a paragraph, if it has one.
+
+    ``key`` and ``text`` are those of the document.
+    """
     for sentence_index, (start, end) in enumerate(split_sentences(text[block.start : block.end])):
         start, end = block.start + start, block.start + end
         sentence = to_plain_text(unwrap_links(" ".join(text[start:end].split())))
@@ -274,13 +279,11 @@ def _iter_sentence_facts(key: str, text: str, block: Block) -> Iterator[_Askable
             and (match := _DEFINITION_PATTERN.match(sentence))
             and _is_name(match[1])
         ):
-            yield _AskableFact("definition", key, match[1], "", start, end)
-        elif (
-            (match := _STATEMENT_PATTERN.match(sentence))
-            and _is_name(_ARTICLE_PATTERN.sub("", match[1]))
-            and len(list_content_words(match[3])) >= 2
-        ):
-            yield _AskableFact("statement", key, match[1], match[3].strip(), start, end, verb=match[2])
+            yield _AskableFact("definition", key, subject=match[1], attribute="", start=start, end=end)
+        elif match := _STATEMENT_PATTERN.match(sentence):
+            subject, verb, attribute = match.groups()
+            if _is_name(_ARTICLE_PATTERN.sub("", subject)) and len(list_content_words(attribute)) >= 2:
+                yield _AskableFact("statement", key, subject, attribute.strip(), start, end, verb=verb)
 
 
 def _is_name(subject: str) -> bool:
@@ -298,7 +301,7 @@ def _is_name(subject: str) -> bool:
 
 
 def _make_near_misses(store: Store, facts: Sequence[_AskableFact], limit: int) -> list[Question]:
-    """Return at most ``limit`` questions that no document answers.
+    """Return at most ``limit`` near misses: questions that resemble answerable ones, but that no document answers.
 
     Each joins the attribute of a fact with the subject of a fact from another document.
     """

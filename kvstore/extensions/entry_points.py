@@ -90,11 +90,11 @@ class PluginGroup(Generic[Converted]):
 
     def list_plugins(self) -> list[Plugin]:
         """Return all plugins, by name; those that are broken or ambiguous have a ``problem``."""
-        return [
-            Plugin(self._kind, name, *_get_package(point), self._load(name)[0].problem)
-            for name, points in _get_entry_points()[self._kind].items()
-            for point in points
-        ]
+        plugins = []
+        for name, points in _get_entry_points()[self._kind].items():
+            loaded_plugin, _ = self._load(name)
+            plugins += [Plugin(self._kind, name, *_get_package(point), loaded_plugin.problem) for point in points]
+        return plugins
 
     def _load(self, name: str) -> tuple[Plugin, Converted | None]:
         """Return a plugin and its converted object, or None for the object if the plugin has a problem.
@@ -121,7 +121,7 @@ class PluginGroup(Generic[Converted]):
         if plugin.name in self._get_reserved_names():
             raise PluginError("kvstore itself has one of this name")
         if len(points) > 1:
-            packages = " and ".join(_get_package(duplicate)[0] for duplicate in points)
+            packages = " and ".join(package for package, _ in map(_get_package, points))
             raise PluginError(f"{packages} each have one of this name, and nothing says which is meant")
         (point,) = points
         return self._convert(plugin, point.load())
