@@ -298,29 +298,26 @@ class ChangeBuffer:
         changed_key: bytes | None = first_key
         for key, value in stored:
             while changed_key is not None and (changed_key > key if reverse else changed_key < key):
-                yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
+                current_value = resolve_value(table, changed_key, get_chain(changed_key), None)
+                if current_value is not None:  # not removed
+                    yield changed_key, current_value
                 changed_key = next(keys, None)
             if changed_key == key:
-                yield from _yield_if_present(table, key, get_chain(key), value)
+                current_value = resolve_value(table, key, get_chain(key), value)
+                if current_value is not None:
+                    yield key, current_value
                 changed_key = next(keys, None)
             else:
                 yield key, value
         while changed_key is not None:
-            yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
+            current_value = resolve_value(table, changed_key, get_chain(changed_key), None)
+            if current_value is not None:
+                yield changed_key, current_value
             changed_key = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
         """True if there are so many segments, or at least ``max_bytes`` bytes of them, that they must be merged."""
         return len(self.segment_keys) >= MAX_SEGMENTS or self.bytes >= max_bytes
-
-
-def _yield_if_present(
-    table: str, key: bytes, chain: Chain, stored_value: memoryview | None
-) -> Iterator[tuple[bytes, memoryview]]:
-    """Yield a changed record with its current value, unless it was removed."""
-    value = resolve_value(table, key, chain, stored_value)
-    if value is not None:
-        yield key, value
 
 
 def make_segment_key(last_key: bytes | None) -> bytes:
@@ -402,15 +399,15 @@ class ChangeBufferReader:
     def __init__(self, buffered_tables: Set[str]) -> None:
         """Start without segments; ``buffered_tables`` are the names of the tables whose changes are buffered."""
         self.buffered_tables = BufferedTableCache(buffered_tables)
-        #: The combined changes of the segments that were read or committed last.
-        self._buffer = ChangeBuffer()
+        #: The combined changes of the segments that were read last, or committed last by this process.
+        self.buffer = ChangeBuffer()
 
     def read_buffer(self, scan_segments: SegmentScanner) -> ChangeBuffer:
         """Return the combined changes of the stored segments; raise CorruptionError for a damaged one.
 
         If the cached segments are still stored, only later ones are read.
         """
-        cached_buffer = self._buffer
+        cached_buffer = self.buffer
         last_key = cached_buffer.segment_keys[-1] if cached_buffer.segment_keys else b""
         segments = scan_segments(last_key)
         # Segments are removed all at once, and the random bytes of a key are unique: if the segment with the last key
@@ -422,12 +419,8 @@ class ChangeBufferReader:
         for key, value in segments:
             updated_buffer = updated_buffer or cached_buffer.copy()
             updated_buffer.add_segment(key, value)
-        self._buffer = updated_buffer or cached_buffer
-        return self._buffer
-
-    def cache_committed(self, buffer: ChangeBuffer) -> None:
-        """Cache the buffer after a commit of this process, so that its segments are not read again."""
-        self._buffer = buffer
+        self.buffer = updated_buffer or cached_buffer
+        return self.buffer
 
 
 def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[str]]:

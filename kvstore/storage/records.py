@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgpack
@@ -109,11 +109,6 @@ def unpack_numbers(
     return rows
 
 
-def encode_u64(number: int) -> bytes:
-    """Encode a number as eight big-endian bytes, so that key order is numeric order."""
-    return U64.pack(number)
-
-
-def encode_u32(number: int) -> bytes:
-    """Encode a number as four big-endian bytes, so that key order is numeric order."""
-    return U32.pack(number)
+#: Functions that encode a number as eight or four big-endian bytes, so that key order is numeric order.
+encode_u64: Callable[[int], bytes] = U64.pack
+encode_u32: Callable[[int], bytes] = U32.pack

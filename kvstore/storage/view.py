@@ -18,7 +18,6 @@ from ..errors import ClosedError, CorruptionError, TransactionError
 from . import engine_tables
 from .change_buffer import (
     UNCHANGED,
-    Chain,
     ChangeBuffer,
     TableBuffer,
     needs_stored_value,
@@ -113,14 +112,13 @@ class LmdbView:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
         transaction = self._get_transaction()
         try:
-            if self._buffered_tables[table]:
-                chain = self._get_buffer().get_table(table).get_chain(key)
-                if chain != UNCHANGED:
-                    return resolve_value(table, key, chain, self._read_stored(table, key, chain))
-            handle = transaction.find_table(table)
-            return None if handle is None else transaction.get(key, db=handle)
+            buffered = self._buffered_tables[table]
+            chain = self._get_buffer().get_table(table).get_chain(key) if buffered else UNCHANGED
+            handle = transaction.find_table(table) if needs_stored_value(chain) else None
+            stored_value = None if handle is None else transaction.get(key, db=handle)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
+        return stored_value if chain == UNCHANGED else resolve_value(table, key, chain, stored_value)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[memoryview | None]:
         """Return the value of each key, or None; raise the errors of :meth:`get`."""
@@ -237,21 +235,6 @@ class LmdbView:
             self._cached_buffer = self._owner.buffer_reader.read_buffer(self._scan_segments)
         return self._cached_buffer
 
-    def _read_stored(self, table: str, key: bytes, chain: Chain) -> memoryview | None:
-        """Return the value of a key in the table, without the buffered changes.
-
-        ``chain`` are the buffered changes of the key. Returns None if the table lacks the key, or if the changes
-        replace the value.
-        """
-        handle = self._find_table(table)
-        if handle is None or not needs_stored_value(chain):
-            return None
-        try:
-            value: memoryview | None = self._get_transaction().get(key, db=handle)
-            return value
-        except READ_ERRORS as error:
-            raise translate_error(error, f"table {table}") from error
-
     def _scan_segments(self, start: bytes) -> Iterator[Record]:
         """Yield the stored segments of the change buffer from a key on."""
         return self._scan_stored(engine_tables.RECENT, start, None, reverse=False)
@@ -344,9 +327,8 @@ class ReadTransaction(LmdbView):
         for table in buffer.tables:
             changes = buffer.get_table(table)
             for key in list(changes.iter_keys()):
-                chain = changes.get_chain(key)
                 try:
-                    resolve_value(table, key, chain, self._read_stored(table, key, chain))
+                    self.get(table, key)
                 except CorruptionError:
                     changes.update({key: None})
         return losses

@@ -188,7 +188,7 @@ class WriteTransaction(LmdbView):
             raise
         self._owner.handle_commit(self._created_tables)
         if self._cached_buffer is not None:
-            self._owner.buffer_reader.cache_committed(self._cached_buffer)
+            self._owner.buffer_reader.buffer = self._cached_buffer  # so that its segments are not read again
         self._end()
 
     def abort(self) -> None:

@@ -13,6 +13,7 @@ import itertools
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,7 @@ class VectorSpace(NamedTuple):
 CHUNK_VECTORS = VectorSpace("chunks", tables.VECTORS, tables.VECTOR_SPACE)
 
 
+@cache  # every state asks for the shape of its store's vectors
 def compute_block_shape(dimension: int, quantized: bool = False) -> tuple[int, int]:
     """Return the size in bytes and the number of rows of a block of vectors.
 
@@ -211,6 +213,8 @@ class Vectors:
         self._block_size, self._rows_per_block = compute_block_shape(dimension, space.quantized)
         self._encoding = QUANTIZED_ENCODING if space.quantized else ENCODING
         self._block_type = _QuantizedBlock if space.quantized else _VectorBlock
+        #: For the kernel: a block's size in bytes, its encoding, its number of rows, and True if rows are quantized.
+        self._block_shape = self._block_size, self._encoding, self._rows_per_block, space.quantized
 
     def gather(self, locations: VectorLocations) -> Matrix:
         """Return the vectors at (block, row) locations, in that order; shape (n, dimension).
@@ -292,11 +296,6 @@ class Vectors:
         """Return the number of rows of a block that are recorded as free."""
         value = self._view.get(self.space.free_rows, records.encode_u32(block_number))
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
-
-    @property
-    def _block_shape(self) -> tuple[int, bytes, int, bool]:
-        """For the kernel: a block's size in bytes, its encoding, its number of rows, and True if rows are quantized."""
-        return self._block_size, self._encoding, self._rows_per_block, self.space.quantized
 
     def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """Return the checksums of blocks in the form of :meth:`VerifiedBlocks.get_many`, 0 for unverified ones."""
