@@ -19,7 +19,7 @@ from kvstore.derived.passage_graph.neighborhood import make_chunk_node, make_ent
 from kvstore.derived.passage_graph.pagerank import EdgeWeights, PageRank, compute_personalized_pagerank
 from kvstore.derived.passage_graph.walk import find_walks
 from kvstore.errors import InputError
-from kvstore.structures.read_requests import StateReader
+from kvstore.structures.read_requests import BatchedReader
 from kvstore_cext.pagerank import ForwardPush
 
 Weights = dict[int, dict[int, float]]
@@ -182,7 +182,7 @@ def rank_documents(
         state = snapshot._state
         entities = state.filter.find_many(list(names)).tolist()
         seeds = {make_entity_node(entity): mass for entity, mass in zip(entities, names.values(), strict=True)}
-        ranks = compute_personalized_pagerank(StateReader(state), seeds, **options)
+        ranks = compute_personalized_pagerank(BatchedReader(state), seeds, **options)
         masses: dict[str, float] = {}
         for chunk, mass in zip(ranks.chunks.tolist(), ranks.chunk_masses.tolist(), strict=True):
             key = state.documents.get(state.chunks.get(chunk).document).key
@@ -209,7 +209,7 @@ def test_mass_flows_along_shared_names(store: kvstore.Store) -> None:
         document = snapshot._state.documents.find_by_key("darjeeling")
         assert document is not None
         node = make_chunk_node(next(document.chunk_ids()))
-        way, names = find_walks(StateReader(snapshot._state), ranks, [node])[node]
+        way, names = find_walks(BatchedReader(snapshot._state), ranks, [node])[node]
         assert way[-1] == node
         assert names == ["robert fortune", "chunk 0 of fortune", "darjeeling"]
 
@@ -273,4 +273,4 @@ def test_bad_seeds_and_options_are_refused(store: kvstore.Store) -> None:
             ({1: 1.0}, {"epsilon": 1.0}),
         ):
             with pytest.raises(InputError):
-                compute_personalized_pagerank(StateReader(snapshot._state), seeds, **options)
+                compute_personalized_pagerank(BatchedReader(snapshot._state), seeds, **options)

@@ -19,7 +19,7 @@ from kvstore.retrieval.dense_search import NearestChunksRequest, compute_cosines
 from kvstore.retrieval.evidence import ChunkReadRequest, Trace
 from kvstore.retrieval.lexical_search import TermCountRequest
 from kvstore.structures.ranking import best, sort_chunks
-from kvstore.structures.read_requests import Rounds, StateReader
+from kvstore.structures.read_requests import BatchedReader, Rounds
 from kvstore.structures.state import State
 from kvstore.structures.vectors.vectors import cosines
 
@@ -149,7 +149,7 @@ def test_the_view_of_a_query_is_a_deprecated_name_of_its_state(town: kvstore.Sto
 
 def test_joint_requests_are_one_round(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
-        reading = StateReader(snapshot._state)
+        reading = BatchedReader(snapshot._state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         (near, _), passages = reading.fetch(NearestChunksRequest(vector, 4), ChunkReadRequest([]))
         assert (reading.rounds, reading.requests, len(near), passages) == (1, 2, 4, [])
@@ -165,7 +165,7 @@ def test_the_requests_of_a_companion_join_the_rounds_of_others(town: kvstore.Sto
         return [*first.values(), *second.values(), *third.values()]
 
     with town.snapshot() as snapshot:
-        reading = StateReader(snapshot._state)
+        reading = BatchedReader(snapshot._state)
         counts = snapshot._state.postings.count_chunks_by_term(["boat", "rope", "unknown"])
         companion = reading.start_companion(count_twice())
         assert (reading.rounds, reading.requests) == (0, 0)
@@ -180,7 +180,7 @@ def test_the_requests_of_a_companion_join_the_rounds_of_others(town: kvstore.Sto
 def test_sort_keys_of_chunks_are_requested_once(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
         state = snapshot._state
-        reading = StateReader(state)
+        reading = BatchedReader(state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         near = [chunk for chunk, _ in reading.fetch(NearestChunksRequest(vector, 6))[0]]
         assert sort_chunks(reading, near) == sort_chunks(state, near)
@@ -195,7 +195,7 @@ def test_sort_keys_of_chunks_are_requested_once(town: kvstore.Store) -> None:
 
 def test_each_request_of_a_round_is_a_step_with_its_own_time(town: kvstore.Store) -> None:
     with town.snapshot() as snapshot:
-        reading = StateReader(snapshot._state)
+        reading = BatchedReader(snapshot._state)
         vector = np.full(reading.settings.dimension, reading.settings.dimension**-0.5, np.float32)
         trace = Trace()
         with trace.record_round(reading, "near", "nothing") as (near, nothing):

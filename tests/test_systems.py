@@ -403,4 +403,4 @@ def test_the_line_of_each_folder_describes_its_system() -> None:
     unimported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     expected = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
     assert unimported.replace("mappingproxy({})", "{}").strip() == str(expected)
-    assert list_outlines() == [build_outline(system) for system in SYSTEMS.values()]
+    assert list_outlines() == tuple(build_outline(system) for system in SYSTEMS.values())

@@ -25,7 +25,7 @@ import kvstore
 from kvstore.derived.passage_graph.neighborhood import make_entity_node
 from kvstore.derived.passage_graph.pagerank import EdgeWeights, compute_personalized_pagerank
 from kvstore.structures.filter.entity_filter import select_longest_matches
-from kvstore.structures.read_requests import StateReader
+from kvstore.structures.read_requests import BatchedReader
 from kvstore.text.normalize import fold
 
 _WORD = re.compile(r"\w+")
@@ -82,12 +82,12 @@ def measure_pageranks(store: kvstore.Store, questions: list[str], epsilon: float
                 continue
             # Counted without rarity, which depends on the size of the store; timed with the default weights.
             ranks = compute_personalized_pagerank(
-                StateReader(state), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
+                BatchedReader(state), seeds, epsilon=epsilon, weights=EdgeWeights(rarity_exponent=0)
             )
             costs.append((ranks.pushes, ranks.rows))
         with store.snapshot() as snapshot:
             started = time.thread_time()
-            compute_personalized_pagerank(StateReader(snapshot._state), seeds, epsilon=epsilon)
+            compute_personalized_pagerank(BatchedReader(snapshot._state), seeds, epsilon=epsilon)
             times.append(1000 * (time.thread_time() - started))
     return {
         "passages": int(store.statistics()["chunks"]),

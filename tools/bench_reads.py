@@ -26,7 +26,7 @@ from kvstore.database.question_retrieval import prepare_query
 from kvstore.registry import get_strategy
 from kvstore.settings import FixedSettings
 from kvstore.storage.measured_view import MeasuredView
-from kvstore.structures.read_requests import ReadRequest, StateReader
+from kvstore.structures.read_requests import BatchedReader, ReadRequest
 from kvstore.structures.state import State
 
 #: The strategies measured by default, which need no index.
@@ -78,7 +78,7 @@ def create_needed_indexes(store: kvstore.Store, strategies: Sequence[str]) -> No
             store.refresh(kind)
 
 
-class _CountingReader(StateReader):
+class _CountingReader(BatchedReader):
     """A reader that counts the calls of LMDB made within its requests."""
 
     def __init__(self, state: State, lmdb: MeasuredView) -> None:

@@ -220,13 +220,6 @@ class BatchedChanges:
         """True if the pending batch is large enough to be applied."""
         return self.pending.size > (_MAX_FIRST_PENDING if self._changes.can_defer_linking else _MAX_PENDING)
 
-    def complete(self) -> None:
-        """Derive the missing data of the pending batch, and embed its texts, so that it can be applied.
-
-        Raises LanguageError and the errors of the embedder.
-        """
-        complete_pending(self.pending, self.state, self._session.store.embedder.embed)
-
     def apply(self, *, more_follow: bool) -> None:
         """Apply the completed batch and begin another. After an error, the transaction must be aborted.
 
@@ -425,7 +418,7 @@ class OwnedTransaction(Queryable):
         """Apply pending changes; ``more_follow``: True if further changes are likely before the next read."""
         if not self._changes.pending:
             return
-        self._changes.complete()
+        complete_pending(self._changes.pending, self._changes.state, self._session.store.embedder.embed)
         try:
             self._changes.apply(more_follow=more_follow)
         except BaseException as error:

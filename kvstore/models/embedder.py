@@ -224,17 +224,14 @@ class EmbeddingCache:
             # A copy, because a row would keep the whole matrix in memory.
             vectors.update((text, row.copy()) for text, row in zip(missing, embed(missing), strict=True))
         with self._lock:
-            self._store(vectors)
+            # Store them as the most recently used, and drop the least recently used beyond the limit.
+            for text, vector in vectors.items():
+                replaced = self._vectors.pop(text, None)
+                self._vectors[text] = vector
+                self._num_bytes += vector.nbytes - (0 if replaced is None else replaced.nbytes)
+            while self._num_bytes > self._max_bytes:
+                self._num_bytes -= self._vectors.pop(next(iter(self._vectors))).nbytes
         return np.stack([vectors[text] for text in texts])
-
-    def _store(self, vectors: dict[str, Embeddings]) -> None:
-        """Store vectors as the most recently used, and drop the least recently used vectors beyond the limit."""
-        for text, vector in vectors.items():
-            replaced = self._vectors.pop(text, None)
-            self._vectors[text] = vector
-            self._num_bytes += vector.nbytes - (0 if replaced is None else replaced.nbytes)
-        while self._num_bytes > self._max_bytes:
-            self._num_bytes -= self._vectors.pop(next(iter(self._vectors))).nbytes
 
 
 def collect_vectors(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -73,12 +72,7 @@ def get_weights_digest() -> str:
 def _load_tokenizer(folder: Path) -> Tokenize:
     """Load the tokenizer of the default embedder; return a function that tokenizes a batch of texts."""
     tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))
-
-    def tokenize(texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text."""
-        return list(map(tokenizer.encode, texts))
-
-    return tokenize
+    return lambda texts: list(map(tokenizer.encode, texts))
 
 
 def _read_digest() -> str:

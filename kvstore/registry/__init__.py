@@ -210,9 +210,10 @@ def _add_system(system: System) -> None:
     SQL_TABLES.update((table.name, table) for table in system.tables)
 
 
-def list_outlines() -> list[SystemOutline]:
+@cache
+def list_outlines() -> tuple[SystemOutline, ...]:
     """Return the outline (names and versions of the contents) of every system, without importing any system."""
-    return [_OUTLINES_BY_NAME.get(name) or build_outline(SYSTEMS[name]) for name in SYSTEMS]
+    return tuple(_OUTLINES_BY_NAME.get(name) or build_outline(SYSTEMS[name]) for name in SYSTEMS)
 
 
 def build_outline(system: System) -> SystemOutline:
@@ -328,6 +329,7 @@ def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
 def _invalidate_list_caches() -> None:
     """Drop the cached lists of registered objects, because a system was imported, added or removed."""
     for function in (
+        list_outlines,
         list_structures,
         list_systems_with_derivations,
         list_systems_with_own_derivations,
@@ -467,7 +469,10 @@ class DeferredStrategy:
     """
 
     name: str
-    description: str  # forwarded to the strategy, as is every other attribute not defined here
+    # Forwarded to the strategy, as is every other attribute not defined here.
+    description: str
+    options: Mapping[str, Option | Choice]
+    retrieve: Callable[[Query], Evidence]
 
     def __init__(self, name: str, module: str, class_name: str) -> None:
         self.name = name
@@ -479,15 +484,6 @@ class DeferredStrategy:
         """The strategy, whose module is imported on first use."""
         strategy: Strategy = getattr(import_without_collection(self._module), self._class_name)()
         return strategy
-
-    @property
-    def options(self) -> Mapping[str, Option | Choice]:
-        """The options that WITH sets, by name."""
-        return self.strategy.options
-
-    def retrieve(self, query: Query) -> Evidence:
-        """Return evidence for the question, best first."""
-        return self.strategy.retrieve(query)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the strategy itself."""

@@ -20,7 +20,7 @@ from ..arguments import Choice, Option, skip_retired_option
 from ..errors import InputError
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.ranking import Ranking
-from ..structures.read_requests import BatchedReader, StateReader
+from ..structures.read_requests import BatchedReader
 from ..structures.state import State
 from ..structures.vectors.vectors import Vector
 from ..text.languages import open_question_stemmer
@@ -91,7 +91,7 @@ class Query:
     def __post_init__(self) -> None:
         """Create an empty trace, and a reader of the state."""
         self.trace = Trace(self.state.lmdb)
-        self.reading = StateReader(self.state)
+        self.reading = BatchedReader(self.state)
 
     def restrict_to(self, allowed: AllowedDocuments) -> None:
         """Restrict this query, in place, to some documents: it then reads a state that hides all others."""
@@ -99,7 +99,7 @@ class Query:
 
         self.allowed = allowed
         self.state = RestrictedState(self.state, allowed)
-        self.reading = StateReader(self.state)
+        self.reading = BatchedReader(self.state)
 
     @property
     def view(self) -> State:

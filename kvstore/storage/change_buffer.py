@@ -85,11 +85,6 @@ def make_chain_error(table: str, detail: object) -> CorruptionError:
     )
 
 
-def compute_merge_threshold(store_bytes: int) -> int:
-    """Return the total size of segments in bytes at which they are merged, if the store has ``store_bytes`` bytes."""
-    return min(max(store_bytes // STORE_DIVISOR, MIN_BYTES), MAX_BYTES)
-
-
 class TableBuffer:
     """The buffered changes of one table: the version chain (:data:`Chain`) of each changed record.
 

@@ -90,6 +90,24 @@ class WriteView(View, Protocol):
         ...
 
 
+class ViewReader:
+    """The base class of all classes that read tables through one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+
+class ViewWriter(ViewReader):
+    """The base class of all classes that also write to tables.
+
+    In a list of base classes, it comes before the class that reads the same tables.
+    """
+
+    def __init__(self, view: WriteView) -> None:
+        super().__init__(view)
+        self._write_view = view
+
+
 class LmdbView:
     """The read operations shared by snapshots and write transactions."""
 

@@ -25,7 +25,6 @@ from .change_buffer import (
     MAX_SEGMENT_BYTES,
     ChangeBuffer,
     TableChanges,
-    compute_merge_threshold,
     make_chain_error,
     make_segment_key,
     pack_segments,
@@ -76,7 +75,9 @@ class WriteTransaction(LmdbView):
         #: The change buffer as the last commit left it, and the size in bytes at which segments are merged.
         self._committed_buffer = ChangeBuffer()
         used_bytes = owner.data.used_bytes
-        self._max_buffer_bytes = compute_merge_threshold(used_bytes)
+        self._max_buffer_bytes = min(
+            max(used_bytes // change_buffer.STORE_DIVISOR, change_buffer.MIN_BYTES), change_buffer.MAX_BYTES
+        )
         #: True if the free part of the map is so small that the transaction may have to run again in a larger map.
         self.may_outgrow_map = owner.data.map_size - used_bytes < _MIN_FREE_BYTES
         self._is_complete = True  # from here on, ``__del__`` rolls the transaction back if nothing else ends it

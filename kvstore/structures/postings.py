@@ -21,7 +21,7 @@ from kvstore_cext.word_scores import select_chunks_with_postings
 from ..errors import CorruptionError
 from ..storage import records
 from ..storage.environment import WriteView
-from ..storage.view import Record, View
+from ..storage.view import Record, View, ViewReader, ViewWriter
 from . import tables
 from .decoded_data import DecodedData, EntryCache
 
@@ -91,7 +91,7 @@ class TermSize(NamedTuple):
     blocks: int
 
 
-class Postings(tables.ViewReader):
+class Postings(ViewReader):
     """The postings of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
@@ -223,7 +223,7 @@ def _decode_size(key: bytes, value: memoryview) -> TermSize:
     return TermSize(postings, blocks)
 
 
-class PostingWriter(tables.ViewWriter, Postings):
+class PostingWriter(ViewWriter, Postings):
     """The postings of one write transaction.
 
     Changes are collected by term and written by :meth:`flush`. Reading a term writes its changes first.

@@ -6,8 +6,7 @@ of its rounds, wherever the state is. Requests as data, fetched in rounds, are t
 Purdy 2014, "There is no Fork: an Abstraction for Efficient, Concurrent, and Concise Data Access", ICFP).
 
 A strategy sends requests and computes; it does not access tables. The code that answers a request is next to the
-structures that hold the answer, and only this code knows their layout. :class:`StateReader` reads one state in this
-process.
+structures that hold the answer, and only this code knows their layout.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
-from ..settings import FixedSettings
 from .counters import Counters
 from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix, Vector
 
 __all__ = [
-    "BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "StateReader", "Vector",
+    "BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "Vector",
 ]  # fmt: skip
 
 Answer = TypeVar("Answer", covariant=True)
@@ -98,10 +96,13 @@ class Companion(Generic[Result]):
         return self._result
 
 
-class BatchedReader(ABC):
+class BatchedReader:
     """A reader of one state of a store. It counts the ``rounds`` and the ``requests`` sent so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        #: The settings the store was created with; known without a round.
+        self.settings = state.settings
         #: The numbers of rounds and of requests sent so far.
         self.rounds = 0
         self.requests = 0
@@ -111,22 +112,9 @@ class BatchedReader(ABC):
         self._companions: list[Companion[Any]] = []  # computations that join the next round
 
     @property
-    @abstractmethod
-    def settings(self) -> FixedSettings:
-        """The settings the store was created with; known without a round."""
-
-    @property
-    @abstractmethod
     def counters(self) -> Counters:
         """The counters of the state; known without a round."""
-
-    @abstractmethod
-    def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Return the answers to the requests of one round."""
-
-    @abstractmethod
-    def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort keys of chunks that earlier answers contained."""
+        return self._state.counters
 
     @overload
     def fetch(self, first: ReadRequest[First], /) -> First: ...
@@ -170,47 +158,13 @@ class BatchedReader(ABC):
         for companion in companions:
             end = start + len(companion.pending or ())
             companion.receive(answers[start:end])
-            self._join(companion)
+            if companion.pending is not None:
+                self._companions.append(companion)
             start = end
         return answers[: len(requests)]
 
-    def start_companion(self, rounds: Rounds[Result]) -> Companion[Result]:
-        """Start a computation whose requests join the next rounds of this reader, and return its handle."""
-        companion = Companion(self, rounds)
-        self._join(companion)
-        return companion
-
-    def _join(self, companion: Companion[Any]) -> None:
-        """Let the requests of a companion join the rounds of this reader, unless it is finished."""
-        if companion.pending is not None:
-            self._companions.append(companion)
-
-    def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort keys of chunks; this takes a round, unless earlier answers contained all of them."""
-        if self._known_chunks.issuperset(chunks):
-            return self._get_known_sort_keys(chunks)
-        return self.fetch(ChunkSortKeys(chunks))
-
-
-class StateReader(BatchedReader):
-    """Reads a state in this process. Sort keys are read on demand, because few chunks of a ranking tie."""
-
-    def __init__(self, state: State) -> None:
-        super().__init__()
-        self._state = state
-
-    @property
-    def settings(self) -> FixedSettings:
-        """The settings the store was created with."""
-        return self._state.settings
-
-    @property
-    def counters(self) -> Counters:
-        """The counters of the state."""
-        return self._state.counters
-
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Return the answers of the state to requests, and call ``on_answer`` after each."""
+        """Return the answers of the state to the requests of one round, and call ``on_answer`` after each."""
         answers = []
         for request in requests:
             answers.append(request.fetch(self._state))
@@ -218,6 +172,18 @@ class StateReader(BatchedReader):
                 self.on_answer()
         return answers
 
-    def _get_known_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort keys of chunks, read from the state."""
-        return self._state.get_sort_keys(chunks)
+    def start_companion(self, rounds: Rounds[Result]) -> Companion[Result]:
+        """Start a computation whose requests join the next rounds of this reader, and return its handle."""
+        companion = Companion(self, rounds)
+        if companion.pending is not None:
+            self._companions.append(companion)
+        return companion
+
+    def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
+        """Return the sort keys of chunks; this takes a round, unless earlier answers contained all of them.
+
+        Known ones are read on demand, because few chunks of a ranking tie.
+        """
+        if self._known_chunks.issuperset(chunks):
+            return self._state.get_sort_keys(chunks)
+        return self.fetch(ChunkSortKeys(chunks))

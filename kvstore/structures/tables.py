@@ -1,19 +1,13 @@
 """The tables of the core structures, each a named LMDB database. FORMAT.md specifies every key and value in bytes.
 
-The tables of the systems are listed by :func:`kvstore.registry.list_store_tables`. Also the base classes of everything
-that reads and writes tables through a view.
+The tables of the systems are listed by :func:`kvstore.registry.list_store_tables`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..storage.engine_tables import META as META
 from ..storage.engine_tables import RECENT as RECENT
 from ..storage.engine_tables import LmdbTable
-
-if TYPE_CHECKING:
-    from ..storage.view import View, WriteView
 
 DOCUMENTS = "documents"
 DOCUMENT_KEYS = "document_keys"
@@ -75,21 +69,3 @@ CORE_TABLES = (
     *map(LmdbTable, (FILTER_DIRECTORY, BUCKET_PAGES, BLOCK_PAGES, ADDRESS_BLOCKS)),
     *map(LmdbTable, (TRIPLES, INGESTED_FILES, INDEXES, WRITTEN)),
 )
-
-
-class ViewReader:
-    """The base class of all classes that read tables through one view."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-
-class ViewWriter(ViewReader):
-    """The base class of all classes that also write to tables.
-
-    In a list of base classes, it comes before the class that reads the same tables.
-    """
-
-    def __init__(self, view: WriteView) -> None:
-        super().__init__(view)
-        self._write_view = view

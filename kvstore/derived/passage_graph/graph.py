@@ -23,9 +23,8 @@ from kvstore_cext.compact import pack_numbers, unpack_numbers
 
 from ...errors import CorruptionError
 from ...storage import records
-from ...storage.view import View, WriteView
+from ...storage.view import View, ViewReader, ViewWriter, WriteView
 from ...structures.filter.block_lists import BlockLists
-from ...structures.tables import ViewReader, ViewWriter
 from .edges import (
     CONTEXT_FEATURES,
     FEATURE_BITS,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View, WriteView
+from ...storage.view import ViewReader, ViewWriter
 from .. import tables
 from ..decoded_data import DecodedData, EntryCache
 from .documents import GROUP_SIZE as GROUP_SIZE
@@ -46,7 +47,7 @@ class ChunkRecord(NamedTuple):
     row: int
 
 
-class Chunks(tables.ViewReader):
+class Chunks(ViewReader):
     """The chunks of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
@@ -63,14 +64,10 @@ class Chunks(tables.ViewReader):
         """Return the record of each chunk, or None for an id that no chunk has."""
         keys = list(map(records.encode_u64, chunks))
         stored_values = self._view.get_many(tables.CHUNKS, keys)
-        positions = [position for position, stored_value in enumerate(stored_values) if stored_value is not None]
-        chunk_records: list[ChunkRecord | None] = [None] * len(stored_values)
-        field_rows = _decode_rows(
-            [stored_values[position] for position in positions], [keys[position] for position in positions]
-        )
-        for position, row in zip(positions, field_rows.tolist(), strict=True):
-            chunk_records[position] = ChunkRecord._make(row)
-        return chunk_records
+        values_by_key = {key: value for key, value in zip(keys, stored_values, strict=True) if value is not None}
+        rows = records.unpack_numbers(list(values_by_key.values()), tables.CHUNKS, list(values_by_key), _NUM_FIELDS)
+        records_by_key = dict(zip(values_by_key, map(ChunkRecord._make, rows.tolist()), strict=True))
+        return list(map(records_by_key.get, keys))
 
     def has_many(self, chunks: Iterable[int]) -> list[bool]:
         """Return for each id True if a chunk with this id exists, else False."""
@@ -97,7 +94,7 @@ class Chunks(tables.ViewReader):
     def _read_rows(self, chunks: Iterable[int]) -> npt.NDArray[np.int64]:
         """Return the fields of chunks that must exist, one row each; raise CorruptionError if one is missing."""
         keys = list(map(records.encode_u64, chunks))
-        return _decode_rows(self._view.get_many(tables.CHUNKS, keys), keys)
+        return records.unpack_numbers(self._view.get_many(tables.CHUNKS, keys), tables.CHUNKS, keys, _NUM_FIELDS)
 
     def scan(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, ChunkRecord]]:
         """Yield the chunks with ``start`` <= id < ``stop``, in order of their ids."""
@@ -106,16 +103,12 @@ class Chunks(tables.ViewReader):
             yield records.U64.unpack(key)[0], ChunkRecord._make(records.unpack(value, tables.CHUNKS, key))
 
 
+_NUM_FIELDS = len(ChunkRecord._fields)
 #: The columns of block and row.
 _LOCATION_COLUMNS = [ChunkRecord._fields.index("block"), ChunkRecord._fields.index("row")]
 
 
-def _decode_rows(values: list[memoryview | None], keys: Sequence[bytes]) -> npt.NDArray[np.int64]:
-    """Decode chunk records into one row of fields each; raise CorruptionError if one is missing or damaged."""
-    return records.unpack_numbers(values, tables.CHUNKS, keys, len(ChunkRecord._fields))
-
-
-class ChunkWriter(tables.ViewWriter, Chunks):
+class ChunkWriter(ViewWriter, Chunks):
     """The chunks of one write transaction."""
 
     def put(self, chunk: int, record: ChunkRecord) -> None:

@@ -18,6 +18,7 @@ from ...arguments import format_value
 from ...errors import InputError
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
+from ...storage.view import ViewReader
 from ...text.normalize import to_entity_key
 from ...text.stated_names import clean_name, clean_relation, is_written_as_name
 from .. import tables
@@ -117,7 +118,7 @@ def find_linked_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
     return [(first, second) for first, second in find_entity_pairs(triples, entity_filter) if first != second]
 
 
-class Triples(tables.ViewReader):
+class Triples(ViewReader):
     """The triples of one view: imported, or written by a language model."""
 
     def get(self, document: int) -> DocumentTriples:

@@ -20,6 +20,7 @@ from ...errors import CorruptionError
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View
+from ...storage.view import ViewReader, ViewWriter
 from .. import tables
 from ..decoded_data import DecodedData, EntryCache
 
@@ -213,7 +214,7 @@ def _decode_slice(document: int, text: bytes | memoryview, start: int, end: int)
         raise CorruptionError(f"document {document}: bytes {start} to {end} are not UTF-8; run CHECK") from error
 
 
-class Documents(tables.ViewReader):
+class Documents(ViewReader):
     """The documents of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
@@ -238,8 +239,7 @@ class Documents(tables.ViewReader):
 
     def get(self, document: int) -> DocumentRecord:
         """Return the record of a document id that must exist; raise CorruptionError if it does not."""
-        key = records.encode_u64(document)
-        return self._decode(document, key, self._view.get(tables.DOCUMENTS, key))
+        return self.get_many([document])[document]
 
     def get_many(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
         """Return the records of document ids that must exist, by id; raise CorruptionError if one does not."""
@@ -248,13 +248,12 @@ class Documents(tables.ViewReader):
     def _read_records(self, documents: list[int]) -> list[DocumentRecord]:
         """Read the records of documents that must exist; raise CorruptionError if one does not."""
         keys = list(map(records.encode_u64, documents))
-        return list(map(self._decode, documents, keys, self._view.get_many(tables.DOCUMENTS, keys)))
-
-    def _decode(self, document: int, key: bytes, value: memoryview | None) -> DocumentRecord:
-        """Return the record stored as ``value``; raise CorruptionError if it is missing."""
-        if value is None:
-            raise records.make_missing_error(f"document {document}")
-        return DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key))
+        document_records = []
+        for document, key, value in zip(documents, keys, self._view.get_many(tables.DOCUMENTS, keys), strict=True):
+            if value is None:
+                raise records.make_missing_error(f"document {document}")
+            document_records.append(DocumentRecord(document, *records.unpack(value, tables.DOCUMENTS, key)))
+        return document_records
 
     def has_id(self, document: int) -> bool:
         """True if a document has this id. Ids are never reused."""
@@ -388,7 +387,7 @@ class Documents(tables.ViewReader):
         ]
 
 
-class DocumentWriter(tables.ViewWriter, Documents):
+class DocumentWriter(ViewWriter, Documents):
     """The documents of one write transaction."""
 
     def find_by_keys(self, keys: Iterable[str]) -> list[DocumentRecord]:

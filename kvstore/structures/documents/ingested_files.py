@@ -13,6 +13,7 @@ from dataclasses import asdict
 
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
+from ...storage.view import ViewReader, ViewWriter
 from .. import tables
 from .documents import Documents, encode_key
 
@@ -33,7 +34,7 @@ class IngestedFile:
     documents: list[str]
 
 
-class IngestedFiles(tables.ViewReader):
+class IngestedFiles(ViewReader):
     """The ingested files of one view."""
 
     def get(self, source: str) -> IngestedFile | None:
@@ -50,7 +51,7 @@ class IngestedFiles(tables.ViewReader):
             yield IngestedFile(**records.unpack(value, tables.INGESTED_FILES, bytes(key)))
 
 
-class IngestedFileWriter(tables.ViewWriter, IngestedFiles):
+class IngestedFileWriter(ViewWriter, IngestedFiles):
     """The ingested files of one write transaction."""
 
     def put(self, file: IngestedFile, digests: list[bytes], documents: Documents) -> None:

@@ -48,12 +48,8 @@ class BlockLists:
     """The lists of one table in one view."""
 
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
-        self._view = view
+        self.view = view
         self._table = table
-
-    def switch_view(self, view: View) -> None:
-        """Read the lists through another view from now on."""
-        self._view = view
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Numbers:
         """Return the numbers in the list of an entity that are at least ``start``, at most ``limit``, ascending."""
@@ -61,7 +57,7 @@ class BlockLists:
         remaining = _MAX_NUMBER if limit is None else limit
         # The block that contains ``start`` may begin before it. A byte more makes the end of the key range inclusive.
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
-        first_block = self._view.get_last_many(self._table, [key_range])[0] if start else None
+        first_block = self.view.get_last_many(self._table, [key_range])[0] if start else None
         for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
             numbers = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
             ranges.append(numbers)
@@ -72,7 +68,7 @@ class BlockLists:
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Numbers]]:
         """Return all blocks of several entities in their order, each as (entity, numbers of the block)."""
-        block_records = self._view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
+        block_records = self.view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
     def get_first(self, entity: int) -> int:
@@ -157,14 +153,14 @@ class BlockLists:
 
     def scan(self) -> Iterator[tuple[int, int, Numbers]]:
         """Yield every block of every list: its entity, its first number according to its key, and all its numbers."""
-        for key, value in self._view.scan(self._table):
+        for key, value in self.view.scan(self._table):
             yield records.U32.unpack_from(key)[0], _get_first_number(key), _decode(self._table, key, value)
 
     def _require_writable(self) -> WriteView:
         """Return the view as a write view; raise ReadOnlyError if it is a snapshot."""
-        if not self._view.writable:
+        if not self.view.writable:
             raise ReadOnlyError("addresses can be changed in a write transaction only")
-        return self._view  # type: ignore[return-value]
+        return self.view  # type: ignore[return-value]
 
     def _change_blocks(
         self,
@@ -188,7 +184,7 @@ class BlockLists:
 
     def _iter_blocks(self, entity: int, start: int) -> Iterator[tuple[int, Numbers]]:
         """Yield (first number, all numbers) for each block of an entity whose first number is at least ``start``."""
-        for key, value in self._view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
+        for key, value in self.view.scan(self._table, _make_key(entity, start), _make_end_key(entity)):
             yield _get_first_number(key), _decode(self._table, key, value)
 
 

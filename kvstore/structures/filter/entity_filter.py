@@ -170,15 +170,13 @@ class EntityFilter:
 
     def switch_view(self, view: WriteView) -> None:
         """Switch to another write transaction, which must begin with the pages this filter wrote to the last one."""
-        self._view = view
-        self._pages.switch_view(view)
-        self._lists.switch_view(view)
+        self._view = self._pages.reader.view = self._lists.view = view
 
     # -- Reading
 
     def find(self, key: str) -> FilterEntry | None:
         """Return the entity, address count and temperature (lookup count) of a name, or None if the name is unknown."""
-        self._pages.require_open()
+        self._pages.reader.require_open()
         entry_fields = self._index.find(key)
         return None if entry_fields is None else FilterEntry(*entry_fields)
 
@@ -367,7 +365,7 @@ class EntityFilter:
 
     def check(self) -> Iterator[str]:
         """Yield a sentence for every violated invariant of the pages and lists."""
-        self._pages.require_open()
+        self._pages.reader.require_open()
         yield from check_filter(self._index, self._pages, self._lists)
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
@@ -376,7 +374,7 @@ class EntityFilter:
         At most ``limit`` addresses are returned; None means all. Raises InputError if ``limit`` is negative, and
         ClosedError if the view is closed.
         """
-        self._pages.require_open()
+        self._pages.reader.require_open()
         if limit is not None and limit < 0:
             raise InputError(f"limit={limit} is negative; give the number of addresses wanted, or None for all")
         record = self._index.look_up(key, _MAX_U32 if limit is None else min(limit, _MAX_U32), start)
@@ -390,7 +388,7 @@ class EntityFilter:
 
     def _require_writable(self) -> WriteView:
         """Return the view as a write view; raise ReadOnlyError if it is a snapshot, ClosedError if it is closed."""
-        self._pages.require_open()
+        self._pages.reader.require_open()
         if not self._view.writable:
             raise ReadOnlyError("names and addresses can be changed in a write transaction only")
         return cast(WriteView, self._view)

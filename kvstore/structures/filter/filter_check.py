@@ -46,8 +46,9 @@ def _check_page_lists(
     ):
         if len(page_numbers) != page_table.live:
             yield f"table {table}: {len(page_numbers)} pages are in use, but the counter says {page_table.live}"
-        if pages.view.count(table) != len(page_numbers):
-            yield f"table {table}: {pages.view.count(table)} pages are stored, but {len(page_numbers)} are in use"
+        num_stored = pages.reader.view.count(table)
+        if num_stored != len(page_numbers):
+            yield f"table {table}: {num_stored} pages are stored, but {len(page_numbers)} are in use"
     for prefix, page_table in ((FREE_BUCKETS, pages.buckets), (FREE_BLOCKS, pages.block_pages)):
         for page in pages.iter_listed_pages(prefix):
             if not 0 < page < page_table.count:

@@ -174,9 +174,10 @@ class FilterPages:
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
         """Read the head (counts and directory state), and set up the kernels, which read pages when they need them."""
         self._sample = hasher(_SAMPLE_NAME)
-        self._reader = PageReader(view, lock)
+        #: Reads the pages from the view.
+        self.reader = PageReader(view, lock)
         head = self._read_head()
-        self._reader.is_stored = head is not None
+        self.reader.is_stored = head is not None
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
         num_address_bits = head.directory[0]
@@ -195,17 +196,8 @@ class FilterPages:
         self.buckets, self.block_pages, self.directory_table, self.forks = (
             page_kind.pages for page_kind in self._page_kinds
         )
-        self.blocks = BlockStore(self.block_pages, partial(self._reader.list_pages, ROOMY_BLOCKS, None))
+        self.blocks = BlockStore(self.block_pages, partial(self.reader.list_pages, ROOMY_BLOCKS, None))
         self.directory = Directory(self.directory_table, self.forks, self.buckets, self.blocks, hasher, head.directory)
-
-    @property
-    def view(self) -> View:
-        """The view that the pages are read from."""
-        return self._reader.view
-
-    def switch_view(self, view: WriteView) -> None:
-        """Switch to another write transaction. It must begin with these pages, and all changes must be flushed."""
-        self._reader.view = view
 
     @property
     def cached_count(self) -> int:
@@ -218,9 +210,9 @@ class FilterPages:
         ``entities`` and ``addresses`` are their numbers in the filter, which the head records.
         """
         self.blocks.settle()  # lists the page that is being filled, if it still has room
-        if not self._reader.is_stored:
+        if not self.reader.is_stored:
             self.directory_table.mark_changed(0)  # the empty directory, which is not stored yet
-            self._reader.is_stored = True
+            self.reader.is_stored = True
         for page_kind in self._page_kinds:
             self._flush_kind(view, page_kind)
         self.blocks.forget()  # the pages with room are now in the stored list
@@ -238,7 +230,7 @@ class FilterPages:
 
     def iter_listed_pages(self, prefix: bytes) -> Iterator[int]:
         """Yield the page numbers of the stored list under ``prefix``, ascending; raise CorruptionError for damage."""
-        for key, value in self.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
+        for key, value in self.reader.view.scan(tables.FILTER_DIRECTORY, prefix, _make_end_key(prefix)):
             if bytes(value) != _LISTED_VALUE or len(key) != 1 + records.U32.size:
                 raise CorruptionError(f"table {tables.FILTER_DIRECTORY}, key {bytes(key).hex()}: damaged; run CHECK")
             yield records.U32.unpack(key[1:])[0]
@@ -253,16 +245,12 @@ class FilterPages:
         # Page 0 is never used.
         return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
 
-    def require_open(self) -> None:
-        """Raise ClosedError if the view is closed, because its pages may be freed."""
-        self._reader.require_open()
-
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
         """Write the changed pages of a kind, delete its released pages, and update the lists of page numbers."""
         # The numbers of pages that are no longer used, and of free pages that are used again.
         released, reused = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages
-        has_room_flags = self._reader.has_room_flags if is_block_kind else {}
+        has_room_flags = self.reader.has_room_flags if is_block_kind else {}
         for number in released:
             key = records.encode_u32(number)
             view.delete(page_kind.table, page_kind.prefix + key)
@@ -291,7 +279,7 @@ class FilterPages:
 
         Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed.
         """
-        value = self.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
+        value = self.reader.view.get(tables.FILTER_DIRECTORY, HEAD_KEY)
         if value is None:
             return None
         fields = records.unpack(value, tables.FILTER_DIRECTORY, HEAD_KEY)
@@ -313,10 +301,10 @@ class FilterPages:
         ``counts`` are the numbers of pages ever allocated and in use. The keys of the pages in ``table`` begin with
         ``prefix``, and the keys of their list of free pages with ``free_list`` (None: there is no such list).
         """
-        load = partial(self._reader.load_page, table, prefix, encoding)
-        list_free = None if free_list is None else partial(self._reader.list_pages, free_list, table)
+        load = partial(self.reader.load_page, table, prefix, encoding)
+        list_free = None if free_list is None else partial(self.reader.list_pages, free_list, table)
         pages = PageTable(
-            table, encoding, load, list_free, CorruptionError, StoreFullError, *counts, self.view.writable
+            table, encoding, load, list_free, CorruptionError, StoreFullError, *counts, self.reader.view.writable
         )
         return _PageKind(pages, table, prefix, free_list)
 

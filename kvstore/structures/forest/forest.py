@@ -21,6 +21,7 @@ from ...errors import CorruptionError
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
 from ...storage.environment import View
+from ...storage.view import ViewReader
 from ...text.normalize import to_entity_key
 from .. import tables
 from ..names.entities import Entities
@@ -96,7 +97,7 @@ class WalkStep:
     via: int
 
 
-class Forest(tables.ViewReader):
+class Forest(ViewReader):
     """The entity forest of one view.
 
     ``keys`` is a shared cache of the normal forms of node names, read in the same state.

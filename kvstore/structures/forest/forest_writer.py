@@ -35,6 +35,7 @@ from itertools import chain
 
 from ...storage import records
 from ...storage.environment import WriteView
+from ...storage.view import ViewWriter
 from .. import tables
 from ..counters import Counters
 from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge_edges, select_acyclic
@@ -51,7 +52,7 @@ _WORK_PER_CYCLE_EDGE = 4
 _MAX_CACHED_NODES = 1 << 16
 
 
-class _CachedForest(tables.ViewWriter, Forest):
+class _CachedForest(ViewWriter, Forest):
     """The edges of a forest in one write transaction, with a cache of the edges of each node.
 
     All changes must go through this object: a change of an edge invalidates the cached edges of its node.
@@ -358,7 +359,7 @@ class TransitiveReduction:
 NodePairs = list[tuple[int, int]]
 
 
-class ForestWriter(tables.ViewWriter, Forest):
+class ForestWriter(ViewWriter, Forest):
     """The entity forest of one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:

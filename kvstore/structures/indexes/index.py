@@ -21,6 +21,7 @@ from ...arguments import Choice, Option, skip_retired_option
 from ...errors import CorruptionError, InputError, suggest
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
+from ...storage.view import ViewReader, ViewWriter
 from .. import tables
 from ..state import State
 
@@ -198,7 +199,7 @@ class IndexRecord:
 
     def get_int_option(self, name: str) -> int:
         """Return the value of an option as an integer (fractions are cut off), or its default."""
-        return int(self.get_float_option(name))
+        return int(self.options.get(name, self.kind.options[name].default))
 
     def get_int_options(self, names: Iterable[str]) -> dict[str, int]:
         """Return the values of several integer options, by name."""
@@ -239,7 +240,7 @@ def _validate_number(label: str, option: Option, value: Any) -> float:
     return int(value) if is_integer else float(value)
 
 
-class Indexes(tables.ViewReader):
+class Indexes(ViewReader):
     """The index records of one view."""
 
     def get(self, kind: Index) -> IndexRecord | None:
@@ -258,7 +259,7 @@ class Indexes(tables.ViewReader):
         return IndexRecord(kind, options, tuple(tokens), *extra_fields)
 
 
-class IndexWriter(tables.ViewWriter, Indexes):
+class IndexWriter(ViewWriter, Indexes):
     """The index records of one write transaction."""
 
     def put(self, record: IndexRecord) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
-from ...storage.view import View
+from ...storage.view import View, ViewReader, ViewWriter
 from .. import tables
 from ..vectors.vectors import Matrix
 
@@ -40,7 +40,7 @@ class WrittenText:
         return None if packed_vector is None else np.frombuffer(packed_vector, "<f4")
 
 
-class WrittenTexts(tables.ViewReader):
+class WrittenTexts(ViewReader):
     """The texts of one view that a language model wrote."""
 
     def get(self, digest: bytes) -> WrittenText | None:
@@ -66,7 +66,7 @@ class WrittenTexts(tables.ViewReader):
                 yield bytes(key)
 
 
-class WrittenTextWriter(tables.ViewWriter, WrittenTexts):
+class WrittenTextWriter(ViewWriter, WrittenTexts):
     """The texts of one write transaction that a language model wrote."""
 
     def put(self, digest: bytes, kind: str, model: str, value: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ...errors import CorruptionError
 from ...process.frozen_dataclass import frozen_dataclass
 from ...storage import records
+from ...storage.view import ViewReader, ViewWriter
 from ...text.normalize import to_entity_key
 from .. import tables
 from ..filter.entity_filter import EntityFilter, FilterEntry
@@ -66,7 +67,7 @@ class Identity(NamedTuple):
         return [entry.entity for _, entry in self.names]
 
 
-class Aliases(tables.ViewReader):
+class Aliases(ViewReader):
     """The aliases of one view."""
 
     def get(self, key: str) -> Alias | None:
@@ -131,7 +132,7 @@ class Aliases(tables.ViewReader):
         )
 
 
-class AliasWriter(tables.ViewWriter, Aliases):
+class AliasWriter(ViewWriter, Aliases):
     """The aliases of one write transaction."""
 
     def put(self, alias: Alias) -> None:

@@ -18,6 +18,7 @@ from kvstore_cext.msgpack_rows import read_elements, replace_elements
 
 from ...errors import CorruptionError
 from ...storage import records
+from ...storage.view import ViewReader, ViewWriter
 from ...text.normalize import to_entity_key
 from .. import tables
 
@@ -197,7 +198,7 @@ def _make_corruption_error(key: bytes, error: ValueError) -> CorruptionError:
     )
 
 
-class Entities(tables.ViewReader):
+class Entities(ViewReader):
     """The entities of one view."""
 
     def get(self, entity: int) -> EntityRecord:
@@ -314,7 +315,7 @@ class Entities(tables.ViewReader):
             yield entity, slots[slot_index].form, slots[slot_index].kind
 
 
-class EntityWriter(tables.ViewWriter, Entities):
+class EntityWriter(ViewWriter, Entities):
     """The entities of one write transaction."""
 
     def put_many(self, changes: Mapping[int, EntityRecord]) -> None:

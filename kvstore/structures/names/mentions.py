@@ -17,6 +17,7 @@ from kvstore_cext.mentions import select_outermost_mentions
 from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import WriteView
+from ...storage.view import ViewReader, ViewWriter
 from .. import tables
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class HeadingOccurrence(NamedTuple):
     abstract: int
 
 
-class Mentions(tables.ViewReader):
+class Mentions(ViewReader):
     """The mentions of one view, by chunk and by document."""
 
     def get_occurrences(self, chunk: int) -> list[Occurrence]:
@@ -108,7 +109,7 @@ class Mentions(tables.ViewReader):
             yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
 
-class MentionWriter(tables.ViewWriter, Mentions):
+class MentionWriter(ViewWriter, Mentions):
     """The mentions of one write transaction. Storing an empty list of occurrences removes the row.
 
     Changes are pending in memory until :meth:`flush` writes them. The occurrences of chunks and headings include
