@@ -28,8 +28,7 @@ from kvstore.storage.view import LmdbView
 from kvstore.structures import tables
 from kvstore.structures.documents.documents import Documents
 from kvstore.structures.filter.entity_filter import TextTraces, find_occurrences
-from kvstore.structures.names.mention_recognition import find_mentions
-from kvstore.structures.names.mentions import Occurrence
+from kvstore.structures.names.mentions import Occurrence, find_mentions
 from kvstore.structures.postings import PostingWriter
 from kvstore.text.normalize import fold
 from kvstore_cext.mentions import count_spellings

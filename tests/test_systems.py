@@ -295,7 +295,11 @@ def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store:
 
 @pytest.fixture
 def set_toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda version: monkeypatch.setattr(LengthStructure, "version", version)
+    def set_version(version: int) -> None:
+        monkeypatch.setattr(LengthStructure, "version", version)
+        list_outlines.cache_clear()
+
+    return set_version
 
 
 def test_unregistered_systems_are_unknown_and_names_are_unique(make_store: MakeStore) -> None:

@@ -32,8 +32,13 @@ from ..structures.indexes.written_texts import WrittenTexts
 from ..structures.language_version import check_language_version
 from ..structures.names.aliases import ALIAS, MERGE
 from ..structures.names.entities import BLOCK_SIZE, EntityRecord
-from ..structures.names.mention_recognition import collect_mentioning_abstracts, find_mentions, iter_headed_abstracts
-from ..structures.names.mentions import HeadingOccurrence, Occurrence
+from ..structures.names.mentions import (
+    HeadingOccurrence,
+    Occurrence,
+    collect_mentioning_abstracts,
+    find_mentions,
+    iter_headed_abstracts,
+)
 from ..structures.postings import encode_term
 from ..structures.state import State
 from ..structures.vectors.vectors import FREE_ID, Ids, Vectors

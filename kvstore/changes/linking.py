@@ -24,14 +24,16 @@ from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import SearchKeys
 from ..structures.forest.forest_writer import NodePairs
-from ..structures.names.mention_recognition import (
+from ..structures.names.mentions import (
+    HeadingOccurrence,
     Mention,
+    MentionWriter,
+    Occurrence,
     RankedTargets,
     collect_mentioning_abstracts,
     find_mentions,
     iter_headed_abstracts,
 )
-from ..structures.names.mentions import HeadingOccurrence, MentionWriter, Occurrence
 from ..structures.state import State
 from ..structures.text_candidates import union_sorted
 from ..text.blocks import to_plain_text

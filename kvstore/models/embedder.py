@@ -245,25 +245,21 @@ def collect_vectors(
     document by space. ``cached`` has known vectors by space and text. ``embed`` is called once with all missing texts,
     each once, or not at all if no text is missing.
     """
-    all_texts = (
+    all_texts = [
         (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts
-    )
-    uncached_texts = (
-        (space, text) for space, text in all_texts if (space, text) not in cached and (ANY_SPACE, text) not in cached
-    )
+    ]
+    vectors: dict[tuple[str, str], Embeddings] = {}  # by space and text
+    for space, text in all_texts:
+        cached_vector = cached.get((space, text), cached.get((ANY_SPACE, text)))
+        if cached_vector is not None:
+            vectors[space, text] = cached_vector
+    uncached_texts = [(space, text) for space, text in all_texts if (space, text) not in vectors]
     missing = list(dict.fromkeys(text for _, text in uncached_texts))
     new_vectors = dict(zip(missing, embed(missing), strict=True)) if missing else {}
-
-    def get_vector(space: str, text: str) -> Embeddings:
-        """Return the cached vector of a text for a space or for every space, else the new one."""
-        cached_vector = cached.get((space, text))
-        if cached_vector is None:
-            cached_vector = cached.get((ANY_SPACE, text))
-        return new_vectors[text] if cached_vector is None else cached_vector
-
+    vectors.update(((space, text), new_vectors[text]) for space, text in uncached_texts)
     return [
         {
-            space: np.stack([get_vector(space, text) for text in texts]) if texts else np.empty((0, 0), np.float32)
+            space: np.stack([vectors[space, text] for text in texts]) if texts else np.empty((0, 0), np.float32)
             for space, texts in texts_by_space.items()
         }
         for texts_by_space in documents

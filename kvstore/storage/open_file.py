@@ -198,7 +198,7 @@ class OpenFile:
     def verify_path(self) -> None:
         """Raise StoreNotFoundError if the data file is no longer at its path: writes would be lost."""
         with self.hold_open_briefly():  # another thread that compacts the store replaces the file
-            current_identity, opened_identity = get_file_identity(self.path / DATA_FILE), self.identity
+            current_identity, opened_identity = get_file_identity(self.path / DATA_FILE), self._open_lock.identity
         if current_identity is None:
             raise StoreNotFoundError(
                 f"{self.path}: the store was deleted, moved or unmounted while it was open, and nothing was changed; "

@@ -142,11 +142,11 @@ class LmdbView:
         """Return the value of each key, or None; raise the errors of :meth:`get`."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(keys), looked_up=not self.writable)
-        handle = self._find_table(table)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         newer, older = changes.newer, changes.older
         values: list[memoryview | None] = []
         try:
+            handle = transaction.find_table(table)
             if not changes:
                 return [None] * len(keys) if handle is None else transaction.get_many(keys, db=handle)
             # A cursor finds keys near its position without descending the tree again.
@@ -166,9 +166,9 @@ class LmdbView:
         """Return the records with keys that begin with one of the prefixes, prefix by prefix in the order given."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(prefixes), looked_up=not self.writable)
-        handle = self._find_table(table)
         records_by_prefix: list[list[Record]] = [[] for _ in prefixes]
         try:
+            handle = transaction.find_table(table)
             if handle is not None:
                 records_by_prefix = transaction.scan_prefixes(prefixes, db=handle)
         except READ_ERRORS as error:
@@ -194,7 +194,6 @@ class LmdbView:
         """Return for each range the last record with ``start <= key < stop``, or None."""
         transaction = self._get_transaction()
         self._owner.page_releaser.count_reads(len(ranges), looked_up=not self.writable)
-        handle = self._find_table(table)
         changes = self._get_buffer().get_table(table) if self._buffered_tables[table] else _NO_CHANGES
         # Records after the last changed one are unchanged.
         last_changed_keys = changes.find_last_keys(ranges)
@@ -202,6 +201,7 @@ class LmdbView:
         # The indexes of ranges whose last record may be a changed one, and the last changed key of each.
         unresolved: list[tuple[int, bytes]] = []
         try:
+            handle = transaction.find_table(table)
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
                 for index, ((start, stop), changed_key) in enumerate(zip(ranges, last_changed_keys, strict=True)):
                     record: Record | None = None
@@ -226,8 +226,8 @@ class LmdbView:
     def count(self, table: str) -> int:
         """Return the number of records in ``table``."""
         transaction = self._get_transaction()
-        handle = self._find_table(table)
         try:
+            handle = transaction.find_table(table)
             count = 0 if handle is None else transaction.count(handle)
             if not self._buffered_tables[table]:
                 return count

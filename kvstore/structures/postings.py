@@ -71,19 +71,6 @@ def _decode(key: bytes, value: memoryview) -> TermPostings:
     )
 
 
-def _concatenate_postings(ranges: list[TermPostings]) -> TermPostings:
-    """Concatenate consecutive ranges of postings of one term."""
-    if not ranges:
-        return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
-    if len(ranges) == 1:
-        return ranges[0]
-    return TermPostings(
-        np.concatenate([postings.chunks for postings in ranges]),
-        np.concatenate([postings.frequencies for postings in ranges]),
-        np.concatenate([postings.lengths for postings in ranges]),
-    )
-
-
 class TermSize(NamedTuple):
     """The number of postings of a term, and the number of blocks they fill."""
 
@@ -101,7 +88,10 @@ class Postings(ViewReader):
 
     def get(self, term: str) -> TermPostings:
         """Return all postings of a term; empty if it does not occur."""
-        return _concatenate_postings(list(self.iter_parts(term)))
+        parts = list(self.iter_parts(term))
+        if not parts:
+            return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
+        return parts[0] if len(parts) == 1 else TermPostings(*map(np.concatenate, zip(*parts, strict=True)))
 
     def iter_parts(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term block by block, in order."""

@@ -21,8 +21,7 @@ from ...registry.contract import AddedChunk
 from ...structures.documents.document_triples import EntityPair, Triples, find_entity_pairs
 from ...structures.documents.documents import DocumentRecord, Section
 from ...structures.filter.entity_filter import EntityFilter
-from ...structures.names.mention_recognition import find_mentions
-from ...structures.names.mentions import Occurrence
+from ...structures.names.mentions import Occurrence, find_mentions
 from ...structures.state import State
 from ...text.names import get_title_forms, is_name_key
 from ...text.normalize import fold, to_entity_key

@@ -318,9 +318,22 @@ class Entities(ViewReader):
 class EntityWriter(ViewWriter, Entities):
     """The entities of one write transaction."""
 
-    def put_many(self, changes: Mapping[int, EntityRecord]) -> None:
-        """Write the records of entities, replacing their old ones."""
-        self._put_rows({entity: record.row for entity, record in changes.items()})
+    def put_many(self, changes: Mapping[int, EntityRecord | None]) -> None:
+        """Write the records of entities into their blocks, replacing their old ones; None removes an entity."""
+        block_changes: dict[bytes, bytes | None] = {}
+        for key, value, ids in self._read_blocks(changes):
+            new_records = {entity % BLOCK_SIZE: changes[entity] for entity in ids}
+            packed_rows = {
+                index: None if record is None else records.encode_msgpack(record.row)
+                for index, record in new_records.items()
+            }
+            try:
+                new_value = replace_elements(_EMPTY_BLOCK if value is None else value, packed_rows)
+            except ValueError as error:
+                raise _make_corruption_error(key, error) from error
+            if new_value != value:
+                block_changes[key] = new_value
+        self._write_view.change_many(tables.ENTITIES, block_changes)
 
     def put_names(self, new_names: Mapping[str, int]) -> None:
         """Store the entity of each new name (normal form)."""
@@ -330,7 +343,7 @@ class EntityWriter(ViewWriter, Entities):
 
     def remove(self, keys: Mapping[int, str]) -> None:
         """Remove entities; ``keys`` has the normal forms of their names, by id."""
-        self._put_rows(dict.fromkeys(keys))
+        self.put_many(dict.fromkeys(keys))
         self._write_view.change_many(tables.ENTITY_NAMES, dict.fromkeys(key.encode() for key in keys.values()))
 
     def put_introductions(self, document: int, introductions: list[tuple[int, int]]) -> None:
@@ -342,17 +355,3 @@ class EntityWriter(ViewWriter, Entities):
     def remove_introductions(self, documents: Iterable[int]) -> None:
         """Delete the lists of the names that documents introduce; does not decrease the counts in the names' slots."""
         self._write_view.change_many(tables.INTRODUCTIONS, dict.fromkeys(map(records.encode_u64, documents)))
-
-    def _put_rows(self, changes: Mapping[int, EntityRow | None]) -> None:
-        """Write the stored rows of entities into their blocks; None removes an entity."""
-        block_changes: dict[bytes, bytes | None] = {}
-        for key, value, ids in self._read_blocks(changes):
-            rows = {entity % BLOCK_SIZE: changes[entity] for entity in ids}
-            packed_rows = {index: None if row is None else records.encode_msgpack(row) for index, row in rows.items()}
-            try:
-                new_value = replace_elements(_EMPTY_BLOCK if value is None else value, packed_rows)
-            except ValueError as error:
-                raise _make_corruption_error(key, error) from error
-            if new_value != value:
-                block_changes[key] = new_value
-        self._write_view.change_many(tables.ENTITIES, block_changes)

@@ -22,7 +22,7 @@ from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
 from ...structures.indexes.vector_search import find_nearest
-from ...structures.names.mention_recognition import find_mentions
+from ...structures.names.mentions import find_mentions
 from ...structures.state import State
 from ...structures.vectors.vectors import Ids, Matrix, Vector, cosines
 from ...text.normalize import fold
