@@ -84,12 +84,13 @@ def migrate(store: Path, no_backup: bool) -> int:
         migration = kvstore.migrate(store, backup=not no_backup)
     if migration.backup is not None:
         report_message(f"{store}: the old store is kept in {migration.backup}")
-    for loss in [] if migration.rebuilt is None else migration.rebuilt.lost:
+    losses = [] if migration.rebuilt is None else migration.rebuilt.lost
+    for loss in losses:
         report_message(f"lost: {loss}")
     report_message(
         f"{store}: converted to the current format" if migration.changed else f"{store}: the format is already current"
     )
-    return FAILED if migration.rebuilt is not None and migration.rebuilt.lost else 0
+    return FAILED if losses else 0
 
 
 @cli.command()

@@ -135,7 +135,8 @@ def _validate_format(_: click.Context, __: click.Parameter, format_name: str | N
 
         # A broken reader is accepted here, because it reports its own error when it is used.
         broken_readers = {plugin.name for plugin in kvstore.plugins() if plugin.kind == "reader"}
-        if format_name not in (formats := language.list_formats()) and format_name not in broken_readers:
+        formats = language.list_formats()
+        if format_name not in formats and format_name not in broken_readers:
             raise click.BadParameter(f"{format_name!r} is not a format; formats are {', '.join(formats)}")
     return format_name
 
@@ -272,7 +273,7 @@ def explain_missing_store(path: Path) -> Iterator[None]:
 
 
 def report_message(text: str) -> None:
-    """Write a message on standard error."""
+    """Write a message for the user on standard error."""
     from .console import write_message
 
     write_message(text)

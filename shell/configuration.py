@@ -119,7 +119,8 @@ def configure(console: Console) -> None:
     except (configparser.Error, UnicodeDecodeError) as error:
         console.notify(f"{path}: {error}")
         return
-    for name, value in parser["main"].items() if parser.has_section("main") else ():
+    settings = dict(parser["main"]) if parser.has_section("main") else {}
+    for name, value in settings.items():
         try:
             if name not in _SETTINGS:
                 raise ValueError(f"there is no such setting; settings are {', '.join(_SETTINGS)}")

@@ -271,7 +271,7 @@ class Console:
         return counter.count
 
     def run_script(self, path: str) -> None:
-        """Run a script file. Raises ValueError if it cannot be read, or if scripts are nested too deeply."""
+        """Run the statements and dot commands of a file; raise ValueError if it is unreadable or nested too deeply."""
         if self._read_depth == _MAX_READ_DEPTH:
             raise ValueError(
                 f"{path}: .read is nested {_MAX_READ_DEPTH} levels deep; check whether a script reads itself"
@@ -294,13 +294,13 @@ class Console:
         self.out = output
 
     def close_output(self) -> None:
-        """Close the output file, if there is one."""
+        """Close the output file, if there is one, and write to standard output again."""
         if self.out is not sys.stdout:
             self.out.close()
             self.out = sys.stdout
 
     def change_store(self, new_store: kvstore.Store) -> None:
-        """Close the store and use another."""
+        """Close the store and use ``new_store`` instead."""
         self._close_store()
         self._store = new_store
         self.deletes_unused_store = False
@@ -345,10 +345,9 @@ def write_message(text: str) -> None:
 
 def _describe_script_error(error: Exception, item: ScriptItem, name: str) -> str:
     """Return the message of an error in the script ``name``, with its line unless the error shows a position."""
-    shows_position = isinstance(error, StatementError) and error.line is not None
-    return (
-        f"{name}: {describe_error(error)}" if shows_position else f"{name}: line {item.line}: {describe_error(error)}"
-    )
+    has_position = isinstance(error, StatementError) and error.line is not None
+    position = "" if has_position else f"line {item.line}: "
+    return f"{name}: {position}{describe_error(error)}"
 
 
 def describe_error(error: Exception) -> str:

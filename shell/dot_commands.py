@@ -7,7 +7,6 @@ raise a ValueError that lists what is valid.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import threading
@@ -39,18 +38,23 @@ _DEFAULT_HISTORY_ENTRIES = 20
 class Command:
     """A dot command: its name, its arguments as ``.help`` shows them, a description, and the function that runs it.
 
-    ``min_arguments`` and ``max_arguments`` bound the number of arguments; ``argument_kind`` is the kind of completion
-    for the first one. If ``is_raw``, the last argument is the rest of the line, unchanged.
+    Arguments in brackets are optional; ``max_arguments`` is set if there can be more than shown. ``argument_kind`` is
+    the kind of completion for the first one. If ``is_raw``, the last argument is the rest of the line, unchanged.
     """
 
     name: str
     arguments: str
     description: str
     run: Callable[[Console, list[str]], None]
-    min_arguments: int = 0
-    max_arguments: int = 0
+    max_arguments: int | None = None
     argument_kind: str = ""
     is_raw: bool = False
+
+    def get_argument_limits(self) -> tuple[int, int]:
+        """Return the minimum and the maximum number of arguments."""
+        shown_arguments = self.arguments.split()
+        num_required = len([argument for argument in shown_arguments if not argument.startswith("[")])
+        return num_required, self.max_arguments or len(shown_arguments)
 
 
 def run_command(console: Console, line: str) -> None:
@@ -62,11 +66,12 @@ def run_command(console: Console, line: str) -> None:
         line = equivalent
     name, _, rest = line[1:].strip().partition(" ")
     command = find_command(name)
+    min_arguments, max_arguments = command.get_argument_limits()
     try:
-        arguments = rest.split(maxsplit=command.max_arguments - 1) if command.is_raw else shlex.split(rest)
-    except ValueError as error:
+        arguments = rest.split(maxsplit=max_arguments - 1) if command.is_raw else shlex.split(rest)
+    except ValueError as error:  # a quote is never closed
         raise ValueError(f"{line}: {str(error).lower()}") from None
-    if not command.min_arguments <= len(arguments) <= command.max_arguments:
+    if not min_arguments <= len(arguments) <= max_arguments:
         raise ValueError(f"usage: .{command.name} {command.arguments}".rstrip())
     command.run(console, arguments)
 
@@ -89,7 +94,7 @@ def find_command(name: str) -> Command:
 
 def _print_help(console: Console, arguments: list[str]) -> None:
     """Print the usage and description of one command, or of all."""
-    commands = [find_command(arguments[0].lstrip("."))] if arguments else list(COMMANDS.values())
+    commands = [find_command(name.lstrip(".")) for name in arguments] or list(COMMANDS.values())
     pairs = [(f".{command.name} {command.arguments}".rstrip(), command.description) for command in commands]
     for line in format_definitions(pairs, console.width):
         print(line, file=console.out)
@@ -104,35 +109,37 @@ def _quit(console: Console, arguments: list[str]) -> None:
 
 
 def _run_saved_statement(console: Console, arguments: list[str]) -> None:
-    """Run the saved statement with this name, or list all without an argument.
+    """Print and run the saved statement with the name in ``arguments``, or list all saved statements without a name.
 
     Raises ValueError for an unknown name.
     """
-    queries = load_queries()
+    statements = load_queries()
     if not arguments:
-        console.write("SAVED", ("name", "statement"), list(queries.items()))
-        if not queries:
+        console.write("SAVED", ("name", "statement"), list(statements.items()))
+        if not statements:
             console.notify("no statements are saved yet; .save NAME saves the last statement")
         return
-    if arguments[0] not in queries:
-        raise ValueError(describe_missing(arguments[0], queries))
-    console.notify(queries[arguments[0]])
-    console.run_items(split_items(queries[arguments[0]]))
+    (name,) = arguments
+    if name not in statements:
+        raise ValueError(describe_missing(name, statements))
+    console.notify(statements[name])
+    console.run_items(split_items(statements[name]))
 
 
 def _save_statement(console: Console, arguments: list[str]) -> None:
-    """Save a statement under the name ``arguments[0]``: ``arguments[1]``, or the last statement that was run."""
-    statement = arguments[1] if len(arguments) > 1 else console.last_statement
+    """Save a statement under a name; ``arguments`` are the name and the statement (default: the last one that ran)."""
+    name, statement = arguments if len(arguments) == 2 else (*arguments, console.last_statement)
     if not statement:
         raise ValueError("there is no statement to save yet; run one, or add it after the name")
-    save_query(arguments[0], statement)
-    console.notify(f"saved; \\n {arguments[0]} runs it")
+    save_query(name, statement)
+    console.notify(f"saved; \\n {name} runs it")
 
 
 def _delete_saved_statement(console: Console, arguments: list[str]) -> None:
-    """Delete a saved statement."""
-    delete_query(arguments[0])
-    console.notify(f"{arguments[0]} is deleted")
+    """Delete the saved statement with the name in ``arguments``."""
+    (name,) = arguments
+    delete_query(name)
+    console.notify(f"{name} is deleted")
 
 
 def _print_tables(console: Console, arguments: list[str]) -> None:
@@ -142,7 +149,7 @@ def _print_tables(console: Console, arguments: list[str]) -> None:
 
 
 def _print_schema(console: Console, arguments: list[str]) -> None:
-    """Print the named tables, or all, as CREATE TABLE statements."""
+    """Print the tables that ``arguments`` name, or all, as CREATE TABLE statements."""
     store = console.store
     for table in map(store.describe_table, arguments) if arguments else store.tables():
         columns = ", ".join(f'"{column.name}" {column.type or ""}'.rstrip() for column in table.columns)
@@ -150,7 +157,7 @@ def _print_schema(console: Console, arguments: list[str]) -> None:
 
 
 def _describe_tables(console: Console, arguments: list[str]) -> None:
-    """Write a result in the current mode: the tables and their descriptions, or the columns of one table."""
+    """Write the columns of the table that ``arguments`` name, or all tables and their descriptions, as a result."""
     if arguments:
         table = console.store.describe_table(arguments[0])
         console.write("DESCRIBE", ("column", "type"), [(column.name, column.type) for column in table.columns])
@@ -171,26 +178,28 @@ def _set_expanded(console: Console, arguments: list[str]) -> None:
 
 
 def _set_or_show_mode(console: Console, arguments: list[str]) -> None:
-    """Set the format of results, or print it."""
-    if not arguments:
+    """Set the format of results to that in ``arguments``; without an argument, print it."""
+    if arguments:
+        set_mode(console, arguments[0])
+    else:
         console.notify(f"mode {console.mode}")
-        return
-    set_mode(console, arguments[0])
 
 
 def _set_output(console: Console, arguments: list[str]) -> None:
-    """Redirect the following results to a file, or back to standard output."""
+    """Redirect the following results to the file in ``arguments``, or without one back to standard output."""
     console.redirect_output(arguments[0] if arguments and arguments[0] != "stdout" else None)
 
 
 def _set_output_once(console: Console, arguments: list[str]) -> None:
-    """Send the next result, but no later one, to a file."""
-    console.once_path = Path(arguments[0])
+    """Send the next result, but no later one, to the file in ``arguments``."""
+    (path,) = arguments
+    console.once_path = Path(path)
 
 
 def _run_script(console: Console, arguments: list[str]) -> None:
-    """Run the statements of a file."""
-    console.run_script(arguments[0])
+    """Run the statements of the file in ``arguments``."""
+    (path,) = arguments
+    console.run_script(path)
 
 
 def _set_timer(console: Console, arguments: list[str]) -> None:
@@ -201,11 +210,12 @@ def _set_timer(console: Console, arguments: list[str]) -> None:
 
 def _set_bail(console: Console, arguments: list[str]) -> None:
     """Stop scripts at the first failure (``on``), or continue after failures (``off``)."""
-    console.bail = parse_switch(arguments[0])
+    (switch,) = arguments
+    console.bail = parse_switch(switch)
 
 
 def _set_prompt(console: Console, arguments: list[str]) -> None:
-    """Set the prompts of the first line and of further lines; without arguments, restore the defaults."""
+    """Set the prompts of the first line and of further lines; restore the default of a missing argument."""
     console.prompt = arguments[0] if arguments else DEFAULT_PROMPT
     console.continuation = arguments[1] if len(arguments) > 1 else None
 
@@ -219,14 +229,17 @@ def _set_pager(console: Console, arguments: list[str]) -> None:
 
 
 def _edit_statement(console: Console, arguments: list[str]) -> None:
-    """Edit a file or the last statement, and put the result into the next prompt."""
+    """Edit the file in ``arguments``, or the last statement, in an editor; put the result into the next prompt."""
     import click
 
     if not console.is_interactive:
         raise ValueError(".edit only works at a terminal")
-    if arguments and os.path.exists(arguments[0]) and not os.path.isfile(arguments[0]):
-        raise ValueError(f"{arguments[0]} is not a regular file; name a text file")
-    text = Path(arguments[0]).read_text(encoding="utf-8") if arguments else console.last_statement
+    text = console.last_statement
+    if arguments:
+        path = Path(arguments[0])
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{arguments[0]} is not a regular file; name a text file")
+        text = path.read_text(encoding="utf-8")
     try:
         edited = click.edit(text, extension=".sql")
     except click.ClickException as error:
@@ -236,24 +249,29 @@ def _edit_statement(console: Console, arguments: list[str]) -> None:
 
 
 def _set_or_show_keys(console: Console, arguments: list[str]) -> None:
-    """Set the key bindings, or print them."""
+    """Set the key bindings if ``arguments`` name them, and print them."""
     if arguments:
         set_keys(console, arguments[0])
     console.notify(f"keys {console.keys}")
 
 
 def _set_parameter(console: Console, arguments: list[str]) -> None:
-    """Set the parameter NAME to VALUE, or print the value of one parameter or of all."""
+    """Set a parameter of statements if ``arguments`` are its name and value; else print the one named, or all."""
     if len(arguments) == 2:
-        console.parameters[arguments[0].removeprefix(":")] = parse_parameter_value(arguments[1])
+        name, value = arguments
+        console.parameters[name.removeprefix(":")] = parse_parameter_value(value)
         return
-    names = [name for name in console.parameters if not arguments or name == arguments[0].removeprefix(":")]
-    for name in names:
-        print(f":{name} = {format_literal(console.parameters[name])}", file=console.out)
+    named = [argument.removeprefix(":") for argument in arguments]
+    for name, parameter_value in console.parameters.items():
+        if not named or name in named:
+            print(f":{name} = {format_literal(parameter_value)}", file=console.out)
 
 
 def _repeat_statement(console: Console, arguments: list[str]) -> None:
-    """Repeat the last statement every ``SECONDS``, until it has run ``TIMES`` times, a failure or Ctrl-C."""
+    """Repeat the last statement until a failure or Ctrl-C.
+
+    ``arguments`` are the seconds between two runs and the maximum number of runs, both optional.
+    """
     try:
         pause = float(arguments[0]) if arguments else _WATCH_SECONDS
         max_runs = int(arguments[1]) if len(arguments) > 1 else None
@@ -265,17 +283,20 @@ def _repeat_statement(console: Console, arguments: list[str]) -> None:
         raise ValueError("there is no statement to repeat; run one first")
     num_runs = 0
     with console.disable_pager():
-        while console.repeat() and (num_runs := num_runs + 1) != max_runs:
+        while console.repeat():
+            num_runs += 1
+            if num_runs == max_runs:
+                return
             console.notify(f"{time.strftime('%H:%M:%S')}, again in {pause:g} s; Ctrl-C stops")
             time.sleep(pause)
 
 
 def _ingest_path(console: Console, arguments: list[str]) -> None:
-    """Ingest a file or folder, as sqlite3's ``.import`` would."""
-    path, *options = arguments
-    # The option is a format. Users of sqlite3 name a table here, and documents is the only one that can be filled.
-    format_clause = f" AS {format_identifier(options[0])}" if options and options[0].lower() != "documents" else ""
-    console.run(ScriptItem(f"INGEST {format_literal(path)}{format_clause}"))
+    """Ingest a file or folder, as sqlite3's ``.import`` would; ``arguments`` are its path and perhaps its format."""
+    path, *formats = arguments
+    # Users of sqlite3 name a table instead of a format, and documents is the only one that can be filled.
+    format_clauses = [f" AS {format_identifier(name)}" for name in formats if name.lower() != "documents"]
+    console.run(ScriptItem(f"INGEST {format_literal(path)}{''.join(format_clauses)}"))
 
 
 def _print_dump(console: Console, arguments: list[str]) -> None:
@@ -288,7 +309,7 @@ def _print_dump(console: Console, arguments: list[str]) -> None:
 
 
 def _open_store(console: Console, arguments: list[str]) -> None:
-    """Open another store, and close the current one."""
+    """Open the store whose path is in ``arguments``, read-only with ``--readonly``, and close the current store."""
     readonly = "--readonly" in arguments
     paths = [argument for argument in arguments if argument != "--readonly"]
     if len(paths) != 1:
@@ -316,7 +337,7 @@ def _print_settings(console: Console, arguments: list[str]) -> None:
 
 
 def _print_history(console: Console, arguments: list[str]) -> None:
-    """Print the last statements, oldest first."""
+    """Print the last statements, oldest first; ``arguments`` can have their maximum number."""
     from prompt_toolkit.history import FileHistory
 
     path = get_state_folder() / "history"
@@ -329,54 +350,30 @@ def _print_history(console: Console, arguments: list[str]) -> None:
 
 
 def _print_arguments(console: Console, arguments: list[str]) -> None:
-    """Print the arguments."""
+    """Print the arguments in one line, where results go."""
     print(*arguments, file=console.out)
 
 
 _COMMAND_LIST = (
-    Command(
-        "help",
-        "[COMMAND]",
-        "list the commands, or describe one",
-        _print_help,
-        max_arguments=1,
-        argument_kind="command",
-    ),
+    Command("help", "[COMMAND]", "list the commands, or describe one", _print_help, argument_kind="command"),
     Command("quit", "", "leave the shell; also .exit and Ctrl-D", _quit),
     Command("exit", "", "leave the shell", _quit),
-    Command(
-        "open",
-        "STORE [--readonly]",
-        "close this store and open another",
-        _open_store,
-        min_arguments=1,
-        max_arguments=2,
-        argument_kind="path",
-    ),
+    Command("open", "STORE [--readonly]", "close this store and open another", _open_store, argument_kind="path"),
     Command("tables", "", "list the tables that SELECT reads", _print_tables),
-    Command(
-        "schema",
-        "[TABLE]",
-        "show the columns of all tables, or of one",
-        _print_schema,
-        max_arguments=1,
-        argument_kind="table",
-    ),
+    Command("schema", "[TABLE]", "show the columns of all tables, or of one", _print_schema, argument_kind="table"),
     Command(
         "describe",
         "[TABLE]",
         "list the tables, or the columns of one; also \\d",
         _describe_tables,
-        max_arguments=1,
         argument_kind="table",
     ),
-    Command("expanded", "[on|off]", "print one column per line; also \\x", _set_expanded, max_arguments=1),
+    Command("expanded", "[on|off]", "print one column per line; also \\x", _set_expanded),
     Command(
         "saved",
         "[NAME]",
         "list the saved statements, or run one; also \\n",
         _run_saved_statement,
-        max_arguments=1,
         argument_kind="saved",
     ),
     Command(
@@ -384,61 +381,21 @@ _COMMAND_LIST = (
         "NAME [STATEMENT]",
         "save a statement, or the last one, under a name; also \\ns",
         _save_statement,
-        min_arguments=1,
-        max_arguments=2,
         is_raw=True,
     ),
-    Command(
-        "unsave",
-        "NAME",
-        "delete a saved statement; also \\nd",
-        _delete_saved_statement,
-        min_arguments=1,
-        max_arguments=1,
-        argument_kind="saved",
-    ),
+    Command("unsave", "NAME", "delete a saved statement; also \\nd", _delete_saved_statement, argument_kind="saved"),
     Command(
         "mode",
         "[MODE]",
         f"show or set the format of results: {', '.join(MODES)}",
         _set_or_show_mode,
-        max_arguments=1,
         argument_kind="mode",
     ),
+    Command("output", "[FILE]", "send results to a file, or to the terminal again", _set_output, argument_kind="path"),
+    Command("once", "FILE", "send the next result to a file", _set_output_once, argument_kind="path"),
+    Command("read", "FILE", "run the statements and commands of a file", _run_script, argument_kind="path"),
     Command(
-        "output",
-        "[FILE]",
-        "send results to a file, or to the terminal again",
-        _set_output,
-        max_arguments=1,
-        argument_kind="path",
-    ),
-    Command(
-        "once",
-        "FILE",
-        "send the next result to a file",
-        _set_output_once,
-        min_arguments=1,
-        max_arguments=1,
-        argument_kind="path",
-    ),
-    Command(
-        "read",
-        "FILE",
-        "run the statements and commands of a file",
-        _run_script,
-        min_arguments=1,
-        max_arguments=1,
-        argument_kind="path",
-    ),
-    Command(
-        "import",
-        "FILE [FORMAT]",
-        "ingest a file or folder; the same as INGEST",
-        _ingest_path,
-        min_arguments=1,
-        max_arguments=2,
-        argument_kind="path",
+        "import", "FILE [FORMAT]", "ingest a file or folder; the same as INGEST", _ingest_path, argument_kind="path"
     ),
     Command("dump", "", "print statements that re-create the documents, edges and aliases", _print_dump),
     Command(
@@ -446,26 +403,12 @@ _COMMAND_LIST = (
         "[FILE]",
         "edit the last statement, or a file, in $EDITOR; press Enter to run it",
         _edit_statement,
-        max_arguments=1,
         argument_kind="path",
     ),
     Command(
-        "timer",
-        "[on|off]",
-        "print how long each statement took; also \\timing",
-        _set_timer,
-        max_arguments=1,
-        argument_kind="switch",
+        "timer", "[on|off]", "print how long each statement took; also \\timing", _set_timer, argument_kind="switch"
     ),
-    Command(
-        "bail",
-        "on|off",
-        "stop a script at the first failure",
-        _set_bail,
-        min_arguments=1,
-        max_arguments=1,
-        argument_kind="switch",
-    ),
+    Command("bail", "on|off", "stop a script at the first failure", _set_bail, argument_kind="switch"),
     Command(
         "pager",
         "[COMMAND|on|off]",
@@ -474,29 +417,12 @@ _COMMAND_LIST = (
         max_arguments=9,
     ),
     Command(
-        "parameter",
-        "[NAME [VALUE]]",
-        "show or set the value of :NAME in statements: a number or text",
-        _set_parameter,
-        max_arguments=2,
+        "parameter", "[NAME [VALUE]]", "show or set the value of :NAME in statements: a number or text", _set_parameter
     ),
-    Command("watch", "[SECONDS [TIMES]]", "repeat the last statement until Ctrl-C", _repeat_statement, max_arguments=2),
-    Command(
-        "keys",
-        "[emacs|vi]",
-        "show or set the key bindings",
-        _set_or_show_keys,
-        max_arguments=1,
-        argument_kind="keys",
-    ),
-    Command(
-        "prompt",
-        "[MAIN [CONTINUE]]",
-        "set the prompts; \\d is replaced by the store's name",
-        _set_prompt,
-        max_arguments=2,
-    ),
-    Command("history", "[N]", "show the last N statements (default 20)", _print_history, max_arguments=1),
+    Command("watch", "[SECONDS [TIMES]]", "repeat the last statement until Ctrl-C", _repeat_statement),
+    Command("keys", "[emacs|vi]", "show or set the key bindings", _set_or_show_keys, argument_kind="keys"),
+    Command("prompt", "[MAIN [CONTINUE]]", "set the prompts; \\d is replaced by the store's name", _set_prompt),
+    Command("history", "[N]", "show the last N statements (default 20)", _print_history),
     Command("print", "[TEXT]...", "print text in the output", _print_arguments, max_arguments=1000),
     Command("show", "", "show the settings of the shell", _print_settings),
 )

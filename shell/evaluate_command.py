@@ -177,11 +177,11 @@ def _write_report(report: EvaluationReport, mode: str | None) -> None:
     sys.stdout.flush()
     # For example: 80 answerable, 20 unanswerable questions.
     *counts, (last_kind, last_count) = report.counts.items()
-    report_message(
-        ", ".join([*(f"{count} {kind}" for kind, count in counts), format_count(last_count, f"{last_kind} question")])
-    )
+    first_counts = [f"{count} {kind}" for kind, count in counts]
+    report_message(", ".join([*first_counts, format_count(last_count, f"{last_kind} question")]))
     if report.missing_documents:
-        keys = ", ".join(map(repr, report.missing_documents[:3])) + ", ..." * (len(report.missing_documents) > 3)
+        keys = ", ".join(map(repr, report.missing_documents[:3]))
+        keys += ", ..." if len(report.missing_documents) > 3 else ""
         missing = format_count(len(report.missing_documents), "gold document")
         report_message(f"warning: the store does not have {missing} of the questions, so no hit can count: {keys}")
     for advice in report.advice:

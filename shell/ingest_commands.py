@@ -113,7 +113,8 @@ def ingest(
         check_engine(engine)
         list_ingest_patterns(include)
     is_new = not (store / "data.mdb").exists()
-    if is_new and (problems := _describe_path_problems(paths, format_name)) is not None:
+    problems = _list_path_problems(paths, format_name) if is_new else None
+    if problems is not None:
         for problem in problems:
             report_message(problem)
         report_message(f"error: there is nothing to ingest, so no store was created at {store}")
@@ -165,7 +166,7 @@ def _parse_reader_options(options: tuple[str, ...]) -> dict[str, str]:
     return reader_options
 
 
-def _describe_path_problems(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
+def _list_path_problems(paths: tuple[str, ...], format_name: str | None) -> list[str] | None:
     """Return an error message for each path if none of them can be ingested; None if at least one can."""
     from kvstore.errors import ReaderError
     from kvstore.language import check_source

@@ -210,12 +210,12 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
     names = [to_printable(name) for name in columns]
     cells = [[format_value(value) for value in row] for row in measured_rows]
     natural_widths = [
-        max([measure_width(name), *(measure_width(row[i]) for row in cells)]) for i, name in enumerate(names)
+        max([measure_width(name), *(measure_width(row[column]) for row in cells)]) for column, name in enumerate(names)
     ]
     # Columns of numbers are right-aligned and keep their width.
     is_numeric = [
-        bool(measured_rows) and all(isinstance(row[i], (int, float, type(None))) for row in measured_rows)
-        for i in range(len(names))
+        bool(measured_rows) and all(isinstance(row[column], (int, float, type(None))) for row in measured_rows)
+        for column in range(len(names))
     ]
     widths = (
         natural_widths
@@ -251,9 +251,4 @@ def render_vertical(columns: Sequence[str], rows: Iterable[PrintedRow], width: i
             yield ""
         for name, value in zip(names, row, strict=True):
             label = " " * (widest - measure_width(name)) + name + " = "
-            text = format_value(value)
-            available = None if width is None else max(width - widest - 3, MIN_COLUMN_WIDTH)
-            lines = [text] if available is None else list(wrap(text, available))
-            yield (label + lines[0]).rstrip()
-            for line in lines[1:]:
-                yield " " * (widest + 3) + line
+            yield from map(str.rstrip, wrap_after(label, format_value(value), width))

@@ -194,7 +194,9 @@ def _run_scripts(console: Console, commands: tuple[str, ...], files: tuple[str, 
 
     for command in commands:
         console.run_items(split_items(command))
-    for file in files or (() if commands else ("-",)):
+    if not commands and not files:
+        files = ("-",)
+    for file in files:
         if file == "-":
             console.run_items(read_items(sys.stdin.buffer), "standard input")
         else:
@@ -284,9 +286,9 @@ def ask(
         if not has_documents:
             report_message("warning: no document satisfies the condition of --where")
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
-        statement = "ASK :_QUESTION" + "".join(
-            f" {name} :_{name}" + " TOKENS" * (name == "WITHIN") for name in set_clauses
-        )
+        statement = "ASK :_QUESTION"
+        for name in set_clauses:
+            statement += f" {name} :_{name}" + (" TOKENS" if name == "WITHIN" else "")
         # Parentheses ensure that the text is one condition; the line end closes a comment in it.
         statement += "" if where is None else f" WHERE ({where}\n)"
         clause_values = {f"_{name}": value for name, value in {"QUESTION": question_text, **set_clauses}.items()}

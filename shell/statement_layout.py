@@ -38,7 +38,8 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
     for index, (row_entity, _, tree, _, parent, document, _, text) in enumerate(rows):
         if row_entity != entity:
             entity, current_location = row_entity, None
-            yield from [""] if index else []
+            if index:
+                yield ""
             yield _limit_width(format_value(entity), width)
         location = f"in tree {format_value(tree)}" if tree is not None else format_value(document)
         if tree is None and parent is not None and parent != document:
@@ -46,9 +47,8 @@ def render_locations(rows: Iterable[PrintedRow], width: int) -> Iterator[str]:
         if location != current_location:
             current_location = location
             yield _limit_width(f"  {location}", width)
-        lines = wrap_cell(
-            _insert_hidden_marks(format_value(text), format_value(entity)), max(width - 4, MIN_COLUMN_WIDTH)
-        )
+        marked_text = _insert_hidden_marks(format_value(text), format_value(entity))
+        lines = wrap_cell(marked_text, max(width - 4, MIN_COLUMN_WIDTH))
         yield from (f"    {line}" for line in _replace_hidden_marks(lines))
 
 
@@ -172,12 +172,14 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
     """
     for index, row in enumerate(rows):
         hit = dict(zip(columns, row, strict=True))
-        details = [format_value(hit["document"]), f"chunk {format_value(hit['ordinal'])}", format_value(hit["score"])]
-        if (kind := hit.get("kind", "chunk")) != "chunk":
-            details[1] = str(kind)
-        details += [format_value(hit["path"])] if hit.get("path") else []
+        kind = hit.get("kind", "chunk")
+        part = f"chunk {format_value(hit['ordinal'])}" if kind == "chunk" else str(kind)
+        details = [format_value(hit["document"]), part, format_value(hit["score"])]
+        if hit.get("path"):
+            details.append(format_value(hit["path"]))
         label = f"{hit['rank']}. "
-        yield from [""] if index else []
+        if index:
+            yield ""
         yield from wrap_after(label, ", ".join(details), width)
         indent = " " * measure_width(label)
         text_width = max(width - len(indent), MIN_COLUMN_WIDTH)
@@ -187,7 +189,7 @@ def render_hits(columns: Sequence[str], rows: Iterable[PrintedRow], width: int) 
 
 
 def render_answer(row: PrintedRow, width: int | None, *, is_shown: bool = False) -> Iterator[str]:
-    """Yield the lines of ASK's answer with its citations.
+    """Yield the lines of ASK's answer with its citations; ``row`` has the values of ASK's columns in order.
 
     If ``is_shown``, a model's text was printed while the model wrote it, and is not repeated.
     """
@@ -222,12 +224,14 @@ def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]
     The ``start`` and ``end`` of a span are offsets in ``text``. Wrapping changes only white space, so an offset becomes
     the number of characters before it that are not white space.
     """
+
+    def count_visible(end: int) -> int:
+        """Return the number of characters before offset ``end`` that are not white space."""
+        return len("".join(to_printable(text[:end].replace("\n", " ")).split()))
+
     bold_offsets: set[int] = set()
     for span in spans:
-        first, last = (
-            len("".join(to_printable(text[: span[name]].replace("\n", " ")).split())) for name in ("start", "end")
-        )
-        bold_offsets.update(range(first, last))
+        bold_offsets.update(range(count_visible(span["start"]), count_visible(span["end"])))
     offset = 0
     for line in lines:
         bold_line = ""
@@ -239,7 +243,7 @@ def _embolden(lines: Sequence[str], text: str, spans: Sequence[Mapping[str, Any]
                     is_bold = not is_bold
                 offset += 1
             bold_line += character
-        yield bold_line + PLAIN * is_bold
+        yield bold_line + (PLAIN if is_bold else "")
 
 
 def _render_citation(citation: dict[str, Any], width: int | None) -> Iterator[str]:
@@ -261,7 +265,7 @@ def _shorten_path(path: str) -> str:
 
 
 def _format_chunks(spans: Sequence[dict[str, Any]]) -> str:
-    """Return ``chunk N`` or ``chunks N to M``: the ordinals of the spans in the document of the first span."""
+    """Return ``chunk N`` or ``chunks N to M``: the range of chunks of the spans in the first span's document."""
     ordinals = [span["ordinal"] for span in spans if span["document"] == spans[0]["document"]]
     first, last = ordinals[0], max(ordinals)
     return f"chunk {first}" if first == last else f"chunks {first} to {last}"

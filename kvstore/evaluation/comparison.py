@@ -294,7 +294,7 @@ def _build_advice(compared: str, current: str, scores: Mapping[str, Sequence[flo
     """
     even_positions, odd_positions = slice(0, None, 2), slice(1, None, 2)
     totals = {name: math.fsum(values[even_positions]) for name, values in scores.items()}
-    # Of values with equal scores, the current one is kept.
+    # If another value has the same score, the current one is kept.
     best_name = max(totals, key=lambda name: (totals[name], name == current), default=current)
     if best_name == current:
         return None
