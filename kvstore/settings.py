@@ -8,6 +8,7 @@ range is an :class:`~kvstore.errors.InputError` with the range; a fixed one that
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -28,6 +29,11 @@ EARLIER_TOKENIZERS = ("words-2", "words-3")
 
 #: Settings that a new store takes from the language of its first documents unless the user sets them.
 LANGUAGE_SETTINGS = ("stemmer", "language", "embedder")
+
+#: The environment variable with the name of the language model.
+MODEL_VARIABLE = "KVSTORE_LLM_MODEL"
+#: The name for no model, in the environment or the session.
+NO_MODEL = "none"
 
 #: The default time in seconds for which a worker of an ingest can be silent while it reads a file.
 TIME_LIMIT = 120.0
@@ -128,6 +134,11 @@ class SessionSettings:
     token_timeout: float = 30.0
     answer_timeout: float = 600.0
     attempts: int = 3
+
+    def find_model_name(self, name: str | None) -> str | None:
+        """Return ``name``, or else the model of the session or the environment; None if it is ``none`` or missing."""
+        model_name = name or self.model or os.environ.get(MODEL_VARIABLE, "").strip() or NO_MODEL
+        return None if model_name.lower() == NO_MODEL else model_name
 
     def replace_setting(self, name: str, value: Any) -> SessionSettings:
         """Return a copy with one setting changed; None resets it to its default.

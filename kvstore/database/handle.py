@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -358,6 +358,7 @@ class _OneShotMethod:
         return bound_method
 
 
+@cache
 def _import_transaction_class() -> type[Transaction]:
     """Return the class of transactions; import it on first use, without garbage collection."""
     transaction_class: type[Transaction] = import_without_collection(f"{__package__}.transaction").Transaction

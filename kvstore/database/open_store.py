@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..changes.compaction import GrowthTracker
 from ..errors import ClosedError, EmbedderError, KvstoreError, LockTimeoutError, TransactionError
-from ..models.model_name import find_model_name
 from ..process.logger import get_logger
 from ..settings import SessionSettings
 from ..storage.change_buffer import QUICK_READ_BYTES
@@ -443,7 +442,7 @@ class Session:
 
     def get_language_model(self, name: str | None = None) -> LanguageModel | None:
         """Return the language model with this name, else the session's, else the environment's; None without a name."""
-        if find_model_name(name, self.settings) is None:  # as for most questions, which load no code for models
+        if self.settings.find_model_name(name) is None:  # as for most questions, which load no code for models
             return None
         from ..models.llm import open_language_model
 

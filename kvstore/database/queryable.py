@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import InputError
-from ..process.collection_pause import import_without_collection
 from ..registry import INDEXES, get_index_kind
 from ..retrieval.question_clauses import SEARCH_TOP, Clauses
 from ..structures.counters import Counters
@@ -479,12 +478,9 @@ class Queryable(ABC):
 
     def _make_asker(self) -> Asker:
         """Return the object that answers questions with this object's states, session and models."""
-        # Retrieval needs none of the answering code, so it is loaded on first use.
-        import_without_collection("kvstore.answering.asking")
-        from ..answering.asking import Asker
-        from .question_retrieval import open_query, retrieve_evidence
+        from .question_retrieval import import_asker_class, open_query, retrieve_evidence
 
-        return Asker(
+        return import_asker_class()(
             get_session=lambda: self._session.settings,
             get_language_model=self._session.get_language_model,
             embed=self._session.store.embedder.embed_cached,

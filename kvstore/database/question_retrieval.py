@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import check_integer
 from ..errors import InputError
 from ..models.embedder import normalize_rows
+from ..process.collection_pause import import_without_collection
 from ..registry import get_index_kind, get_strategy, list_overview_strategies
 from ..retrieval.query import FILL_OPTION, RERANKER_OPTION, Query, Strategy, check_options, get_reranker
 from ..settings import RANGES
@@ -22,10 +24,18 @@ from ..text.normalize import compose
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..answering.asking import Asker
     from ..retrieval.evidence import Evidence
     from ..retrieval.question_clauses import Clauses
     from ..structures.state import State
     from .open_store import Session
+
+
+@cache
+def import_asker_class() -> type[Asker]:
+    """Return the class that answers questions; import it on first use, without garbage collection."""
+    asker_class: type[Asker] = import_without_collection("kvstore.answering.asking").Asker
+    return asker_class
 
 
 @contextmanager

@@ -17,14 +17,13 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import KvstoreError, ModelError, ModelUnavailableError, PromptTooLongError
+from ..settings import MODEL_VARIABLE as MODEL_VARIABLE
 from ..settings import SessionSettings
 from ..text.patterns import compile_lazily
 from .chat_stream import ChatStream, Piece, StreamError
 from .endpoint import KEY_VARIABLE as OPENAI_KEY_VARIABLE
 from .endpoint import Endpoint
 from .loops import LoopDetector
-from .model_name import MODEL_VARIABLE as MODEL_VARIABLE
-from .model_name import find_model_name
 from .text_pieces import collect_result
 from .timeouts import Timeouts
 from .token_estimate import estimate_message_tokens, token_estimate
@@ -320,7 +319,7 @@ def open_language_model(name: str | None, session: SessionSettings) -> LanguageM
 
     Return None if no model is named, or if the name is ``none``. Raises ModelError for an invalid address.
     """
-    model_name = find_model_name(name, session)
+    model_name = session.find_model_name(name)
     if model_name is None:
         return None
     timeouts = Timeouts(

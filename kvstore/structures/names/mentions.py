@@ -36,11 +36,12 @@ from ..filter.addresses import (
     TITLE_WHOLE_RANK,
     compute_body_rank,
 )
-from ..filter.entity_filter import EntityFilter
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from ..filter.entity_filter import EntityFilter
 
 
 class Occurrence(NamedTuple):
