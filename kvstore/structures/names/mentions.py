@@ -24,7 +24,6 @@ from ...errors import CorruptionError
 from ...storage import records
 from ...storage.environment import WriteView
 from ...storage.view import ViewReader, ViewWriter
-from ...text.blocks import to_plain_text
 from ...text.normalize import FoldedText, to_entity_key
 from ...text.patterns import compile_lazily
 from .. import tables
@@ -256,6 +255,8 @@ class HeadedAbstract(NamedTuple):
 def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
     """Yield the title of a document, if it has one and a root abstract, then its headings, each with its abstract."""
     if record.title and record.root is not None:
+        from ...text.blocks import to_plain_text
+
         yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
     for section in outline:
         yield HeadedAbstract(section.title, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
