@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from other_process import NOBODY, requires_root
 
 import kvstore
 from kvstore import errors
@@ -433,6 +434,37 @@ def test_a_restored_backup_does_not_use_the_file_of_the_history_it_has_left(tmp_
         store.refresh()
         assert list(search_documents(store, make_unit_vector(125), top=1)) == ["e25"]
         assert store.check() == []
+
+
+def test_new_files_have_at_most_the_permissions_of_the_data_file(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    kvstore.open(path, embedder="hashing").close()
+    (path / "data.mdb").chmod(0o600)
+    for name in ("lock.mdb", "writer.lock"):
+        (path / name).unlink()
+    (tmp_path / "light.txt").write_text("The light burns.\n\nThe keeper sleeps.")
+    old_mask = os.umask(0)
+    try:
+        with kvstore.open(path) as store:
+            store.ingest(tmp_path / "light.txt")
+            store.create_index("vectors", TINY)
+            store.refresh()
+    finally:
+        os.umask(old_mask)
+    files = list(path.iterdir())
+    assert len(files) >= 6  # among them an index and its part
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+@requires_root
+def test_new_files_have_the_owner_of_the_data_file(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    kvstore.open(path, embedder="hashing").close()
+    os.chown(path / "data.mdb", NOBODY, NOBODY)
+    (path / "writer.lock").unlink()
+    with kvstore.open(path) as store:
+        store.execute("INSERT DOCUMENT 'light' TEXT 'The light burns.'")
+    assert ((path / "writer.lock").stat().st_uid, (path / "writer.lock").stat().st_gid) == (NOBODY, NOBODY)
 
 
 def test_files_do_not_hinder_backup_compact_and_opening(filled_store: kvstore.Store, tmp_path: Path) -> None:

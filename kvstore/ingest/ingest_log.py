@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..storage.location import open_store_file
 from .ingest_interface import IngestReport
 
 #: The name of the log in the folder of a store.
@@ -48,7 +49,9 @@ def log_ingest(folder: Path, paths: Sequence[str | Path], report: IngestReport) 
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         lines = [*lines, json.dumps(entry, ensure_ascii=False)][-_MAX_INGESTS:]
         temporary_path = path.with_name(f"{LOG_FILE}.part")
-        temporary_path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="backslashreplace")
+        descriptor = open_store_file(temporary_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("\n".join(lines) + "\n")
         os.replace(temporary_path, path)
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 import msgpack
 
 from ..errors import IndexUnavailableError
-from .location import INDEX_SUFFIXES
+from .location import INDEX_SUFFIXES, open_store_file
 from .locks import is_file_at, lock_until, release_lock
 from .partial_files import remove_abandoned
 
@@ -310,8 +310,11 @@ class Draft:
         token = os.urandom(16)
         path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_SUFFIXES[0]}")
         self._written_paths.append(path)
-        with path.open("xb", buffering=0) as file:
-            _write_file(file.fileno(), {**part.head, "kind": kind, "token": token}, part.arrays)
+        descriptor = open_store_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            _write_file(descriptor, {**part.head, "kind": kind, "token": token}, part.arrays)
+        finally:
+            os.close(descriptor)
         return path.name
 
 
@@ -383,7 +386,7 @@ def open_draft(path: Path) -> Iterator[Draft]:
     descriptor = None
     try:
         while True:
-            descriptor = os.open(partial_path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = open_store_file(partial_path, os.O_RDWR | os.O_CREAT)
             if not lock_until(descriptor, fcntl.LOCK_EX, time.monotonic() + _LOCK_TIMEOUT):
                 raise IndexUnavailableError(f"{path}: another process or thread is building this index; wait for it")
             if is_file_at(descriptor, partial_path):

@@ -154,6 +154,27 @@ def make_directory(path: Path) -> None:
         raise ReadOnlyError(f"{path}: cannot be created ({error.strerror}); choose another path") from error
 
 
+def open_store_file(path: Path, flags: int) -> int:
+    """Open a file next to the data file of a store, and return its descriptor; ``flags`` as of :func:`os.open`.
+
+    A file that this creates has at most the permissions of the data file, and if possible its owner and group. Raises
+    OSError.
+    """
+    try:
+        data_status = (path.parent / DATA_FILE).stat()
+    except OSError:  # the store is being created
+        return os.open(path, flags, 0o644)
+    descriptor = os.open(path, flags, 0o600 | data_status.st_mode & 0o044)
+    status = os.fstat(descriptor)
+    if status.st_uid == os.geteuid() and (status.st_uid, status.st_gid) != (data_status.st_uid, data_status.st_gid):
+        # Without the group, other users of the store could not open the file. Only root can change the owner.
+        for user_id in (data_status.st_uid, -1):
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, user_id, data_status.st_gid)
+                break
+    return descriptor
+
+
 def flush(path: Path) -> None:
     """Make a file's content, or the entries of a directory, durable."""
     descriptor = os.open(path, os.O_RDONLY)

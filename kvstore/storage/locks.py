@@ -31,7 +31,7 @@ from pathlib import Path
 
 from ..errors import LockTimeoutError, ReadOnlyError, StoreFullError, StoreNotFoundError, TransactionError
 from .lmdb_errors import NO_SPACE_ERRNOS
-from .location import READERS_FILE, WRITER_FILE, flush
+from .location import READERS_FILE, WRITER_FILE, flush, open_store_file
 from .readers_table import can_create_reader_table, reserve_reader_table
 
 #: Device and inode of a file, which are unique while it is open.
@@ -231,7 +231,7 @@ class WriterLock:
     def _open_lock_file(self, kind: int) -> int:
         """Open the file, or create it for an exclusive lock, and return its descriptor; an error names the remedy."""
         try:
-            return os.open(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT, 0o644)
+            return open_store_file(self.path, os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT)
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise ReadOnlyError(

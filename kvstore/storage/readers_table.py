@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import StoreFullError
 from .lmdb_errors import NO_SPACE_ERRNOS
-from .location import READERS_FILE
+from .location import READERS_FILE, open_store_file
 
 #: The maximum number of open snapshots, over all processes.
 MAX_READERS = 1024
@@ -40,7 +40,7 @@ def reserve_reader_table(directory: Path) -> None:
     """
     path = directory / READERS_FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_store_file(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in NO_SPACE_ERRNOS:
             raise _make_full_error(path, error) from error
