@@ -31,7 +31,7 @@ from kvstore import language
 from kvstore.errors import KvstoreError
 from kvstore.integrations.saved_queries import load_queries
 from kvstore.integrations.store_catalog import StoreCatalog
-from kvstore.language import find_plain_question, find_unquoted_question, format_literal, is_complete, iter_tokens
+from kvstore.language import find_unquoted_question, is_complete, iter_tokens
 
 from .background_opening import BackgroundOpening
 from .completion import SQL_WORDS, complete
@@ -41,7 +41,7 @@ from .dot_commands import COMMANDS
 from .masking import mask_line, mask_lines
 from .pager import get_default_pager
 from .render import MODES
-from .script import COMMAND_PREFIXES, split_items
+from .script import COMMAND_PREFIXES, DOTLESS_COMMANDS, expand_questions, split_items
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -163,22 +163,22 @@ def _end_prompt(application: Application[str], error: Exception) -> None:
 
 
 def _is_complete_input(text: str) -> bool:
-    """True if Enter runs the typed text: it is a dot command, a question or a complete statement."""
+    """True if Enter runs the typed text: it is a dot command, or only questions and complete statements."""
     command = _expand_shortcuts(text)
     is_command = command.lstrip().startswith(COMMAND_PREFIXES)
-    return is_command or find_unquoted_question(text) is not None or is_complete(command)
+    statements, _, last_line = command.rstrip().rpartition("\n")
+    if not last_line.startswith(COMMAND_PREFIXES):
+        statements = command
+    return is_command or find_unquoted_question(text) is not None or is_complete(statements)
 
 
 def _expand_shortcuts(text: str) -> str:
-    """Return the command or statement to run for a typed text.
+    """Return the commands or statements to run for a typed or pasted text.
 
     ``quit``, ``exit`` and ``help`` need no dot, as in other shells, and a question needs no ASK.
     """
     word = text.strip().rstrip(";").lower()
-    if word in ("quit", "exit", "help"):
-        return f".{word}"
-    question = find_plain_question(text)
-    return text if question is None else f"ASK {format_literal(question)};"
+    return f".{word}" if word in DOTLESS_COMMANDS else expand_questions(text)
 
 
 def _confirm_deletion(statement: str) -> bool:

@@ -3,21 +3,29 @@
 In: UTF-8 from a file, a pipe or a string. Out: one :class:`ScriptItem` per statement or command, with its first line. A
 dot command is a line that begins with ``.`` outside a statement. A line that begins with ``\\``, a command of psql, is
 treated the same way. A question without ASK or quotes is invalid and ends with its line. A last statement without
-``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError that names the line.
+``;`` counts as complete. Bytes that are not UTF-8 raise a ScriptError that names the line. At the prompt, questions
+without ASK are valid: :func:`expand_questions` replaces them by statements.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from kvstore import language
 from kvstore.language import find_plain_question, find_unquoted_question, iter_tokens
 
 _BLOCK_BYTES = 1 << 16
 #: The first character of a command line: a dot, or the backslash of psql.
 COMMAND_PREFIXES = (".", "\\")
+#: The commands that need no dot at the prompt.
+DOTLESS_COMMANDS = ("quit", "exit", "help")
+_COMMAND_PATTERN = re.compile(r"[.\\][a-z?]+\b|--|(?:quit|exit|help)\s*;?\s*\Z")
+#: The number of characters that show whether a question begins, and the maximum length of its lines together.
+_MAX_START_CHARACTERS, _MAX_QUESTION_CHARACTERS = 200, 2000
 #: The maximum length of a statement in characters; room for the longest document with every character escaped.
 _MAX_STATEMENT_CHARACTERS = 128 << 20
 
@@ -73,6 +81,82 @@ def read_items(stream: BinaryIO) -> Iterator[ScriptItem]:
 def split_items(text: str) -> list[ScriptItem]:
     """Return the statements and dot commands of a whole text."""
     return [item for item, _ in _iter_items(text, 0, 1, at_end=True)]
+
+
+def expand_questions(text: str) -> str:
+    """Return typed or pasted text with each question without ASK replaced by an ASK statement.
+
+    A question ends before a line that begins a statement, a command or, after a question mark, another question.
+
+    >>> expand_questions("who signs\\n it?\\nSELECT 1;"), expand_questions("SELECT 1")
+    ("ASK 'who signs it?';\\nSELECT 1;", 'SELECT 1')
+    """
+    parts: list[str] = []
+    has_question = False
+    position = 0
+    while position < len(text):
+        end = _find_question_end(text, position)
+        if end is not None:
+            parts.append(f"ASK {language.format_literal(find_plain_question(text[position:end]) or '')};")
+            has_question = True
+        else:
+            end = _find_statement_end(text, position)
+            word = text[position:end].strip().rstrip(";").lower()
+            parts.append(f".{word}" if word in DOTLESS_COMMANDS else text[position:end])
+        position = end
+        while position < len(text) and text[position].isspace():
+            position += 1
+    return "\n".join(parts) if has_question else text
+
+
+def _find_question_end(text: str, start: int) -> int | None:
+    """Return the end offset of the question without ASK that begins at ``start``, or None if the text is no question."""
+    if find_plain_question(text[start : start + _MAX_START_CHARACTERS]) is None:
+        return None
+    end = line_start = text.find("\n", start) + 1
+    while line_start and line_start - start <= _MAX_QUESTION_CHARACTERS:
+        if _begins_item(text, line_start, text[start:line_start].rstrip()):
+            break
+        end = line_start = text.find("\n", line_start) + 1
+    end = end or len(text)
+    return None if find_plain_question(text[start:end]) is None else end
+
+
+def _begins_item(text: str, line_start: int, question: str) -> bool:
+    """True if a line after ``question`` begins a statement, command or other question, instead of continuing it.
+
+    A question without a question mark continues, except before a complete statement whose first word is in capitals,
+    because words such as *show* and *with* also occur in questions.
+    """
+    is_ended = question.endswith(("?", ";"))
+    while text.startswith((" ", "\t"), line_start):
+        line_start += 1
+    line_end = text.find("\n", line_start)
+    line = text[line_start : len(text) if line_end < 0 else line_end]
+    if is_ended and (find_plain_question(line) is not None or _COMMAND_PATTERN.match(line)):
+        return True
+    first_word = re.match(r"[A-Za-z]+", line)
+    if (
+        first_word is None
+        or not (is_ended or first_word[0].isupper())
+        or not language.list_expected_terminals(first_word[0])
+    ):
+        return False
+    statement = text[line_start : _find_statement_end(text, line_start)]
+    is_closed = statement.endswith(";")
+    terminals = language.list_expected_terminals(statement.removesuffix(";"))
+    if is_closed:
+        return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
+    # Enter does not run an incomplete statement, so only one that can be nothing else counts.
+    return bool(terminals) and is_ended and first_word[0].isupper()
+
+
+def _find_statement_end(text: str, start: int) -> int:
+    """Return the end offset of the statement or command line that begins at ``start``."""
+    if text.startswith(COMMAND_PREFIXES, start):
+        line_end = text.find("\n", start)
+        return len(text) if line_end < 0 else line_end
+    return next((token.end for token in iter_tokens(text, start) if token.kind == "semicolon"), len(text))
 
 
 def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:

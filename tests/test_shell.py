@@ -609,6 +609,47 @@ def test_input_typed_while_the_store_opens_is_run(terminal: Callable[..., pexpec
     wait_for(child, "hr/leave")
 
 
+def test_each_pasted_line_after_a_question_is_run(terminal: Callable[..., pexpect.spawn[str]]) -> None:
+    child = terminal()
+    child.send(
+        "\x1b[200~SELECT 'a;b' AS t;\nwho approves leave?\nSELECT 6*7 AS product;\nwho files it?\nquit\x1b[201~\r"
+    )
+    wait_for(child, "a;b")
+    wait_for(child, "Maria Jensen approves leave")
+    wait_for(child, "42")
+    wait_for(child, pexpect.EOF)
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("who rings the bell?", "ASK 'who rings the bell?';"),
+        ("how do I\nring  the bell", "ASK 'how do I ring the bell';"),
+        ("how do I\nshow the list;", "ASK 'how do I show the list';"),
+        ("who signs it\nwith the owner?", "ASK 'who signs it with the owner?';"),
+        ("what is due?\nShow me all dates", "ASK 'what is due? Show me all dates';"),
+        ("who wrote\n'a; SELECT b;'?", "ASK 'who wrote ''a; SELECT b;''?';"),
+        ("who rings it\nwhere is it?", "ASK 'who rings it where is it?';"),
+        ("who rings it?\n\nWhere is\tit\n", "ASK 'who rings it?';\nASK 'Where is it';"),
+        ("who rings it?\nSELECT 'x;\ny' AS t;", "ASK 'who rings it?';\nSELECT 'x;\ny' AS t;"),
+        ("who rings it?\nshow tables;", "ASK 'who rings it?';\nshow tables;"),
+        ("who rings it\nSELECT 6*7;", "ASK 'who rings it';\nSELECT 6*7;"),
+        ("who rings it?\n-- a note\n.tables", "ASK 'who rings it?';\n-- a note\n.tables"),
+        ("SELECT 'a?\nwho is b?' AS t;\nwho rings it?", "SELECT 'a?\nwho is b?' AS t;\nASK 'who rings it?';"),
+        ("SELECT 1;\nwho rings it?\nexit", "SELECT 1;\nASK 'who rings it?';\n.exit"),
+    ],
+)
+def test_pasted_questions_end_before_statements(text: str, statements: str) -> None:
+    assert _expand_shortcuts(text) == statements
+    assert _is_complete_input(text)
+
+
+def test_an_unfinished_statement_after_a_question_is_not_run() -> None:
+    text = "who rings it?\nSELECT key"
+    assert _expand_shortcuts(text) == "ASK 'who rings it?';\nSELECT key"
+    assert not _is_complete_input(text) and _is_complete_input(f"{text};")
+
+
 @pytest.mark.slow
 def test_ctrl_c_cancels_a_statement_and_twice_leaves(terminal: Callable[..., pexpect.spawn[str]]) -> None:
     child = terminal()
