@@ -161,7 +161,7 @@ class Console:
         except Exception as error:
             if os.environ.get("KVSTORE_TRACEBACK"):
                 raise
-            self.fail(_describe_script_error(error, item, name) if name else describe_error(error))
+            self.fail(_format_script_error(error, item, name) if name else describe_error(error))
 
     def repeat(self) -> bool:
         """Run the last statement again; return True on success, and report a failure."""
@@ -343,7 +343,7 @@ def write_message(text: str) -> None:
     print(wrap_message(text, width), file=sys.stderr, flush=True)
 
 
-def _describe_script_error(error: Exception, item: ScriptItem, name: str) -> str:
+def _format_script_error(error: Exception, item: ScriptItem, name: str) -> str:
     """Return the message of an error in the script ``name``, with its line unless the error shows a position."""
     has_position = isinstance(error, StatementError) and error.line is not None
     position = "" if has_position else f"line {item.line}: "

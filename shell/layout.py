@@ -231,14 +231,13 @@ def render_table(columns: Sequence[str], rows: Iterable[PrintedRow], width: int 
     )
     yield from grid.render_rule(grid.head_rule, widths)
     for row in chain(measured_rows, remaining_rows):
-        wrapped = [
+        wrapped_cells = []
+        for value, size, is_number_column in zip(row, widths, is_numeric, strict=True):
+            text = format_value(value)
             # A number is never divided, even if it is wider than the measured numbers.
-            [format_value(value)]
-            if numeric and isinstance(value, (int, float))
-            else wrap_cell(format_value(value), max(size, 1))
-            for value, size, numeric in zip(row, widths, is_numeric, strict=True)
-        ]
-        yield from grid.render_row(wrapped, widths, is_numeric)
+            is_whole = is_number_column and isinstance(value, (int, float))
+            wrapped_cells.append([text] if is_whole else wrap_cell(text, max(size, 1)))
+        yield from grid.render_row(wrapped_cells, widths, is_numeric)
     yield from grid.render_rule(grid.foot_rule, widths)
 
 

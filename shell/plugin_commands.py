@@ -104,7 +104,7 @@ def _suggest_command(word: str) -> str:
 
 
 def _check_command(plugin: Plugin, command: Any) -> click.Command:
-    """Return the object of an entry point unchanged. Raises PluginError if it is not a click command."""
+    """Return the object of the entry point of ``plugin`` unchanged. Raises PluginError if it is not a click command."""
     if not isinstance(command, click.Command):
         raise PluginError(f"it is not a click command, but {command!r:.80}")
     return command

@@ -34,7 +34,7 @@ class Watcher(Protocol):
     """A source of change reports. A change between two calls is reported by the second call."""
 
     def wait_for_change(self) -> bool:
-        """Wait for a while; return True if anything has changed and is quiet now."""
+        """Wait a moment for changes; return True if there were any, and none has followed for some time."""
         ...
 
 
@@ -49,7 +49,7 @@ class SystemWatcher:
         self._start()
 
     def wait_for_change(self) -> bool:
-        """Wait for changes, about a second if nothing changes; return True if anything has changed and is quiet now.
+        """Wait for changes, about a second if nothing changes; return True if there were any, and none has followed.
 
         Also returns True if a folder was removed, created or replaced.
         """

@@ -13,7 +13,7 @@ __all__ = ["READERS", "list_formats"]
 
 
 def _make_fact_readers() -> dict[str, FormatReader]:
-    """Return the readers of derived texts (facts); their module is imported on first use."""
+    """Return the readers of facts about documents, such as written texts, by format; import them on first use."""
     from .written_lines import make_fact_readers
 
     return make_fact_readers()

@@ -141,10 +141,10 @@ def split_into_batches(items: Iterable[ReadItem]) -> Iterator[list[ReadItem]]:
 def extract_batch(
     batch: Sequence[ReadItem], settings: FixedSettings, on_texts_known: TextsCallback | None = None
 ) -> Iterator[NumberedItem]:
-    """Extract the new documents of a batch of items together; yield its items and failures, each with its file number.
+    """Derive chunks, names and other data from the new documents of a batch together, which is faster.
 
-    ``on_texts_known`` receives the embedding texts before anything is parsed, unless one of the documents prevents it.
-    Raises LanguageError.
+    Yield the items of the batch with extracted documents, or failures, in their place; each with its file number.
+    ``on_texts_known`` receives the texts to embed before parsing, unless an error occurs. Raises LanguageError.
     """
     documents = [item.validated for _, item in batch if isinstance(item, NewDocument)]
     outcomes = iter(_extract_documents(documents, settings, on_texts_known))

@@ -37,7 +37,7 @@ def compute_reading_digest(format: str | None, options: Mapping[str, Any]) -> by
 class FileVisit:
     """One file of an ingest and its state before it is read."""
 
-    __slots__ = ("_digests", "_path", "_reading", "_signature", "failed", "is_independent", "location", "source")
+    __slots__ = ("_digests", "_path", "_reading_digest", "_signature", "failed", "is_independent", "location", "source")
 
     def __init__(self, source: Source, reading_digest: bytes) -> None:
         """Remember the state of a file before it is read.
@@ -51,7 +51,7 @@ class FileVisit:
         self.is_independent = True
         # The record of a file applies only to the same key and to the same version of an external reader.
         description = reading_digest + source.key.encode() + get_reader_version(source.format).encode()
-        self._reading = hashlib.blake2b(description, digest_size=16).digest()
+        self._reading_digest = hashlib.blake2b(description, digest_size=16).digest()
         self.location = source.location
         self._path = source.path if source.is_remote else os.path.realpath(source.path)
         self._signature = _compute_signature(source, self._path)
@@ -72,8 +72,9 @@ class FileVisit:
 
         ``file`` is that record, or None if the file has none.
         """
-        own_state = (self._path, self._signature, self._reading)
-        return file is not None and (file.path, file.signature, file.reading) == own_state
+        if file is None:
+            return False
+        return (file.path, file.signature, file.reading) == (self._path, self._signature, self._reading_digest)
 
     def add_document(self, key: str, digest: bytes) -> None:
         """Add the key and the digest of a document that the file contains to the future record of the file."""
@@ -102,7 +103,9 @@ class FileVisit:
         if not _is_valid_unicode(self._path):
             return None
         keys = list(self._digests)
-        return IngestedFile(self.location, self._path, signature, self._reading, keys), list(self._digests.values())
+        return IngestedFile(self.location, self._path, signature, self._reading_digest, keys), list(
+            self._digests.values()
+        )
 
 
 def _compute_signature(source: Source, path: str) -> list[int]:

@@ -82,7 +82,7 @@ def build_forecast(
     options: Mapping[str, Any],
     include: Sequence[str] = (),
 ) -> Forecast:
-    """Forecast an ingest of ``paths`` from a sample of the files that it would read.
+    """Forecast an ingest of ``paths`` into ``destination`` from a sample of the files that it would read.
 
     Paths and files that cannot be read are listed as failures. Raises the other errors that the ingest would raise
     before it reads a file.

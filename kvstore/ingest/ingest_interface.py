@@ -164,10 +164,12 @@ class Ingestion(Iterator[IngestProgress]):
     """
 
     def __init__(self, steps: Generator[IngestProgress, None, None], report: IngestReport) -> None:
+        """Create an ingest that runs ``steps``, which keep ``report`` up to date."""
         self._steps = steps
         self.report = report
 
     def __next__(self) -> IngestProgress:
+        """Run the ingest up to its next progress, and return the progress."""
         return next(self._steps)
 
     def close(self) -> None:

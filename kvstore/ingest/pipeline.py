@@ -132,9 +132,9 @@ class _IngestRun:
         include: Sequence[str],
         options: Mapping[str, Any],
     ) -> None:
-        """Prepare a run that writes to ``destination`` what ``reader`` reads.
+        """Prepare a run that writes to ``destination`` what ``reader`` reads from the files.
 
-        The other parameters are those of :func:`create_ingestion`.
+        ``include`` selects files of folders, and ``format`` and ``options`` are those with which files are read.
         """
         self._destination = destination
         self._reader = reader
@@ -349,10 +349,9 @@ class _IngestRun:
         """True if a document equals ``seen``, the earlier document with its key, apart from the file."""
         if file_document.extracted is None:  # it equals the stored document
             return seen.is_stored
-        # The digest of a document whose file was not read in this run is empty here.
-        return _compute_digest_at(file_document.extracted, seen.location) == (
-            seen.digest or self._reader.get_stored_digest(file_document.key)
-        )
+        # The digest of a document whose file was not read in this run is empty.
+        seen_digest = seen.digest or self._reader.get_stored_digest(file_document.key)
+        return _compute_digest_at(file_document.extracted, seen.location) == seen_digest
 
     def _is_batch_full(self) -> bool:
         """True if the batch is large enough to commit. The limits grow with the store."""

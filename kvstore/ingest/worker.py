@@ -165,8 +165,9 @@ def run_worker(
 ) -> None:
     """Process one task after another until an error, which is sent to the ingesting process or printed.
 
-    ``memory_bytes`` is the limit that the message about a shortage names. With ``has_one_processor``, embedding does
-    not run in parallel with reading.
+    ``send`` sends a message to that process; ``get_task`` waits for the next task, and returns it with the worker's
+    view of the store. ``memory_bytes`` is the limit that the message about a shortage names. With
+    ``has_one_processor``, embedding does not run in parallel with reading.
     """
     try:
         worker = Worker(job, send, _SynchronousExecutor() if has_one_processor else ThreadPoolExecutor(1))
@@ -253,7 +254,7 @@ class Worker:
         """Process the files of a task and send the results.
 
         ``task`` has the number of each file, the number of its items that the ingesting process already has, and the
-        source.
+        source. Sends ``begin`` with the number of a file while that is read, and ``busy`` while several are processed.
         """
         settings = self._job.settings
         delivery: Future[None] | None = None
@@ -313,7 +314,7 @@ class Worker:
         load_embedder = getattr(self._embedder, "load", None)
         embedder_load = None if load_embedder is None else self._embedding_executor.submit(load_embedder)
         if language is not None:
-            process.runs_only_kvstore = True
+            process.runs_only_kvstore = True  # so spaCy is imported without modules that kvstore does not need
             language.load()
         if embedder_load is not None:
             embedder_load.result()
@@ -333,7 +334,8 @@ class Worker:
     ) -> None:
         """Send the items of a batch, documents with their vectors; an item None ends its file.
 
-        ``embeddings`` has the vectors of the chunks' embedding texts; the vectors of all other texts are computed here.
+        ``embeddings`` has the vectors of the chunks' texts. The vectors of the other texts that ``derivations`` (data
+        computed from documents) need are computed here.
         """
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds

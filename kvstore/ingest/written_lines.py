@@ -25,7 +25,10 @@ def make_fact_readers() -> dict[str, FormatReader]:
 
 
 def _read_facts(fact: WrittenFact, stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield a fact for each line with texts of the kind ``fact``, and a failure for each invalid line."""
+    """Yield a fact for each line of a file with texts of the kind ``fact``, and a failure for each invalid line.
+
+    ``origin`` is the file, for messages, and ``options`` are those of readers.
+    """
 
     def make_items(fields: dict[str, JSON], position: str) -> Iterator[Item]:
         """Yield the fact of one line; ``position`` is ``path:line``. Raises BadLineError for an invalid line."""

@@ -133,7 +133,7 @@ def get_keywords() -> frozenset[str]:
 def _make_unexpected_error(
     text: str, token: Token | None, expected: set[str], tokens: Sequence[Token] = ()
 ) -> StatementError:
-    """Return the error for ``token`` (None: the end of the text) if only terminals of ``expected`` are valid there.
+    """Return the error for ``token`` (None: the end of the text); ``expected`` are the grammar's terminals valid there.
 
     ``tokens`` are those of the statement, for a hint if it is a statement of another database (empty: no hint).
     """
@@ -181,7 +181,7 @@ def _find_other_database_hint(tokens: Sequence[Token], token: Token) -> str | No
 
 
 def _list_keywords(terminals: Iterable[str]) -> list[str]:
-    """Return the keywords among some terminals, and the first words of a query if QUERY is one of the terminals."""
+    """Return the keywords among some terminals of the grammar; for the terminal QUERY, the first words of a query."""
     keywords = [terminal for terminal in terminals if terminal in get_keywords()]
     return keywords + sorted(s.QUERY_WORDS) if "QUERY" in terminals else keywords
 

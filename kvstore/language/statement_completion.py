@@ -39,15 +39,15 @@ class StatementCatalog(Protocol):
     """The names that completion may offer, of which the catalog returns at most as many as requested."""
 
     def list_tables(self) -> Mapping[str, Sequence[str]]:
-        """Return the tables and their columns."""
+        """Return the columns of each table, by the name of the table."""
         ...
 
     def list_strategies(self) -> Mapping[str, Sequence[str]]:
-        """Return the strategies and their options."""
+        """Return the options of each strategy (search method), by the name of the strategy."""
         ...
 
     def list_settings(self) -> Sequence[str]:
-        """Return the settings that SET may change."""
+        """Return the names of the settings that SET may change."""
         ...
 
     def list_trees(self) -> Sequence[str]:

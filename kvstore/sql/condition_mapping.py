@@ -184,6 +184,7 @@ def _make_comparison(field: Field, operator: Operator, value: FieldValue) -> Con
     """Build the condition that a field, or an element of its list, has this relation to a value of the same type."""
     if isinstance(field, ColumnField) and isinstance(value, str) == (field.name in NUMBER_COLUMNS):
         return _NEVER  # a number is never compared with a text
+    # Exists: one element of a list suffices.
     return Exists(Compare(_to_elements_field(field), operator, value, same_kind=True))
 
 

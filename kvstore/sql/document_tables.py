@@ -68,9 +68,9 @@ def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
 
 
 def _get_valid_origin(record: DocumentRecord) -> str | None:
-    """Return the origin of a document as valid text for SQLite, or None.
+    """Return the origin of a document, the folder that it was ingested from, as valid text for SQLite, or None.
 
-    The name of a folder can contain bytes that are not valid text; they become question marks.
+    Bytes in the name that are not valid text become question marks.
     """
     return record.origin and record.origin.encode(errors="replace").decode()
 

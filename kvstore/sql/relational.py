@@ -71,7 +71,7 @@ class _TableScan:
     def Filter(self, number: int, plan: str | None, arguments: Sequence[SqlValue]) -> None:
         """Start a scan of the rows that the plan selects for its ``arguments``, or of all rows without a plan.
 
-        ``number`` is always 0.
+        A plan is text such as ``key >= ? AND key < ?``. ``number`` is always 0.
         """
         self.Close()
         self._rows = self._find_rows(plan, arguments) if plan else self._table.scan(self._reader)
@@ -378,7 +378,7 @@ class Selection:
     _connection: _Connection | None = None
 
     def __init__(self, text: str, parameters: Parameters, reader: TableReader, make_error: MakeError) -> None:
-        """Start the query ``text``. ``make_error`` creates the error for a position in it."""
+        """Start the query ``text`` on the state of ``reader``. ``make_error`` makes the error for a position in it."""
         self.columns: tuple[str, ...] = ()
         self.types: tuple[str | None, ...] = ()
         self._text = text

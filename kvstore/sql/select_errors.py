@@ -34,7 +34,7 @@ _SQL_WORDS = (
 def translate_error(error: Exception, text: str, make_error: MakeError) -> Exception:
     """Return the kvstore error for an error of SQLite, or of a parameter, in the query ``text``.
 
-    Any other error is returned unchanged.
+    ``make_error`` creates the error for a position in the query and a reason. Any other error is returned unchanged.
     """
     if isinstance(error, apsw.BindingsError) and (counts := re.search(r"uses (\d+) and there are (\d+)", str(error))):
         num_expected, num_passed = map(int, counts.groups())
@@ -63,6 +63,7 @@ def _explain_message(message: str, position: int | None, text: str, make_error: 
     """Return the error for a message of SQLite in kvstore's terms, with a suggestion for a wrong name.
 
     ``position`` is the position of the error in the query ``text``, or None if SQLite does not report it.
+    ``make_error`` creates the error for a position and a reason.
     """
     kind, _, name = message.partition(": ")
     name = name.removeprefix("main.")

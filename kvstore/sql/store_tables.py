@@ -80,14 +80,14 @@ ENTITIES = SqlTable(
 
 
 def _iter_mentions(reader: TableReader, chunks: Iterator[int]) -> TableRows:
-    """Yield the rows of the SQL table of mentions for some chunks: the chunk, and the index of the mention in it."""
+    """Yield the rows of the SQL table of mentions for some chunks: (chunk, index of the mention in it)."""
     for chunk in chunks:
         for index in range(len(reader.list_mentions(chunk))):
             yield chunk, index
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of the mentions of the entity with this name, in the order of chunks."""
+    """Yield (chunk, index of the mention in it) for the mentions of the entity with this name, in order of chunks."""
     entity = reader.find_entity(name)
     for chunk in () if entity is None else reader.iter_mention_chunks(name):
         for index, mention in enumerate(reader.list_mentions(chunk)):
@@ -138,7 +138,7 @@ def _find_tree_source(reader: TableReader, row: TableRow, record: Any) -> str | 
 
 
 def _get_stating_key(reader: TableReader, document: int) -> str | None:
-    """Return the key of the document that states an edge, or None if the user states it."""
+    """Return the key of the document, given by its id, that states an edge; None if the user (id ``USER``) does."""
     return None if document == USER else reader.get_document(document).key
 
 
@@ -185,26 +185,26 @@ NODES = SqlTable(
 
 
 def _iter_asserted_edges(reader: TableReader, child: int, parent: int) -> Iterator[AssertedEdge]:
-    """Yield an edge once for each of its assertions, which are the statements of it by documents and the user."""
+    """Yield (child, parent, assertion) for each assertion of an edge, by a document or the user."""
     return ((child, parent, assertion) for assertion in reader.state.forest.iter_assertions(child, parent))
 
 
 def _iter_parent_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield the edges to the parents of some nodes, once for each assertion (by a document or the user)."""
+    """Yield (child, parent, assertion) for the edges of some nodes to their parents."""
     for node in nodes:
         for parent in reader.state.forest.iter_stated_parents(node):
             yield from _iter_asserted_edges(reader, node, parent)
 
 
 def _iter_child_edges(reader: TableReader, nodes: Iterable[int]) -> Iterator[AssertedEdge]:
-    """Yield the edges to the children of some nodes, once for each assertion (by a document or the user)."""
+    """Yield (child, parent, assertion) for the edges of some nodes to their children."""
     for node in nodes:
         for child in reader.state.forest.iter_stated_children(node):
             yield from _iter_asserted_edges(reader, child, node)
 
 
 def _make_entity_reader(index: int) -> ReadColumn:
-    """Return the function that reads the name of the child (0) or the parent (1) of a row of the table ``edges``."""
+    """Return the function that reads the name of a node of an edge; ``index`` 0 is the child, 1 the parent."""
     return lambda reader, row, record: reader.get_entity_name(reader.state.forest.get_node(row[index]).entity)
 
 
@@ -240,15 +240,17 @@ EDGES = SqlTable(
 
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
-    """Yield the key of the alias with this name, if it exists."""
+    """Return an iterator over the key of the alias with this name, which is empty if there is none."""
     key = to_entity_key(name)
-    return iter_optional(key if 0 < len(key.encode()) <= MAX_KEY_BYTES and reader.state.aliases.get(key) else None)
+    can_be_key = 0 < len(key.encode()) <= MAX_KEY_BYTES
+    return iter_optional(key if can_be_key and reader.state.aliases.get(key) else None)
 
 
 def _iter_aliases(reader: TableReader, name: str) -> TableRows:
-    """Yield the keys of the direct aliases of the entity with this name."""
+    """Return an iterator over the keys of the direct aliases of the entity with this name."""
     key = to_entity_key(name)
-    return iter(reader.state.aliases.list_direct_aliases(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else ())
+    can_be_key = 0 < len(key.encode()) <= MAX_KEY_BYTES
+    return iter(reader.state.aliases.list_direct_aliases(key) if can_be_key else ())
 
 
 ALIASES = SqlTable(
@@ -293,19 +295,19 @@ def _load_triple(reader: TableReader, row: tuple[int, int]) -> tuple[Triple, str
 
 
 def _iter_triples(reader: TableReader, documents: Iterator[int]) -> TableRows:
-    """Yield the rows of the SQL table of triples for documents: the document, and the index of the triple in it."""
+    """Yield the rows of the SQL table of triples for some documents: (document, index of the triple in it)."""
     for document in documents:
         for index in range(len(reader.call_cached(_read_triples, document).triples)):
             yield document, index
 
 
 def _iter_document_triples(reader: TableReader, key: str) -> TableRows:
-    """Yield the triples of the document with this key."""
+    """Yield (document, index of the triple in it) for the triples of the document with this key."""
     return _iter_triples(reader, iter_optional(reader.find_document(key)))
 
 
 def _iter_entity_triples(reader: TableReader, name: str) -> TableRows:
-    """Yield the triples of every document that has a triple about the entity ``name``. SQLite selects among them.
+    """Yield (document, index) for all triples of each document with a triple about ``name``. SQLite selects among them.
 
     If ``name`` is a literal rather than the name of an entity, yield the triples of all documents.
     """

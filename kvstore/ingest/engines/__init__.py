@@ -37,7 +37,7 @@ class WorkerHandle(Protocol):
     """A worker as seen by the pool."""
 
     def assign(self, task: WorkerTask) -> None:
-        """Send the worker a task; if the worker has ended, only :meth:`read` reports it."""
+        """Send the worker a task, a list of files to read; if the worker has ended, only :meth:`read` reports it."""
         ...
 
     def read(self) -> bytes | None:

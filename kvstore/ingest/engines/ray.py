@@ -202,7 +202,7 @@ class RayEngine:
         return frame_message((sent_task, digests, derivations, signatures, contents))
 
     def release(self) -> None:
-        """Close what this engine opened in a thread, because Ray waits more than a second for its processes."""
+        """Close the connection or cluster of this engine in a thread, since Ray waits a second for its processes."""
         if self._is_connected and self._release_thread is None:
             self._release_thread = threading.Thread(target=self._shut_down, daemon=True)
             self._release_thread.start()
@@ -240,7 +240,7 @@ class RayWorker:
         return self._pending_fetch
 
     def assign(self, task: WorkerTask) -> None:
-        """Send the actor a task."""
+        """Send the actor a task, a list of files, with the data of the store that it needs."""
         self._actor.assign.remote(self._engine.frame_task(task))
 
     def read(self) -> bytes | None:
