@@ -110,7 +110,7 @@ def expand_questions(text: str) -> str:
 
 
 def _find_question_end(text: str, start: int) -> int | None:
-    """Return the end offset of the question without ASK that begins at ``start``, or None if the text is no question."""
+    """Return the end offset of the question without ASK that begins at ``start``, or None."""
     if find_plain_question(text[start : start + _MAX_START_CHARACTERS]) is None:
         return None
     end = line_start = text.find("\n", start) + 1
@@ -137,7 +137,7 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
         return True
     first_word = re.match(r"[A-Za-z]+", line)
     if (
-        first_word is None
+        not first_word
         or not (is_ended or first_word[0].isupper())
         or not language.list_expected_terminals(first_word[0])
     ):
