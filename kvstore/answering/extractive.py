@@ -25,7 +25,7 @@ from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
 from .passages import Passage
 from .question_kinds import classify_question
-from .runs import MAX_WORDS, Run, SnippetPosition, build_run_citation, put_best_first, select_runs
+from .runs import MAX_WORDS, Run, SnippetPosition, put_best_first, select_runs
 from .snippets import Snippet, truncate_snippet
 
 NO_ANSWER = "The documents do not say this."
@@ -125,14 +125,13 @@ class SnippetScorer:
         that are unlikely to answer.
         """
         snippet_terms = {
-            (passage_index, index): set(list_terms(render_snippet(snippet), self.stem)) & self.rarities.keys()
+            (passage_index, index): self.list_question_terms(render_snippet(snippet))
             for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
         if positions is None:
             positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
         kind = classify_question(self.question, self.language)
-        total = self._total_rarity
         tokens = frozenset(_find_technical_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
@@ -152,8 +151,8 @@ class SnippetScorer:
             parts = {
                 "cosine": cosine,
                 "rest_cosine": rest_cosine,
-                "own_terms": self._sum_rarities(snippet_terms[passage_index, index]) / total,
-                "adjacent_terms": self._sum_rarities(set().union(*adjacent_terms)) / total,
+                "own_terms": self.compute_rarity_fraction(snippet_terms[passage_index, index]),
+                "adjacent_terms": self.compute_rarity_fraction(set().union(*adjacent_terms)),
                 "rank": 1 / (1 + snippet.hit.rank),
                 "kind": float(kind.is_present_in(text)),
                 "text_tokens": _compute_token_fraction(tokens, text),
@@ -177,9 +176,14 @@ class SnippetScorer:
         name_terms = list_terms(name, self.stem) if any(map(str.isalpha, name)) else []
         return bool(name_terms) and self.rarities.keys() >= set(name_terms)
 
-    def compute_coverage(self, text: str) -> float:
-        """Return the fraction of the question's terms, by rarity, that a text has, from 0 to 1."""
-        return self._sum_rarities(set(list_terms(text, self.stem)) & self.rarities.keys()) / self._total_rarity
+    def list_question_terms(self, text: str) -> set[str]:
+        """Return the distinct terms of a text that the question has too."""
+        return set(list_terms(text, self.stem)) & self.rarities.keys()
+
+    def compute_rarity_fraction(self, terms: set[str]) -> float:
+        """Return the fraction of the question's total rarity that some of its terms have; 0 without terms."""
+        # The sum of fsum is exact, so it does not depend on the order of the set.
+        return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
     def _select_likeliest(
         self,
@@ -193,25 +197,15 @@ class SnippetScorer:
         """
         if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
             return candidates
-        total = self._total_rarity
 
         def estimate_score(position: SnippetPosition) -> float:
             """Return an estimate of a snippet's score from its terms and the rank of its hit, without embedding it."""
             hit = passages[position[0]].snippets[position[1]].hit
-            return self._sum_rarities(snippet_terms[position]) / total + 1 / (1 + (hit.rank if hit else len(passages)))
+            rank = hit.rank if hit else len(passages)
+            return self.compute_rarity_fraction(snippet_terms[position]) + 1 / (1 + rank)
 
         likeliest = sorted(candidates, key=lambda position: (-estimate_score(position), position))
         return sorted(likeliest[:MAX_EMBEDDED_SNIPPETS])
-
-    @property
-    def _total_rarity(self) -> float:
-        """The sum of the rarities of all terms, or 1 if there are no terms."""
-        return math.fsum(self.rarities.values()) or 1.0
-
-    def _sum_rarities(self, terms: set[str]) -> float:
-        """Return the total rarity of some terms of the question."""
-        # The sum of fsum is exact, so it does not depend on the order of the set.
-        return math.fsum(self.rarities[term] for term in terms)
 
 
 def list_candidates(passages: Sequence[Passage]) -> list[SnippetPosition]:
@@ -295,10 +289,14 @@ def render_runs(
     paragraphs, citations = [], []
     for number, run in enumerate(runs, first_number):
         passage = passages[run.passage]
-        text = render_run(passage, run, scorer)
+        text = _render_run(passage, run, scorer)
         # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
-        citations.append(build_run_citation(number, passage, run, text))
+        snippets = passage.snippets[run.first : run.last + 1]
+        start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
+        # A run has at least one snippet within a hit, and the first of them is cited.
+        kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
+        citations.append(Citation(number, passage.document, ordinal, start, end, text, kind))
     return "\n\n".join(paragraphs), citations
 
 
@@ -415,7 +413,7 @@ def render_snippet(snippet: Snippet) -> str:
     return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
 
 
-def render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
+def _render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
     """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own.
 
     A run is adjacent snippets of the passage. The title and headings that it needs precede it, see

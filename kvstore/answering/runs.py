@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.words import is_unspaced
-from .citations import Citation
 from .passages import Passage
 from .snippets import Snippet
 
@@ -248,14 +247,3 @@ def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPos
         else:
             runs.append((passage_index, index, index))
     return runs
-
-
-def build_run_citation(number: int, passage: Passage, run: Run, text: str) -> Citation:
-    """Return the citation of a run (adjacent snippets), of which at least one must be within a retrieved hit.
-
-    Its kind and ordinal are those of the first such snippet. ``text`` is the displayed text.
-    """
-    snippets = passage.snippets[run.first : run.last + 1]
-    start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
-    kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
-    return Citation(number, passage.document, ordinal, start, end, text, kind)

@@ -45,7 +45,6 @@ class Reading(NamedTuple):
     logit: float
     start: int
     end: int
-    log_probability: float
 
 
 class AnswerReader:
@@ -86,19 +85,11 @@ class AnswerReader:
             "token_type_ids": np.array([tokens.type_ids], np.int64),
         }
         logits, starts, ends = self._session.run(["answered", "start", "end"], inputs)
-        first, last, log_probability = _find_span(starts[0], ends[0])
-        return Reading(float(logits[0]), tokens.offsets[first][0], tokens.offsets[last][1], log_probability)
-
-
-def _find_span(starts: npt.NDArray[np.float32], ends: npt.NDArray[np.float32]) -> tuple[int, int, float]:
-    """Return the indexes of the first and last token of the likeliest answer, and its log-probability.
-
-    ``starts`` and ``ends`` have the logits that an answer starts or ends at each token.
-    """
-    sums = np.where(_build_span_mask(len(ends)), starts[:, None] + ends[None, :], -np.inf)
-    first, last = divmod(int(sums.argmax()), len(ends))
-    log_probability = float(starts[first] - _log_sum_exp(starts) + ends[last] - _log_sum_exp(ends))
-    return first, last, log_probability
+        # The likeliest answer has the largest sum of the logits that it starts and ends at its first and last token.
+        mask = _build_span_mask(len(ends[0]))
+        sums = np.where(mask, starts[0][:, None] + ends[0][None, :], -np.inf)
+        first, last = divmod(int(sums.argmax()), len(mask))
+        return Reading(float(logits[0]), tokens.offsets[first][0], tokens.offsets[last][1])
 
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)
@@ -109,12 +100,6 @@ def _build_span_mask(num_tokens: int) -> npt.NDArray[np.bool_]:
     """
     after_start = np.triu(np.ones((num_tokens, num_tokens), np.bool_))
     return after_start & ~np.triu(after_start, _MAX_SPAN_TOKENS)
-
-
-def _log_sum_exp(values: npt.NDArray[np.float32]) -> float:
-    """Return the logarithm of the sum of the exponentials of the values, without overflow."""
-    largest = float(values.max())
-    return largest + float(np.log(np.exp(values - largest).sum()))
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,6 @@ question asks for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -149,11 +148,10 @@ class _CandidateEstimator:
         """
         self._kind = kind
         self._passages = passages
-        self._rarities, self._stem = scorer.rarities, scorer.stem
-        self._total_rarity = math.fsum(scorer.rarities.values()) or 1.0  # a question without terms has the sum 0
+        self._scorer = scorer
         self._quality = find_quality(scorer.question)
         self._title_terms = [
-            self._list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
+            scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
         ]
         #: The identifiers of the question that a row within a hit has.
         self._row_identifiers = _find_identifiers(scorer.question)
@@ -167,14 +165,14 @@ class _CandidateEstimator:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
         snippet = self._passages[position[0]].snippets[position[1]]
         assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
-        own_terms = self._list_question_terms(render_snippet(snippet))
-        above_terms = self._list_question_terms(f"{snippet.heading} {snippet.caption}")
+        own_terms = self._scorer.list_question_terms(render_snippet(snippet))
+        above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= above_terms
         above_terms |= self._title_terms[position[0]]
         return (
-            self._compute_rarity_fraction(own_terms)
-            + _TITLE_WEIGHT * self._compute_rarity_fraction(above_terms - own_terms)
+            self._scorer.compute_rarity_fraction(own_terms)
+            + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)
             + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
             + _MISSING_WEIGHT * is_kind_missing
         )
@@ -189,19 +187,11 @@ class _CandidateEstimator:
         is_row = bool(self._row_identifiers) and _is_row(snippet)
         if is_row and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
             return True
-        if snippet.cells and not self._list_question_terms(f"{snippet.label} {snippet.cells}"):
+        if snippet.cells and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cells}"):
             quality = self._quality
-            if quality is None or self._stem(quality) not in list_terms(snippet.cells, self._stem):
+            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
                 return True
         return self._kind.is_missing_in(_render_with_block(snippets, index))
-
-    def _list_question_terms(self, text: str) -> set[str]:
-        """Return the distinct terms of a text that the question has too."""
-        return set(list_terms(text, self._stem)) & self._rarities.keys()
-
-    def _compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the fraction of the question's total rarity that the terms have."""
-        return math.fsum(self._rarities[term] for term in terms) / self._total_rarity
 
 
 def _find_identifiers(text: str) -> set[str]:
@@ -408,7 +398,7 @@ def read_passages(
                 rule_score=rule_score,
                 is_kind_missing=window.is_kind_missing,
                 answer=window.text[reading.start : reading.end],
-                coverage=scorer.compute_coverage(window.text),
+                coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(window.text)),
                 is_contrary=is_contrary(contrasts, window.text),
             )
         )
