@@ -26,7 +26,6 @@ from measured_on import ROOT
 
 import kvstore
 from kvstore.answering.answer_reader.reading import MISSING_KIND_LOGIT, MISSING_KIND_SCORE
-from kvstore.answering.extractive import render_snippet
 from kvstore.evaluation import Question
 from kvstore.evaluation.asked_questions import compute_area_under_curve
 
@@ -108,7 +107,7 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
         if reading is None:
             return None
     positions = (sentence.position for sentence in reading.readings)
-    texts = [render_snippet(reading.passages[passage].snippets[snippet]) for passage, snippet in positions]
+    texts = [reading.passages[passage].snippets[snippet].labeled_text for passage, snippet in positions]
     return {
         "question": question.text,
         "kind": question.kind,

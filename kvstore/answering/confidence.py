@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain, islice, pairwise
 from pathlib import PurePosixPath
@@ -39,6 +39,7 @@ from ..text.patterns import compile_lazily
 from ..text.question_words import remove_interrogatives
 from ..text.segmenters import Segmenter
 from ..text.words import (
+    QuestionStemmer,
     detect_word_language,
     get_function_words,
     is_bigram,
@@ -46,7 +47,6 @@ from ..text.words import (
     list_content_terms,
     list_content_words,
     list_informative_words,
-    list_stem_variants,
     list_term_words,
 )
 from .confidence_weights import (
@@ -160,23 +160,26 @@ def compute_question_rarities(
     chunks = state.counters.chunks + BACKGROUND_CHUNKS
     subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
     terms = sorted(set(list_content_terms(subject if _WORD_PATTERN.search(subject) else question, stem)))
-    variants = _map_variants(question, stem)
-    counts = {term: _count_chunks_with_variants(state, variants.get(term, [term])) for term in terms}
-    return {term: compute_term_rarity(chunks, count) for term, count in counts.items()}
+    counts = _count_chunks(question, terms, state, stem)
+    return {term: compute_term_rarity(chunks, counts[term]) for term in terms}
 
 
-def _map_variants(question: str, stem: Callable[[str], str]) -> dict[str, list[str]]:
-    """Map each term of a question to its variants: the stems of its word in the languages of the documents."""
-    return {stem(word): list_stem_variants(stem, word) for word in list_term_words(question, stem)}
+def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
+    """Return about how many chunks have each of some terms of a question, in any language of the documents.
 
-
-def _count_chunks_with_variants(state: State, variants: Sequence[str]) -> int:
-    """Return about how many chunks have a variant of a word, or the plural of a variant that is an abbreviation.
-
-    It is the sum of their numbers of chunks. A chunk that has several of them counts several times, which is rare.
+    It is the sum of the numbers of chunks with each variant of the term, which is the stem of its word in a language,
+    and with the plural of each variant that is an abbreviation. A chunk that has several of them counts several times,
+    which is rare.
     """
-    plurals = [f"{variant}s" for variant in variants if _ABBREVIATION_PATTERN.fullmatch(variant)]
-    return sum(map(state.postings.count_chunks, [*variants, *plurals]))
+    variants: dict[str, list[str]] = {}
+    if isinstance(stem, QuestionStemmer):  # the documents have several languages
+        variants = {stem(word): stem.list_variants(word) for word in list_term_words(question, stem)}
+    counts = {}
+    for term in dict.fromkeys(terms):
+        forms = variants.get(term, [term])
+        plurals = [f"{form}s" for form in forms if _ABBREVIATION_PATTERN.fullmatch(form)]
+        counts[term] = sum(map(state.postings.count_chunks, [*forms, *plurals]))
+    return counts
 
 
 def estimate_confidence(
@@ -314,13 +317,14 @@ class _QuestionTerms(NamedTuple):
     """A question prepared for comparison with passages.
 
     ``rarities`` maps its informative terms to their rarity. ``pairs`` maps consecutive terms to the lower rarity of the
-    two. ``names`` maps its names to the total rarity of their terms. ``max_rarity`` is the rarity of a term that almost
-    no chunk has.
+    two. ``names`` maps its names to the total rarity of their terms. ``total_rarity`` is the sum of ``rarities``, or 1
+    without terms, and ``max_rarity`` the rarity of a term that almost no chunk has.
     """
 
     rarities: Mapping[str, float]
     pairs: Mapping[tuple[str, str], float]
     names: Mapping[QuestionName, float]
+    total_rarity: float
     max_rarity: float
     missing: float
     unknown: tuple[str, ...]
@@ -334,16 +338,6 @@ class _QuestionTerms(NamedTuple):
         """
         question, state, stem = query.question, query.state, query.stem
         function_words = get_function_words(language)
-        chunks = state.counters.chunks + BACKGROUND_CHUNKS
-        variants = _map_variants(question, stem)
-        counts: dict[str, int] = {}
-
-        def get_rarity(term: str) -> float:
-            """Return the rarity of a term, and record its number of chunks in ``counts``."""
-            if term not in counts:
-                counts[term] = _count_chunks_with_variants(state, variants.get(term, [term]))
-            return compute_term_rarity(chunks, counts[term])
-
         # The question without the words that ask, such as "how long".
         subject = _HOW_MUCH_PATTERN.sub(" ", remove_interrogatives(question, language))
         consecutive_terms = list(map(stem, list_informative_words(subject, function_words, stem)))
@@ -351,23 +345,27 @@ class _QuestionTerms(NamedTuple):
             consecutive_terms = drop_crossing_bigrams(
                 consecutive_terms, state.postings.count_chunks_by_term(list(filter(is_bigram, consecutive_terms)))
             )
-        stems = consecutive_terms or list_content_terms(question, stem)
-        rarities = {term: get_rarity(term) * _compute_size_in_words(term, stem) for term in sorted(set(stems))}
-        pairs = {
-            pair: min(get_rarity(term) * _compute_size_in_words(term, stem) for term in pair)
-            for pair in sorted(set(pairwise(consecutive_terms)))
-        }
-        question_names = {
+        question_terms = sorted(set(consecutive_terms or list_content_terms(question, stem)))
+        name_terms = {
             name: [stem(word) for word in name.words if word not in function_words]
             for name in find_question_names(question, language)
         }
-        names = {name: math.fsum(map(get_rarity, terms)) for name, terms in question_names.items()}
-        # ``counts`` has all terms now.
-        unknown = tuple(name.text for name, terms in question_names.items() if any(not counts[term] for term in terms))
-        total_rarity = math.fsum(rarities.values())
+        counts = _count_chunks(question, chain(question_terms, *name_terms.values()), state, stem)
+        chunks = state.counters.chunks + BACKGROUND_CHUNKS
+        term_rarities = {term: compute_term_rarity(chunks, count) for term, count in counts.items()}
+        rarities = {term: term_rarities[term] * _compute_size_in_words(term, stem) for term in question_terms}
+        total_rarity = math.fsum(rarities.values()) or 1.0  # not 0, because it is a divisor
         missing_rarity = math.fsum(rarity for term, rarity in rarities.items() if not counts[term])
-        missing = missing_rarity / total_rarity if total_rarity else 0.0
-        return cls(rarities, pairs, names, max_rarity=math.log(chunks), missing=missing, unknown=unknown, stem=stem)
+        return cls(
+            rarities,
+            pairs={pair: min(rarities[term] for term in pair) for pair in sorted(set(pairwise(consecutive_terms)))},
+            names={name: math.fsum(term_rarities[term] for term in terms) for name, terms in name_terms.items()},
+            total_rarity=total_rarity,
+            max_rarity=math.log(chunks),
+            missing=missing_rarity / total_rarity,
+            unknown=tuple(name.text for name, terms in name_terms.items() if not all(counts[term] for term in terms)),
+            stem=stem,
+        )
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
         """Return the largest fraction of the question's total rarity that a run of ``terms`` has, from 0 to 1.
@@ -387,7 +385,7 @@ class _QuestionTerms(NamedTuple):
                 covered -= 0 if counts[first_term] else self.rarities[first_term]
                 first += 1
             max_covered = max(max_covered, covered)
-        return min(1.0, max_covered / self._total_rarity)
+        return min(1.0, max_covered / self.total_rarity)
 
     def compute_signals(
         self, passage_terms: Sequence[Sequence[str]], coverage: float, missing_names: Sequence[QuestionName]
@@ -398,13 +396,13 @@ class _QuestionTerms(NamedTuple):
         are the question's names that no passage has.
         """
         missing_rarity = math.fsum(self.names[name] for name in missing_names)
-        max_missing_rarity = max(self._total_rarity, math.fsum(self.names.values()))
+        max_missing_rarity = max(self.total_rarity, math.fsum(self.names.values()))
         num_tokens = sum(name.is_token for name in self.names)
         num_missing_tokens = sum(name.is_token for name in missing_names)
         return {
             "coverage": coverage,
             # High for two rare terms, and low for one common term: the unit is two terms of the greatest rarity.
-            "amount": 1 - math.exp(-coverage * self._total_rarity / (2 * self.max_rarity)),
+            "amount": 1 - math.exp(-coverage * self.total_rarity / (2 * self.max_rarity)),
             "phrases": max(map(self.compute_phrase_score, passage_terms)),
             "unnamed": missing_rarity / max_missing_rarity if missing_rarity else 0.0,
             "lacking": num_missing_tokens / num_tokens if num_tokens else 0.0,
@@ -418,11 +416,6 @@ class _QuestionTerms(NamedTuple):
         """
         shared_pairs = self.pairs.keys() & set(pairwise(terms)) if self.pairs else ()
         return 1 - math.exp(-math.fsum(self.pairs[pair] for pair in shared_pairs) / self.max_rarity)
-
-    @property
-    def _total_rarity(self) -> float:
-        """The sum of the rarities of all terms, or 1 if there are no terms."""
-        return math.fsum(self.rarities.values()) or 1.0
 
 
 def _compute_size_in_words(term: str, stem: Callable[[str], str]) -> float:

@@ -125,7 +125,7 @@ class SnippetScorer:
         that are unlikely to answer.
         """
         snippet_terms = {
-            (passage_index, index): self.list_question_terms(render_snippet(snippet))
+            (passage_index, index): self.list_question_terms(snippet.labeled_text)
             for passage_index, passage in enumerate(passages)
             for index, snippet in enumerate(passage.snippets)
         }
@@ -135,7 +135,7 @@ class SnippetScorer:
         tokens = frozenset(_find_technical_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
-        texts = [render_snippet(passages[passage_index].snippets[index]) for passage_index, index in positions]
+        texts = [passages[passage_index].snippets[index].labeled_text for passage_index, index in positions]
         titled_texts = [
             ": ".join([*passages[passage_index].list_labels(index), text])
             for (passage_index, index), text in zip(positions, texts, strict=True)
@@ -408,11 +408,6 @@ def _is_changelog_or_index(passage: Passage) -> bool:
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 
 
-def render_snippet(snippet: Snippet) -> str:
-    """Return a snippet's text after its label, such as the term that it defines, if it has one."""
-    return f"{snippet.label}: {snippet.text}" if snippet.label else snippet.text
-
-
 def _render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
     """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own.
 
@@ -462,7 +457,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
     file name can replace a missing title.
     """
     first = snippets[0]
-    run_text = " ".join(map(render_snippet, snippets))
+    run_text = " ".join(snippet.labeled_text for snippet in snippets)
     run_terms = set(list_terms(run_text, scorer.stem))
     lacks_answer = bool(answer) and answer not in run_text
     is_entry = first.kind in ("item", "table")

@@ -15,15 +15,14 @@ from typing import NamedTuple
 
 from ..text.everyday_words import is_everyday
 from ..text.languages import capitalizes_nouns
-from ..text.names import find_marked_titles
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
 from ..text.words import (
     FUNCTION_WORDS,
     can_cross_words,
+    find_marked_titles,
     get_function_words,
     is_bigram,
-    is_hiragana_bigram,
     list_informative_words,
     segment_words,
     separate_unspaced,
@@ -46,6 +45,7 @@ _JOINING_MARKS = frozenset("-&")
 _MAX_LINKS = 2
 #: The maximum number of words that a text can have between two words of a name: a second name or an initial.
 _MAX_WORDS_BETWEEN = 1
+_HIRAGANA_PATTERN = compile_lazily("[\u3041-\u309f]+")
 #: The minimum number of words of a question in title case.
 _MIN_TITLE_WORDS = 3
 #: German nouns before a name, which do not belong to it, and nouns of measure, after which the measured noun follows.
@@ -261,12 +261,23 @@ class _NameBuilder:
     def end_name(self) -> None:
         """Finish the current name without the link words after it.
 
-        It is dropped if all of its words are function words, or if :func:`_build_name` returns None.
+        It is dropped if all of its words are function words, if it is one ordinary word that opens a sentence, or if
+        the normal form splits it into more or fewer words.
         """
-        if any(fold_text(word) not in self._function_words for word in self._words):
-            name = _build_name(self._words, opens_sentence=self._opens_sentence, has_other_nouns=self._has_other_nouns)
-            if name is not None:
-                self.names.append(name)
+        forms = [form for word in self._words for form in split_written_words(word)]
+        words = [part for word in self._words for part in segment_words(word)]
+        is_ordinary_word = self._opens_sentence and len(words) == 1 and "".join(forms)[1:].islower()
+        has_content = any(fold_text(word) not in self._function_words for word in self._words)
+        if has_content and not is_ordinary_word and len(forms) == len(words):
+            self.names.append(
+                QuestionName(
+                    " ".join(self._words),
+                    tuple(_make_singular(words, forms)),
+                    tuple(forms),
+                    opens_sentence=self._opens_sentence,
+                    has_other_nouns=self._has_other_nouns,
+                )
+            )
         self._words.clear()
         self._links.clear()
 
@@ -283,25 +294,6 @@ def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
     if has_capital_nouns and base[0].isalpha() and "-" in base:
         return "-".join(part for part in base.split("-") if part and _has_digit_or_inner_capital(part)) or base
     return base
-
-
-def _build_name(pieces: Sequence[str], *, opens_sentence: bool, has_other_nouns: bool) -> QuestionName | None:
-    """Return the name that consists of ``pieces``, or None for one ordinary word that opens a sentence.
-
-    Also None if the normal form splits the pieces into more or fewer words.
-    """
-    forms = [form for piece in pieces for form in split_written_words(piece)]
-    words = [word for piece in pieces for word in segment_words(piece)]
-    is_ordinary_word = opens_sentence and len(words) == 1 and forms[0][1:].islower()
-    if is_ordinary_word or len(forms) != len(words):
-        return None
-    return QuestionName(
-        " ".join(pieces),
-        tuple(_make_singular(words, forms)),
-        tuple(forms),
-        opens_sentence=opens_sentence,
-        has_other_nouns=has_other_nouns,
-    )
 
 
 def _list_words(text: str) -> tuple[list[str], list[str]]:
@@ -377,13 +369,13 @@ def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[s
     """
     remaining = []
     for index, term in enumerate(terms):
-        if is_bigram(term) and not counts[term]:
+        if is_bigram(term):
             neighbors = terms[max(0, index - 1) : index] + terms[index + 1 : index + 2]
             overlaps_known = (
                 len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
             )
-            if overlaps_known or can_cross_words(term):
+            crosses_words = not counts[term] and (overlaps_known or can_cross_words(term))
+            if crosses_words or _HIRAGANA_PATTERN.fullmatch(term):
                 continue
-        if not is_hiragana_bigram(term):
-            remaining.append(term)
+        remaining.append(term)
     return remaining

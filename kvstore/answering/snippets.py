@@ -120,6 +120,11 @@ class Snippet:
     num_words: int = 0
     release: Release | None = None
 
+    @property
+    def labeled_text(self) -> str:
+        """The text after its label, such as the term that it defines, if it has one."""
+        return f"{self.label}: {self.text}" if self.label else self.text
+
 
 class Release(NamedTuple):
     """A version and its date, as a heading of a list of changes has them."""

@@ -43,7 +43,7 @@ from .name_words import (
 )
 from .normalize import compose, to_entity_key
 from .patterns import compile_lazily
-from .words import FUNCTION_WORDS, split_words
+from .words import FUNCTION_WORDS, find_marked_titles, split_words
 
 #: The maximum length in bytes of a key that becomes an entity.
 MAX_NAME_KEY_BYTES = 200
@@ -84,9 +84,6 @@ _URL_OR_MAIL_PATTERN = compile_lazily(
 )
 #: A title of a work in quotation marks.
 _QUOTED_TITLE_PATTERN = compile_lazily(r"(?:[\"“„]|``) ?([^\W_][\w .,'’!?&:;/-]{2,80}?) ?(?:[\"”“]|'')")
-#: A title in the title marks of Chinese and Japanese; single corner brackets also mark quotations, which are longer or
-#: have punctuation.
-_MARKED_TITLE_PATTERN = compile_lazily(r"[《『]([^《》『』\n]{2,40})[》』]|「([^\W\d_][^「」\s、。，！？!?]{1,11})」")
 #: Characters that every identifier in running text contains; few texts contain them.
 _CODE_HINT_PATTERN = compile_lazily(r"[_A-Z(-](?:(?<=_)|(?<=[a-z][A-Z])|(?<=\()\)|(?<=-)-)")
 #: The content of a term: words, with the marks inside words, and balanced brackets.
@@ -334,15 +331,6 @@ def find_identifiers(text: str) -> Iterator[Name]:
     for match in _TEXT_IDENTIFIER_PATTERN.finditer(text):
         if _IDENTIFIER_PATTERN.fullmatch(match.group()):
             yield from _iter_code_name(match.group())
-
-
-def find_marked_titles(text: str) -> list[str]:
-    """Return the titles between Chinese and Japanese title marks in a text, in order.
-
-    >>> find_marked_titles("他写了《红楼梦》。「はい、そうです」")
-    ['红楼梦']
-    """
-    return [] if text.isascii() else [match[1] or match[2] for match in _MARKED_TITLE_PATTERN.finditer(text)]
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:

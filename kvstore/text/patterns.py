@@ -7,7 +7,6 @@ take as long as the search.
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import Any, cast
 
 
@@ -18,14 +17,12 @@ class _LazyPattern:
         """Store the source and the flags of a pattern without compiling it."""
         self._source = source
         self._flags = flags
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        """The pattern, compiled on first use."""
-        return re.compile(self._source, self._flags)
+        self._compiled: re.Pattern[str] | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the compiled pattern, and store it here so that the next access is fast."""
+        if self._compiled is None:
+            self._compiled = re.compile(self._source, self._flags)
         value = getattr(self._compiled, name)
         setattr(self, name, value)
         return value

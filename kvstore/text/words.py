@@ -106,10 +106,12 @@ _UNSPACED_FUNCTION_WORD_PATTERN = compile_lazily(
 )
 _UNSPACED_RUN_PATTERN = compile_lazily(rf"(?:(?=\w)[{UNSPACED_RANGES}])+")
 #: Characters that are function words or parts of them: hiragana, and Chinese ones that also occur in other words.
-_HIRAGANA_PATTERN = compile_lazily("[\u3041-\u309f]+")
 _FUNCTION_CHARACTER_PATTERN = compile_lazily(
     "[\u3041-\u309f在和与與及或于於以为為对對从從由被把之其而有不个個这這那也都就将將到给給向等所们們个個会會能时時]"
 )
+#: A title in the title marks of Chinese and Japanese; single corner brackets also mark quotations, which are longer or
+#: have punctuation.
+_MARKED_TITLE_PATTERN = compile_lazily(r"[《『]([^《》『』\n]{2,40})[》』]|「([^\W\d_][^「」\s、。，！？!?]{1,11})」")
 
 
 def split_words(text: str) -> list[str]:
@@ -204,14 +206,6 @@ class QuestionStemmer:
         return list(dict.fromkeys(stem(word) for stem in self._stems))
 
 
-def list_stem_variants(stem: Callable[[str], str], word: str) -> list[str]:
-    """Return the terms under which documents can contain a word: its stem in each of the languages of ``stem``.
-
-    Only a :class:`QuestionStemmer` has several languages.
-    """
-    return stem.list_variants(word) if isinstance(stem, QuestionStemmer) else [stem(word)]
-
-
 def segment_words(text: str) -> list[str]:
     """Return the words of a text in normal form, in order.
 
@@ -242,6 +236,15 @@ def separate_unspaced(text: str) -> str:
     ' 在 1954 年 '
     """
     return text if text.isascii() else _UNSPACED_RUN_PATTERN.sub(r" \g<0> ", text)
+
+
+def find_marked_titles(text: str) -> list[str]:
+    """Return the titles between Chinese and Japanese title marks in a text, in order.
+
+    >>> find_marked_titles("他写了《红楼梦》。「はい、そうです」")
+    ['红楼梦']
+    """
+    return [] if text.isascii() else [match[1] or match[2] for match in _MARKED_TITLE_PATTERN.finditer(text)]
 
 
 def count_written_words(text: str) -> int:
@@ -305,11 +308,6 @@ def list_content_words(
 def is_bigram(word: str) -> bool:
     """True if a search word is a bigram: two characters of a script without spaces."""
     return len(word) == 2 and not word.isascii() and _UNSPACED_RUN_PATTERN.fullmatch(word) is not None
-
-
-def is_hiragana_bigram(word: str) -> bool:
-    """True if a search word is a bigram of hiragana, which is usually an ending or a particle."""
-    return is_bigram(word) and _HIRAGANA_PATTERN.fullmatch(word) is not None
 
 
 def can_cross_words(word: str) -> bool:

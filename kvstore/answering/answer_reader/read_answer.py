@@ -17,7 +17,7 @@ from ...text.patterns import compile_lazily
 from ...text.words import segment_words
 from ..answer_span import AnswerPart, AnswerSpan
 from ..citations import Citation, neutralize_citations
-from ..extractive import ExtractedAnswer, SnippetScorer, render_runs, render_snippet
+from ..extractive import ExtractedAnswer, SnippetScorer, render_runs
 from ..passages import Passage
 from ..question_kinds import classify_question
 from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span, has_previous
@@ -240,7 +240,7 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
     if not (snippets[index].is_lead_in and words) or asks_for_list:
         return index
     _, last = find_required_span(snippets, index)
-    matches = (item_index for item_index in range(index, last + 1) if words in render_snippet(snippets[item_index]))
+    matches = (item_index for item_index in range(index, last + 1) if words in snippets[item_index].labeled_text)
     item_index = next(matches, index)
     return item_index if snippets[item_index].hit is not None else index
 

@@ -26,7 +26,7 @@ from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms
 from ..answer_span import Verdict
 from ..contrasts import find_contrasts, is_contrary
-from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates, render_snippet
+from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates
 from ..passages import Passage
 from ..question_kinds import (
     QuestionKind,
@@ -165,7 +165,7 @@ class _CandidateEstimator:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
         snippet = self._passages[position[0]].snippets[position[1]]
         assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
-        own_terms = self._scorer.list_question_terms(render_snippet(snippet))
+        own_terms = self._scorer.list_question_terms(snippet.labeled_text)
         above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= above_terms
@@ -235,7 +235,7 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     )
     refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
-        before += f"{render_snippet(snippets[index - 1])} "
+        before += f"{snippets[index - 1].labeled_text} "
     return before + _render_with_block(snippets, index), len(before)
 
 
@@ -251,16 +251,16 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
         return None
     if not snippet.kind == snippets[index - 1].kind == "prose":
         return None
-    return f"{window.text[: window.offset]}{render_snippet(snippets[index - 1])} {window.text[window.offset :]}"
+    return f"{window.text[: window.offset]}{snippets[index - 1].labeled_text} {window.text[window.offset :]}"
 
 
 def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
     """Return the text of the snippet at ``index``, with the items or rows that it introduces."""
-    text = render_snippet(snippets[index])
+    text = snippets[index].labeled_text
     if not snippets[index].is_lead_in:
         return text
     _, last = find_required_span(snippets, index)
-    block = [render_snippet(snippet) for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
+    block = [snippet.labeled_text for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
     return " ".join([text, "; ".join(block)]).strip()
 
 
