@@ -65,7 +65,7 @@ class _Tour:
             "WHERE level > 0 AND children > 0 ORDER BY mentions DESC, name LIMIT 3"
         )
         self._show(query)
-        name, _ = self._store.execute(query).fetchall()[0]
+        (name, _), *_ = self._store.execute(query).fetchall()
         self._show(f"LOOKUP {format_literal(name)} LIMIT 4")
         self._show("EXPAND DEPTH 2 LIMIT 20")  # of the name that LOOKUP has looked up
 

@@ -23,7 +23,9 @@ PrintedRow = Sequence[Any]
 class Writable(Protocol):
     """The destination of a result."""
 
-    def write(self, text: str, /) -> int: ...
+    def write(self, text: str, /) -> int:
+        """Write text, and return the number of characters."""
+        ...
 
 
 def write_result(

@@ -202,15 +202,11 @@ def _iter_heading_facts(
     for heading, body in pairwise(blocks):
         name = " ".join(heading.title.split()) if heading.kind == "heading" else ""
         is_title = name.lower() == subject.lower()
-        words = list_content_words(name)
-        if (
-            not words
-            or name.lower() in seen
-            or body.kind not in ("prose", "item")
-            or len(name.split()) > _MAX_TITLE_WORDS
-            or len(document.text[body.start : body.end].split()) < _MIN_BODY_WORDS
-            or not subject
-        ):
+        is_new = name.lower() not in seen
+        is_usable_name = bool(list_content_words(name)) and len(name.split()) <= _MAX_TITLE_WORDS
+        num_body_words = len(document.text[body.start : body.end].split())
+        has_answer = body.kind in ("prose", "item") and num_body_words >= _MIN_BODY_WORDS
+        if not (subject and is_new and is_usable_name and has_answer):
             continue
         seen.add(name.lower())
         attribute = "" if is_title else name.rstrip("?")

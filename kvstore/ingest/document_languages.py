@@ -59,9 +59,10 @@ class DocumentLanguages:
         a majority, and the multilingual embedder if it is installed and most documents are not in English.
         """
         settings = {}
-        top_counts = [count for _, count in self._counts.most_common(2)]
-        second_count = top_counts[1] if len(top_counts) > 1 else 0
-        if (language := self.main_language) is not None:
+        language = self.main_language
+        top_languages = self._counts.most_common(2)
+        _, second_count = top_languages[1] if len(top_languages) == 2 else ("", 0)
+        if language is not None:
             settings["stemmer"] = language if language in list_stemmed_languages() else "none"
             settings["language"] = ENGLISH if language == "english" and is_english_installed() else RULES
         is_mixed = second_count >= max(2, self._counts.total() / 10)

@@ -183,7 +183,10 @@ def _extract_documents(
         raise
     except Exception as error:  # a bug here or in a library must not fail the other documents
         if len(documents) > 1:
-            return [outcome for document in documents for outcome in _extract_documents([document], settings)]
+            outcomes = []
+            for document in documents:
+                outcomes += _extract_documents([document], settings)
+            return outcomes
         if isinstance(error, MemoryError):
             return [f"could not be extracted: {MEMORY_SHORTAGE_MESSAGE}"]
         return [f"could not be extracted ({type(error).__name__}: {error}); please report it with the file"]

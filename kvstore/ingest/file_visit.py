@@ -87,13 +87,8 @@ class FileVisit:
         or depends on another file, or its path is not valid Unicode, so that its documents have an escaped path.
         """
         signature = self._signature
-        if (
-            self.failed
-            or not self.is_independent
-            or not self._digests
-            or not signature
-            or signature != _compute_signature(self.source, self._path)
-        ):
+        is_complete = not self.failed and self.is_independent and bool(self._digests)
+        if not is_complete or not signature or signature != _compute_signature(self.source, self._path):
             return None
         if not self.source.is_remote:
             _, mtime_ns, ctime_ns, _ = signature

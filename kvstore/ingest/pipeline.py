@@ -425,12 +425,13 @@ class _IngestRun:
             self._facts = {}
 
     def _write_batch(self, deleted: Sequence[str] = ()) -> None:
-        """Commit the batch and the records of files, and delete the documents of the keys ``deleted``."""
+        """Commit and empty the batch with the records of files, and delete the documents with the keys ``deleted``."""
         if self._batch or deleted or self._files:
             self._destination.write(self._batch, deleted, self._files)
             self.report.documents += len(self._batch)
             self.report.chunks += self._batch_chunks
-            self._batch, self._batch_chunks, self._batch_bytes, self._files = [], 0, 0, []
+            self._batch, self._files = [], []
+            self._batch_chunks = self._batch_bytes = 0
             self._stored_chunks = None  # read again before the next batch
 
     def _collect_vanished_keys(self) -> list[str]:

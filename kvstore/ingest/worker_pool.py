@@ -118,7 +118,8 @@ class WorkerPool:
         while len(self._workers) < min(self._engine.workers, num_busy + len(self._tasks)):
             self._workers.append(_WatchedWorker(self._engine.start(self._job, self._limits)))
         for worker in self._workers:
-            if worker.is_ready and not worker.task and self._tasks and self._waiting_bytes < MAX_WAITING_BYTES:
+            is_idle = worker.is_ready and not worker.task
+            if is_idle and self._tasks and self._waiting_bytes < MAX_WAITING_BYTES:
                 worker.task = self._tasks.popleft()
                 worker.last_heard = time.monotonic()
                 worker.handle.assign(worker.task)

@@ -35,7 +35,9 @@ def _infer_type(values: Iterable[Any]) -> str | None:
     Integers and floats together are REAL.
     """
     type_names = {name for value in values for kind, name in _TYPES if isinstance(value, kind)}
-    return "REAL" if type_names == {"INTEGER", "REAL"} else type_names.pop() if len(type_names) == 1 else None
+    if type_names == {"INTEGER", "REAL"}:
+        return "REAL"
+    return type_names.pop() if len(type_names) == 1 else None
 
 
 class Cursor(Columnar):

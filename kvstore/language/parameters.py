@@ -36,7 +36,7 @@ def bind_parameters(text: str, parameter_tokens: list[Token], parameters: Parame
         has_colon = token.text[0] == ":"
         is_numbered = bool(name) and not has_colon  # ?1, which is not supported
         if has_colon != is_named or is_numbered:
-            remedy = "give the values as a mapping" if has_colon else "write :name" if is_named else "write ?"
+            remedy = "give the values as a mapping" if has_colon else f"write {':name' if is_named else '?'}"
             raise make_statement_error(
                 text, token.start, f"{shorten(token.text)} does not match the kind of parameters; {remedy}"
             )

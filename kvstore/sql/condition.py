@@ -117,9 +117,10 @@ def check_condition(condition: str) -> None:
     statements = list(split_statements(condition))
     if not statements:
         raise StatementError("the condition is empty; the condition true selects all documents")
-    if len(statements) > 1:
-        raise make_statement_error(condition, statements[1][0].start, "a condition is one expression, without ';'")
-    (tokens,) = statements
+    tokens, *further_statements = statements
+    if further_statements:
+        second_statement = further_statements[0]
+        raise make_statement_error(condition, second_statement[0].start, "a condition is one expression, without ';'")
     position = find_condition_end(condition, tokens, 0)
     if position < len(tokens):
         raise make_statement_error(

@@ -269,12 +269,16 @@ def _to_list(operator: str, operand: Any, noun: str) -> Sequence[Any]:
 def _join_all(parts: Iterable[Condition]) -> Condition:
     """Return the conjunction of some conditions; without conditions, one that is always true."""
     conditions = list(parts)
-    return _ALWAYS if not conditions else conditions[0] if len(conditions) == 1 else All(conditions)
+    if len(conditions) == 1:
+        return conditions[0]
+    return All(conditions) if conditions else _ALWAYS
 
 
 def _join_any(parts: Sequence[Condition]) -> Condition:
     """Return the disjunction of some conditions; without conditions, one that is never true."""
-    return _NEVER if not parts else parts[0] if len(parts) == 1 else AnyOf(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return AnyOf(parts) if parts else _NEVER
 
 
 def _format_suggestion(word: str, names: Iterable[str]) -> str:

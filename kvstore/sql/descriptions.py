@@ -105,6 +105,10 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
     addresses = reader.list_addresses(key)  # tree nodes (rank NODE_RANK), and abstracts that name the entity
     own_alias = state.aliases.get(key)
     aliases = map(state.aliases.get, state.aliases.list_direct_aliases(key))
+    node_ids = [address for rank, address in addresses if rank == NODE_RANK]
+    system_properties: dict[str, Any] = {}
+    for system in SYSTEMS.values():
+        system_properties |= system.describe_entity(state, entity_id)
     return {
         "name": record.name,
         "key": record.key,
@@ -113,20 +117,10 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
         "stands for": None if own_alias is None else own_alias.entity,
         "also called": [alias.name for alias in aliases if alias is not None],
         "mentions": reader.count_mentions(entity_id, key),
-        "abstracts": sum(1 for rank, _ in addresses if rank != NODE_RANK),
-        "trees": sorted(
-            {
-                reader.get_tree_name(state.forest.get_node(address).tree)
-                for rank, address in addresses
-                if rank == NODE_RANK
-            }
-        ),
+        "abstracts": len(addresses) - len(node_ids),
+        "trees": sorted({reader.get_tree_name(state.forest.get_node(node).tree) for node in node_ids}),
         "temperature": 0 if filter_entry is None else filter_entry.temperature,
-        **{
-            name: value
-            for system in SYSTEMS.values()
-            for name, value in system.describe_entity(state, entity_id).items()
-        },
+        **system_properties,
     }
 
 

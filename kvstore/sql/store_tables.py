@@ -240,7 +240,7 @@ EDGES = SqlTable(
 
 
 def _find_alias(reader: TableReader, name: str) -> TableRows:
-    """Return an iterator over the key of the alias with this name, which is empty if there is none."""
+    """Return an iterator over the key of the alias with this name, which is empty if no alias has it."""
     key = to_entity_key(name)
     can_be_key = 0 < len(key.encode()) <= MAX_KEY_BYTES
     return iter_optional(key if can_be_key and reader.state.aliases.get(key) else None)
