@@ -13,8 +13,7 @@ import pytest
 import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
 from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, Reading, load_reader
-from kvstore.answering.contrasts import find_contrasts, is_contrary
-from kvstore.answering.question_kinds import classify_question
+from kvstore.answering.question_kinds import classify_question, find_contrasts, is_contrary
 from kvstore.models.language import find_english_folder
 
 TEXT = (

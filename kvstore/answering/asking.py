@@ -326,7 +326,7 @@ class Asker:
         and asks for one fact.
         """
         from .extractive import MAX_CHUNKS
-        from .question_kinds import is_english_question, may_need_several_passages
+        from .question_form import is_english_question, may_need_several_passages
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
         if (
@@ -364,7 +364,7 @@ class Asker:
         answer, or if the reader does not read the passages of a part. The confidence is the lowest of the answered
         parts.
         """
-        from .question_parts import complete_part, split_question
+        from .question_form import complete_part, split_question
 
         texts = split_question(question)
         if len(texts) == 1:

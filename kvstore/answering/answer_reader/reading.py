@@ -25,16 +25,10 @@ from ...structures.ranking import Ranking, best
 from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms
 from ..answer_span import Verdict
-from ..contrasts import find_contrasts, is_contrary
 from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates
 from ..passages import Passage
-from ..question_kinds import (
-    QuestionKind,
-    classify_question,
-    find_asking_sentence,
-    find_quality,
-    is_yes_no_question,
-)
+from ..question_form import find_asking_sentence, is_yes_no_question
+from ..question_kinds import QuestionKind, classify_question, find_contrasts, find_quality, is_contrary
 from ..runs import SnippetPosition, find_required_span, has_previous
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names

@@ -1,17 +1,25 @@
-"""The parts of a question that asks for several facts: "Who approves it, and by when?".
+"""The form of a question: the sentence that asks, its language, and the parts of one that asks for several facts.
 
-In: a question, and the answers to the parts before. Out: its parts, each with the question to ask for it. A pronoun in
-a later part is replaced by what it refers to: the subject of the first part, or the person that the first part asks
-for.
+In: a question. Out: its sentence that asks, and if the answer reader can read it, if yes or no answers it, and if it
+may need several passages. Also out: the parts of a question such as "Who approves it, and by when?", each with the
+question to ask for it, given the answers to the parts before. A pronoun in a later part is replaced by what it refers
+to: the subject of the first part, or the person that the first part asks for.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
+from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
-from ..text.words import list_content_words
+from ..text.sentences import split_sentences
+from ..text.words import is_unspaced, list_content_words
+
+if TYPE_CHECKING:
+    from ..retrieval.evidence import Hit
 
 _ASKING_WORDS = "who|whom|whose|what|which|when|where|why|how"
 _PREPOSITIONS = "after|at|before|by|for|from|in|of|on|since|to|under|until|up to|with|within"
@@ -40,7 +48,7 @@ _PRONOUN_PATTERN = compile_lazily(
     r"\b(?:(?P<possessive>its|their|his|her(?=\s+\w))|it|they|them|he|him|she|her)\b", re.IGNORECASE
 )
 #: Other words by which a part refers to another.
-_REFERENCE_PATTERN = compile_lazily(
+_OTHER_REFERENCE_PATTERN = compile_lazily(
     r"\b(?:that|those|ones?|(?<!is )(?<!are )(?<!was )(?<!were )there)\b", re.IGNORECASE
 )
 #: A participle at the end of a question: regular, or irregular if it is also a verb.
@@ -53,6 +61,79 @@ _PLURAL_PATTERN = compile_lazily(r"(?:.* )?[a-z]+[^s\W]s")
 _OWNER_PATTERN = compile_lazily(r"(?P<owner>.+)['’]s?\s+[\w-]+")
 #: The minimum number of content words of a part that is asked alone.
 _MIN_CONTENT_WORDS = 2
+#: A question that yes or no answers; a sentence may precede it.
+_YES_NO_PATTERN = compile_lazily(
+    r"(?:^|[.!?]\s+)\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|need|shall|should|was|were|will|would)"
+    r"\b[^.!?]*\?*\s*\Z",
+    re.IGNORECASE,
+)
+#: The start of a sentence that asks. What follows an abbreviation ("Wisconsin v. Yoder") is not a sentence.
+_ASKING_PATTERN = compile_lazily(
+    r"\W*(?:(?:and|at|but|by|for|from|in|of|on|or|since|so|then|to|until|up|with) ){0,3}(?:who|whom|whose|what|which"
+    r"|when|where|why|how|am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b",
+    re.IGNORECASE,
+)
+#: Words of a question that can refer to the sentence before it.
+_REFERENCE_PATTERN = compile_lazily(
+    r"\b(?:he|she|it|its|they|them|their|him|his|her|this|that|these|those)\b", re.IGNORECASE
+)
+#: The separator in the path of a hit that was reached through a name or another chunk.
+_PATH_SEPARATOR = " → "
+#: The minimum number of content words of a question that may need several passages: if a hit was reached through a name
+#: or another chunk, and otherwise. A quarter of MuSiQue's questions have 6 or fewer, half have 8.
+_MIN_LINKED_WORDS, _MIN_CHAIN_WORDS = 6, 9
+#: Two names to compare.
+_COMPARISON_PATTERN = compile_lazily(r"\b[A-Z][\w.'’-]*+\W* or (?:an? |the )?[\"“]?[A-Z]")
+
+
+def find_asking_sentence(question: str) -> str:
+    """Return the only sentence of a question that ends with a question mark, if it can be understood alone.
+
+    It can if it begins as a question does and has no pronoun that can refer to the sentence before. Otherwise, and if
+    there are other such sentences, return the whole question.
+
+    >>> find_asking_sentence("I have a dog. May dogs swim here? Please answer soon.")
+    'May dogs swim here?'
+    >>> find_asking_sentence("I have a dog. May it swim here?")
+    'I have a dog. May it swim here?'
+    >>> find_asking_sentence("In what year was Wisconsin v. Yoder decided?")
+    'In what year was Wisconsin v. Yoder decided?'
+    """
+    sentences = [question[start:end] for start, end in split_sentences(question)]
+    asking = [sentence for sentence in sentences if sentence.endswith("?")]
+    is_alone = len(asking) == 1 and _ASKING_PATTERN.match(asking[0]) and not _REFERENCE_PATTERN.search(asking[0])
+    return asking[0] if is_alone else question
+
+
+def is_yes_no_question(question: str) -> bool:
+    """True if yes or no answers a question.
+
+    >>> is_yes_no_question("I have a dog. May I bring it?"), is_yes_no_question("Who may bring a dog?")
+    (True, False)
+    """
+    return _YES_NO_PATTERN.search(question) is not None
+
+
+def is_english_question(question: str, likely_language: str | None) -> bool:
+    """True if a question is in Latin script, and in English or an undetected language.
+
+    ``likely_language`` is the language of the documents, which decides if the question is ambiguous.
+    """
+    return (
+        is_latin(question)
+        and not is_unspaced(question)
+        and detect_question_language(question, likely_language) in (None, "english")
+    )
+
+
+def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
+    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it."""
+    question = find_asking_sentence(question)  # the sentences before it are not links of a chain
+    num_words = len(list_content_words(question))
+    # A hit that a strategy reached through a name or another chunk, as its path shows.
+    has_linked_hit = any(_PATH_SEPARATOR in hit.path for hit in hits)
+    min_words = _MIN_LINKED_WORDS if has_linked_hit else _MIN_CHAIN_WORDS
+    return num_words >= min_words or _COMPARISON_PATTERN.search(question) is not None
 
 
 def split_question(question: str) -> list[str]:
@@ -109,7 +190,9 @@ def complete_part(part: str, first_part: str, first_answer: str) -> str:
             ending = "'s" if pronoun["possessive"] else ""
             return f"{part[: pronoun.start()]}{subject}{ending}{part[pronoun.end() :]}"
     is_self_contained = (
-        pronoun is None and not _REFERENCE_PATTERN.search(part) and len(list_content_words(part)) >= _MIN_CONTENT_WORDS
+        pronoun is None
+        and not _OTHER_REFERENCE_PATTERN.search(part)
+        and len(list_content_words(part)) >= _MIN_CONTENT_WORDS
     )
     if is_self_contained:
         return part
