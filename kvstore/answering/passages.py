@@ -24,7 +24,7 @@ from ..text.blocks import BlockPart, parse_blocks, split_parts, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
-from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, split_plain_text
+from .plain_text_snippets import SENTENCE_END_PATTERN, SPEAKER_PATTERN, PlainTextSplitter
 from .snippets import (
     TABLE_RULE_PATTERN,
     Snippet,
@@ -120,11 +120,6 @@ class Passage:
         return self.start + len(self.text[:offset].encode())
 
 
-def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
-    """Return the passages around the spans of these hits, sorted by the rank of the best hit of each."""
-    return [_build_passage(group, state) for group in _group_spans(hits, state)]
-
-
 def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
     """Yield the id of the chunk of each span of a hit, and the span, in order.
 
@@ -158,10 +153,10 @@ class _ChunkGroup:
     hit_spans: list[_HitSpan]
 
 
-def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
-    """Return the groups of adjacent spans under one heading, sorted by the rank of their best hit.
+def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
+    """Return the passages around the spans of these hits, sorted by the rank of the best hit of each.
 
-    The spans of a group are also sorted by the rank of their hits.
+    Adjacent spans under one heading are one passage. Its spans are also sorted by the rank of their hits.
     """
     groups: list[_ChunkGroup] = []
     for hit in hits:
@@ -169,7 +164,8 @@ def _group_spans(hits: Sequence[Hit], state: State) -> list[_ChunkGroup]:
             _add_to_groups(groups, _HitSpan(hit, span), chunk_id, state)
     for group in groups:
         group.hit_spans.sort(key=lambda hit_span: hit_span.hit.rank)
-    return sorted(groups, key=lambda group: group.hit_spans[0].hit.rank)
+    groups.sort(key=lambda group: group.hit_spans[0].hit.rank)
+    return [_build_passage(group, state) for group in groups]
 
 
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
@@ -253,14 +249,11 @@ def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
     If several spans include the beginning of a snippet, the last of them in the document decides.
     """
     encoded = passage.text.encode()
-
-    def to_character_offset(offset: int) -> int:
-        """Convert a byte offset in the document to a character offset in the passage."""
-        return len(encoded[: offset - passage.start].decode(errors="ignore"))
-
     character_spans = []
     for hit, span in sorted(hit_spans, key=lambda hit_span: hit_span.span.start):
-        start, end = to_character_offset(span.start), to_character_offset(span.end)
+        start, end = (
+            len(encoded[: offset - passage.start].decode(errors="ignore")) for offset in (span.start, span.end)
+        )
         character_spans.append((start, end, hit, span.ordinal))
     for snippet in passage.snippets:
         for start, end, hit, ordinal in character_spans:
@@ -278,11 +271,10 @@ def split_snippets(
     ``language`` decides where sentences end (None: the rules for English). ``header_row`` is the header of the table in
     which the passage begins, if any.
     """
-    is_markdown = format == "markdown"
     parts = list(
         _split_markdown(text, language, header_row)
-        if is_markdown
-        else split_plain_text(text, starts_mid_line, language)
+        if format == "markdown"
+        else PlainTextSplitter(text, language).split(starts_mid_line)
     )
     block_sizes = Counter(part.block for part in parts if isinstance(part, Snippet))
     section_heading = to_plain_text(heading.rpartition(" > ")[2]).strip()

@@ -51,15 +51,7 @@ _SECTION_NUMBER_PATTERN = compile_lazily(r"(?:§\s?)?\d{1,3}[.)]?\s+[^\W\d_]")
 _MAX_HEADING_WORDS = 8
 
 
-def split_plain_text(text: str, starts_mid_line: bool, language: str | None) -> Iterator[Snippet | SnippetHeading]:
-    """Yield the snippets and headings of a text, which can begin in the middle of a line.
-
-    ``language`` decides where sentences end (None: the rules for English).
-    """
-    return _PlainTextSplitter(text, language).split(starts_mid_line)
-
-
-class _PlainTextSplitter:
+class PlainTextSplitter:
     """Splits a text into snippets and headings, and remembers what the next block can depend on."""
 
     def __init__(self, text: str, language: str | None) -> None:
@@ -199,16 +191,11 @@ class _ParagraphPart(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line: the offset before its indentation, the end of its text, and its indentation."""
+    """A line: the start and end of its text without its indentation, and the size of that."""
 
     start: int
     end: int
     indent: int
-
-    @property
-    def text_start(self) -> int:
-        """The offset of the line's text after its indentation."""
-        return self.start + self.indent
 
 
 def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_line: bool) -> Iterator[_ParagraphPart]:
@@ -220,28 +207,27 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
     lines: list[_Line] = []
     offset = start - indent
     for raw_line in text[offset:end].splitlines(keepends=True):
-        lines.append(_Line(offset, offset + len(raw_line.rstrip()), len(raw_line) - len(raw_line.lstrip())))
+        line_indent = len(raw_line) - len(raw_line.lstrip())
+        lines.append(_Line(offset + line_indent, offset + len(raw_line.rstrip()), line_indent))
         offset += len(raw_line)
     if starts_mid_line and len(lines) > 1:
-        lines[0] = _Line(lines[0].text_start - lines[1].indent, lines[0].end, lines[1].indent)
+        lines[0] = lines[0]._replace(indent=lines[1].indent)
     entries = _find_entries(text, lines)
-    max_width = max((line.end - line.text_start for line in lines), default=0)
+    max_width = max((line.end - line.start for line in lines), default=0)
     first, min_indent = 0, 0  # the first line of the next part, and the indentation that its other lines need
     while first < len(lines):
         line = lines[first]
         if _is_title_line(text, lines, first, entries, max_width):
-            yield _ParagraphPart(line.text_start, line.end, line.indent, is_title=True)
+            yield _ParagraphPart(line.start, line.end, line.indent, is_title=True)
             first, min_indent = first + 1, 0
             continue
         if _is_term_line(text, lines, first):
-            yield _ParagraphPart(line.text_start, line.end, line.indent, is_heading=True)
+            yield _ParagraphPart(line.start, line.end, line.indent, is_heading=True)
             first, min_indent = first + 1, line.indent + 1
             continue
         is_hanging = _is_hanging_line(text, lines, first)
         # A field such as "Present: …" ends with its line, unless the line is wrapped.
-        is_field = SPEAKER_PATTERN.match(text, line.text_start, line.end) and _is_unwrapped(
-            text, lines, first, max_width
-        )
+        is_field = SPEAKER_PATTERN.match(text, line.start, line.end) and _is_unwrapped(text, lines, first, max_width)
         stop = first + 1
         while (
             stop < len(lines)
@@ -258,7 +244,7 @@ def _split_paragraph(text: str, start: int, end: int, indent: int, starts_mid_li
             and not SENTENCE_END_PATTERN.search(line_text)
         )
         yield _ParagraphPart(
-            line.text_start,
+            line.start,
             lines[stop - 1].end,
             line.indent,
             is_heading=is_lone_heading and not is_hanging,
@@ -274,7 +260,7 @@ def _find_entries(text: str, lines: Sequence[_Line]) -> set[int]:
     """
     entries: set[int] = set()
     for pattern in _ENTRY_PATTERNS:
-        matches = [index for index, line in enumerate(lines) if pattern.match(text, line.text_start, line.end)]
+        matches = [index for index, line in enumerate(lines) if pattern.match(text, line.start, line.end)]
         entries |= set(matches) if len(matches) > 1 else set()
     return entries
 
@@ -288,7 +274,7 @@ def _is_title_line(text: str, lines: Sequence[_Line], index: int, entries: Colle
     """
     if index + 1 == len(lines) or (index and index not in entries):
         return False
-    line, below = (text[line.text_start : line.end] for line in lines[index : index + 2])
+    line, below = (text[line.start : line.end] for line in lines[index : index + 2])
     is_numbered = _SECTION_NUMBER_PATTERN.match(line) is not None and _is_unwrapped(text, lines, index, max_width)
     is_above_list = index == 0 and 1 in entries and 0 not in entries
     return (
@@ -306,8 +292,8 @@ def _is_unwrapped(text: str, lines: Sequence[_Line], index: int, max_width: int)
     """
     if index + 1 == len(lines):
         return False
-    next_word = text[lines[index + 1].text_start : lines[index + 1].end].partition(" ")[0]
-    width = lines[index].end - lines[index].text_start
+    next_word = text[lines[index + 1].start : lines[index + 1].end].partition(" ")[0]
+    width = lines[index].end - lines[index].start
     return width + 1 + len(next_word) < max_width
 
 
@@ -317,7 +303,7 @@ def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
     It does not end with a period, comma or semicolon, and does not have the term in a column of its own.
     """
     line = lines[index]
-    line_text = text[line.text_start : line.end]
+    line_text = text[line.start : line.end]
     is_indented_below = index + 1 < len(lines) and lines[index + 1].indent >= line.indent + 2
     is_short = len(line_text) <= _MAX_TERM_LINE and (
         line_text.startswith("-") or len(line_text.split()) <= _MAX_TERM_WORDS
@@ -333,7 +319,7 @@ def _is_term_line(text: str, lines: Sequence[_Line], index: int) -> bool:
 def _is_hanging_line(text: str, lines: Sequence[_Line], index: int) -> bool:
     """True if a line has a term in its first column and the start of its definition in the second."""
     line = lines[index]
-    column = _HANGING_TERM_PATTERN.match(text[line.text_start : line.end])
+    column = _HANGING_TERM_PATTERN.match(text[line.start : line.end])
     if column is None or len(column["term"]) > _MAX_HANGING_TERM:
         return False
     if index + 1 < len(lines) and lines[index + 1].indent > line.indent:
