@@ -91,9 +91,12 @@ class PluginGroup(Generic[Converted]):
     def list_plugins(self) -> list[Plugin]:
         """Return all plugins, by name; those that are broken or ambiguous have a ``problem``."""
         plugins = []
-        for name, points in _get_entry_points()[self._kind].items():
+        for name, entry_points in _get_entry_points()[self._kind].items():
             loaded_plugin, _ = self._load(name)
-            plugins += [Plugin(self._kind, name, *_get_package(point), loaded_plugin.problem) for point in points]
+            plugins += [
+                Plugin(self._kind, name, *_get_package(entry_point), loaded_plugin.problem)
+                for entry_point in entry_points
+            ]
         return plugins
 
     def _load(self, name: str) -> tuple[Plugin, Converted | None]:
@@ -102,10 +105,10 @@ class PluginGroup(Generic[Converted]):
         A plugin is loaded once. ``name`` must be the name of an entry point.
         """
         if name not in self._loaded:
-            points = _get_entry_points()[self._kind][name]
-            plugin, value = Plugin(self._kind, name, *_get_package(points[0])), None
+            entry_points = _get_entry_points()[self._kind][name]
+            plugin, value = Plugin(self._kind, name, *_get_package(entry_points[0])), None
             try:
-                value = self._convert_entry_point(plugin, points)
+                value = self._convert_entry_point(plugin, entry_points)
             except PluginError as error:
                 plugin = replace(plugin, problem=str(error))
             except (Exception, SystemExit) as error:  # importing another package's module can raise anything
@@ -113,18 +116,18 @@ class PluginGroup(Generic[Converted]):
             self._loaded[name] = plugin, value
         return self._loaded[name]
 
-    def _convert_entry_point(self, plugin: Plugin, points: Collection[EntryPoint]) -> Converted:
-        """Import and convert the object of a plugin; ``points`` are all entry points of its name.
+    def _convert_entry_point(self, plugin: Plugin, entry_points: Collection[EntryPoint]) -> Converted:
+        """Import and convert the object of a plugin; ``entry_points`` are all entry points of its name.
 
         Raises PluginError for a name that is reserved or ambiguous, and any exception of the package.
         """
         if plugin.name in self._get_reserved_names():
             raise PluginError("kvstore itself has one of this name")
-        if len(points) > 1:
-            packages = " and ".join(package for package, _ in map(_get_package, points))
+        if len(entry_points) > 1:
+            packages = " and ".join(package for package, _ in map(_get_package, entry_points))
             raise PluginError(f"{packages} each have one of this name, and nothing says which is meant")
-        (point,) = points
-        return self._convert(plugin, point.load())
+        (entry_point,) = entry_points
+        return self._convert(plugin, entry_point.load())
 
 
 def format_error(error: BaseException) -> str:
@@ -161,33 +164,35 @@ def _scan_packages() -> tuple[dict[str, dict[str, list[EntryPoint]]], list[Plugi
     seen_packages: set[str] = set()
     for distribution in distributions():
         # Reading a name and a version is slow, so packages that do not mention kvstore are skipped first.
-        if not _mentions_kvstore(distribution):
+        if not _declares_plugins(distribution):
             continue
         package, version = _read_package(distribution)
         if package in seen_packages:  # a second copy further down the path is never imported
             continue
         seen_packages.add(package)
         try:
-            points = list(distribution.entry_points)
+            entry_points = list(distribution.entry_points)
         except Exception as error:
             problem_plugins.append(
                 Plugin("package", "", package, version, f"its entry points cannot be read: {format_error(error)}")
             )
             continue
-        for point in points:
-            if point.group in kind_by_group:
-                entry_points_by_kind[kind_by_group[point.group]].setdefault(point.name, []).append(point)
-            elif point.group.startswith(_GROUP_PREFIX):
+        for entry_point in entry_points:
+            if entry_point.group in kind_by_group:
+                entry_points_by_kind[kind_by_group[entry_point.group]].setdefault(entry_point.name, []).append(
+                    entry_point
+                )
+            elif entry_point.group.startswith(_GROUP_PREFIX):
                 problem = f"kvstore has no such entry points; there are {', '.join(kind_by_group)}"
-                problem_plugins.append(Plugin("package", point.group, package, version, problem))
-    ordered = {kind: dict(sorted(points.items())) for kind, points in entry_points_by_kind.items()}
+                problem_plugins.append(Plugin("package", entry_point.group, package, version, problem))
+    ordered = {kind: dict(sorted(points_by_name.items())) for kind, points_by_name in entry_points_by_kind.items()}
     for points_by_name in ordered.values():
-        for points in points_by_name.values():
-            points.sort(key=_get_package)
+        for entry_points in points_by_name.values():
+            entry_points.sort(key=_get_package)
     return ordered, problem_plugins
 
 
-def _mentions_kvstore(distribution: Distribution) -> bool:
+def _declares_plugins(distribution: Distribution) -> bool:
     """True if a package declares an entry point in a group of kvstore."""
     try:
         return f"[{_GROUP_PREFIX}" in (distribution.read_text("entry_points.txt") or "")
@@ -195,9 +200,9 @@ def _mentions_kvstore(distribution: Distribution) -> bool:
         return False
 
 
-def _get_package(point: EntryPoint) -> tuple[str, str]:
+def _get_package(entry_point: EntryPoint) -> tuple[str, str]:
     """Return the name and the version of the package that has an entry point."""
-    return ("unknown", "") if point.dist is None else _read_package(point.dist)
+    return ("unknown", "") if entry_point.dist is None else _read_package(entry_point.dist)
 
 
 def _read_package(distribution: Distribution) -> tuple[str, str]:

@@ -242,7 +242,7 @@ class _IngestRun:
             self.report.failures += [Failure(failure.place, failure.reason) for failure in path_sources.failures]
             self._coverages += path_sources.covered
             if path_sources.failures:
-                self._unread_roots |= {covered.root for covered in path_sources.covered}
+                self._unread_roots |= {coverage.root for coverage in path_sources.covered}
         self.report.skipped = self.report.skipped_by.total()
         return list(sources_by_location.values())
 
@@ -441,8 +441,8 @@ class _IngestRun:
         """
         vanished: list[str] = []
         coverages_by_root: dict[str, list[Coverage]] = {}
-        for covered in self._coverages:
-            coverages_by_root.setdefault(covered.root, []).append(covered)
+        for coverage in self._coverages:
+            coverages_by_root.setdefault(coverage.root, []).append(coverage)
         for root, coverages in sorted(coverages_by_root.items()):
             if root in self._unread_roots:
                 reason = (
@@ -455,7 +455,7 @@ class _IngestRun:
                     record.key
                     for record in state.documents.scan_origin(root)
                     if record.key not in self._seen_documents
-                    and any(covered.contains(record.source or record.key) for covered in coverages)
+                    and any(coverage.contains(record.source or record.key) for coverage in coverages)
                 ]
         self.report.removed += len(vanished)
         return vanished

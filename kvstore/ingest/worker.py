@@ -340,6 +340,7 @@ class Worker:
         documents = [item.extracted for _, item in items if isinstance(item, FileDocument) and item.extracted]
         vectors: Iterator[dict[str, Matrix]] = repeat({})  # without an embedder, the ingesting process embeds
         if self._embedder is not None:
+            # Vectors of texts are computed by the embedder, so they are valid in every vector space.
             known_vectors = {
                 (ANY_SPACE, text): vector for future in embeddings for text, vector in future.result().items()
             }

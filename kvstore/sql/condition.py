@@ -97,7 +97,10 @@ def inline_parameters(condition: Sequence[Token], values: Mapping[int, SqlValue]
 
 
 def map_offset(offset: int, offset_map: OffsetMap) -> int:
-    """Return the offset in the statement's text that corresponds to character ``offset`` of the condition."""
+    """Return the offset in the statement's text that corresponds to character ``offset`` of the condition.
+
+    ``offset_map`` has for each part of the condition its offset in the condition and in the statement, in order.
+    """
     part_start, statement_start = offset_map[0]
     for next_part_start, next_statement_start in offset_map:
         if next_part_start <= offset:

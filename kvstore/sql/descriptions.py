@@ -85,8 +85,8 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         "changed": record.changed,
         "origin": record.origin,
         "headings": [section.title for section in state.documents.get_outline(record.id)],
-        **{fact.plural: 0 for fact in list_document_fact_kinds()},
-        **{fact.plural: fact.count_items(value) for fact, _, value in iter_document_facts(state, record)},
+        **{fact_kind.plural: 0 for fact_kind in list_document_fact_kinds()},
+        **{kind.plural: kind.count_items(value) for kind, _, value in iter_document_facts(state, record)},
         "introduces": sorted(
             {state.entities.get(entity_id).name for entity_id, _, _ in state.entities.iter_introduced_names(record.id)}
         ),

@@ -21,15 +21,15 @@ def dump_statements(state: State) -> Iterator[str]:
     """
     yield f"-- embedder {state.settings.embedder}"
     yield "BEGIN;"
-    for fact in facts.list_fact_kinds():
-        yield from (f"{_format_statement(statement)};" for statement in fact.to_statements(state))
+    for fact_kind in facts.list_fact_kinds():
+        yield from (f"{_format_statement(statement)};" for statement in fact_kind.to_statements(state))
     yield "COMMIT;"
 
 
 def iter_dump_comments(state: State) -> Iterator[str]:
-    """Yield a comment for each fact that no statement can express."""
-    for fact in facts.list_fact_kinds():
-        yield from map(_format_statement, fact.iter_dump_comments(state))
+    """Yield a comment for each stated fact that no statement can express, so that the dump lacks it."""
+    for fact_kind in facts.list_fact_kinds():
+        yield from map(_format_statement, fact_kind.iter_dump_comments(state))
 
 
 def _format_statement(statement: BoundStatement) -> str:
