@@ -116,7 +116,7 @@ PARAMETERS = click.option(
 
 def add_settings_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options for the settings of a new store to a command."""
-    for option in reversed(_SETTINGS_OPTIONS):  # the help lists the last one first
+    for option in reversed(_SETTINGS_OPTIONS):  # the help lists the option that is added last first
         command = option(command)
     return command
 

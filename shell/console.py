@@ -246,7 +246,10 @@ class Console:
             self._answer_shown = answer is not None and answer.has_output
 
     def write(self, kind: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-        """Write a result to the output, the pager, or the file of ``.once``; return the number of rows."""
+        """Write the result of a statement, whose first word is ``kind``; return the number of rows.
+
+        It goes to the file of ``.once`` if there is one, else to the pager if it is long, else to the output.
+        """
         if self.once_path is not None:
             path, self.once_path = self.once_path, None
             with open(path, "w", encoding="utf-8") as file:

@@ -168,7 +168,8 @@ def _run_interactively(
 ) -> int:
     """Run the interactive shell; return the exit status.
 
-    ``bail`` ends it at the first error; ``warn`` asks for confirmation before DELETE FROM.
+    ``open_store`` opens the store at the path ``store``, and ``mode`` is the format of results. ``bail`` ends the shell
+    at the first error; ``warn`` asks for confirmation before DELETE FROM.
     """
     from .background_opening import BackgroundOpening
 

@@ -75,7 +75,7 @@ class SystemWatcher:
         )
         if any(self._known_identities):
             next(self._change_sets)  # watching begins here
-        else:
+        else:  # no folder exists
             self._change_sets = _yield_nothing()
 
     def _list_identities(self) -> list[tuple[int, int] | None]:

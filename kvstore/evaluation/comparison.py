@@ -312,8 +312,8 @@ def _ask_other_chunk_sizes(
 ) -> dict[str, list[AskedQuestion]]:
     """Ask temporary stores of a sample of the documents, with the current chunk size, half of it and its double.
 
-    Only questions whose gold documents are in the sample are asked. Returns the outcomes by chunk size; empty if the
-    embedder is a server or missing, or if no question remains.
+    Only questions whose gold documents are in the sample are asked. ``model`` is the language model that answers.
+    Returns the outcomes by chunk size; empty if the embedder is a server or missing, or if no question remains.
     """
     from ..store.opening import open_store
 

@@ -194,9 +194,9 @@ def _iter_heading_facts(
 ) -> Iterator[_AskableFact]:
     """Yield a fact for each heading with prose or a list item below it; the beginning of that text is the answer.
 
-    ``subject`` is the title of the document; without a title, nothing is yielded. Repeated headings, long headings and
-    headings of short texts are skipped. Words of English headings are put in lower case, because they become a part of
-    a question.
+    ``blocks`` are the parts of the text, such as headings. ``subject`` is the title of the document; without a title,
+    nothing is yielded. Repeated headings, long headings and headings of short texts are skipped. Words of English
+    headings are put in lower case, because they become a part of a question.
     """
     seen: set[str] = set()
     for heading, body in pairwise(blocks):
@@ -217,7 +217,7 @@ def _iter_heading_facts(
 
 
 def _iter_table_facts(key: str, text: str, block: Block, is_english: bool) -> Iterator[_AskableFact]:
-    """Yield a fact for one cell of each row: the first cell is the subject, and the column is the attribute.
+    """Yield a fact for one cell of each row of a table: the first cell is the subject, and the column is the attribute.
 
     ``key`` and ``text`` are the document's key and text. Rows whose subject or column has no words, or whose cells are
     too long, are skipped.

@@ -195,7 +195,7 @@ def _extract_documents(
 def _compare_document(
     raw: RawDocument, location: str, label: str, get_stored_digest: GetStoredDigest
 ) -> NewDocument | FileDocument | Failure:
-    """Validate a document and compare it with the store.
+    """Validate a document, as its reader yielded it, and compare it with the store.
 
     Return a FileDocument without content if the store has the same document, a Failure if the document is invalid,
     else a NewDocument. ``location`` is the file that the document is stored with, and ``label`` names the document in

@@ -84,8 +84,8 @@ def build_forecast(
 ) -> Forecast:
     """Forecast an ingest of ``paths`` into ``destination`` from a sample of the files that it would read.
 
-    Paths and files that cannot be read are listed as failures. Raises the other errors that the ingest would raise
-    before it reads a file.
+    ``format``, ``options`` and ``include`` are those of the ingest. Paths and files that cannot be read are listed as
+    failures. Raises the other errors that the ingest would raise before it reads a file.
     """
     files, skipped, failures = _find_files(paths, format, include)
     new_files = _select_new_files(destination, files, compute_reading_digest(format, options))
@@ -125,7 +125,7 @@ def _find_files(
 ) -> tuple[list[Source], Counter[str], list[str]]:
     """Return the files that an ingest of ``paths`` would read, the numbers of skipped files by reason, and failures.
 
-    A failure is a message about a path or file that cannot be read.
+    ``include`` has patterns for the files in folders. A failure is a message about a path or file that cannot be read.
     """
     files: list[Source] = []
     skipped: Counter[str] = Counter()
@@ -170,7 +170,7 @@ def _read_sample(
 ) -> _SampleContent:
     """Read and extract files in a worker for up to ``SAMPLE_SECONDS`` seconds, and return what they contain.
 
-    The texts of a document are all texts that its ingest would embed.
+    ``format`` and ``options`` say how files are read. The texts of a document are all that its ingest would embed.
     """
     content = _SampleContent()
     if not sample:

@@ -117,7 +117,10 @@ class Destination(Protocol):
         ...
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
-        """Return the job for workers. With ``embed`` they also compute the vectors, if possible."""
+        """Return the job for workers, which read files with the ``format`` and ``options``.
+
+        With ``embed`` they also compute the vectors, if possible.
+        """
         ...
 
     def write(

@@ -451,7 +451,7 @@ class _IngestRun:
                 self.report.failures.append(Failure(root, reason))
                 continue
             with self._destination.open_state() as state:
-                vanished += [
+                vanished += [  # this ingest covers these documents, but has not found them
                     record.key
                     for record in state.documents.scan_origin(root)
                     if record.key not in self._seen_documents
@@ -465,7 +465,7 @@ class _IngestRun:
         self.report.failures.append(make_failure(place, error))
 
     def _build_progress(self, num_files_done: int, num_files: int, current_key: str) -> IngestProgress:
-        """Return the progress after a number of files; ``current_key`` is the key of the current file."""
+        """Return the progress after ``num_files_done`` of ``num_files`` files; ``current_key`` is that of the next."""
         elapsed = max(time.monotonic() - self._start_time, 1e-9)
         report, pace = self.report, self._pace
         # If more text was read than the file sizes predicted, the time left is unknown: the rows of a table, say,

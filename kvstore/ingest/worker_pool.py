@@ -62,7 +62,7 @@ class WorkerPool:
     """A pool of workers that share a list of sources; as a context manager, it ends them on exit."""
 
     def __init__(self, job: Job, sources: Sequence[Source], engine: Engine, limits: Limits) -> None:
-        """Split ``sources`` into tasks; ``engine`` starts the workers when the first item is requested."""
+        """Split ``sources`` into tasks of a job; ``engine`` starts workers, within ``limits``, at the first request."""
         self._job = job
         self._limits = limits
         self._engine = engine
@@ -218,7 +218,7 @@ class WorkerPool:
             self._fail_file(source, file_number, reason)
 
     def _fail_file(self, source: Source, file_number: int, reason: str) -> None:
-        """Add a failure as the last item of a file."""
+        """Add a failure with this reason as the last item of a file, which is then done."""
         self._add_item(file_number, Failure(source.path, reason), message_bytes=0)
         self._is_done[file_number] = True
 

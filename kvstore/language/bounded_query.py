@@ -179,7 +179,7 @@ class _RunningQuery:
 
 
 def _parse_read_statement(sql: str, parameters: Parameters) -> ParsedStatement:
-    """Return the single reading statement of a text. Raises StatementError for any other text."""
+    """Return the single reading statement of ``sql``, with its parameters. Raises StatementError for any other text."""
     parsed = parse(sql, parameters)
     if len(parsed) != 1:
         raise StatementError(f"query() runs exactly one statement, not {len(parsed)}; use execute() to run several")

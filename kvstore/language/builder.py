@@ -89,7 +89,7 @@ class Builder:
         self._parameters = parameters
 
     def build_statement(self, tree: Tree[Terminal]) -> s.Statement:
-        """Return the dataclass for ``tree``, which is the rule of a statement."""
+        """Return the statement of a parse tree, whose ``data`` is the name of its grammar rule."""
         if tree.data == "select":
             (query,) = tree.scan_values(lambda terminal: True)  # its only terminal is the text of the query
             return build_query(self._text, _get_offset(query), query.end_pos or 0, self._parameters)
@@ -131,7 +131,7 @@ class Builder:
         clauses[name] = self._build_clause(tree)
 
     def _build_clause(self, tree: Tree[Terminal]) -> Any:
-        """Return the value of a clause, given as its parse tree.
+        """Return the value of a clause, given as its parse tree, whose ``data`` is the name of its grammar rule.
 
         It is True for a keyword without a value. A keyword that is itself the value is returned in lower case.
         """

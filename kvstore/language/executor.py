@@ -99,9 +99,9 @@ def execute(
 
 
 def explain(database: Database, sql: str, parameters: Parameters = (), *, analyze: bool = False) -> list[Step]:
-    """Return the steps of the single statement of ``sql``.
+    """Return the steps by which the single statement of ``sql`` finds its rows; with ``analyze`` also their costs.
 
-    Raises StatementError if there is not exactly one, and the errors of the statement.
+    Raises StatementError if there is not exactly one statement, and the errors of the statement.
     """
     from . import explain_handlers
 
@@ -120,7 +120,10 @@ def run(
     progress: Progress | None = None,
     on_text: Callable[[str], None] | None = None,
 ) -> Cursor:
-    """Run one parsed statement of ``sql``. Raises the errors of the statement."""
+    """Run one parsed statement of the text ``sql``. Raises the errors of the statement.
+
+    ``progress`` and ``on_text`` are those of :func:`execute`.
+    """
     context = StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text)
     statement = parsed.statement
     transaction = context.database._open_transaction

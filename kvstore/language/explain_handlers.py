@@ -240,7 +240,7 @@ def _list_select_steps(context: StatementContext, statement: s.Select, analyze: 
     with context.target.state() as state:
         plan_reader = TableReader(state, context.database.settings_table)
         # The third column is not used.
-        for step_id, parent_id, _, detail in run_query(context, statement, plan_reader, "EXPLAIN QUERY PLAN "):
+        for step_id, parent_id, _, detail in run_query(context, statement, plan_reader, prefix="EXPLAIN QUERY PLAN "):
             depth = depths.get(int(str(parent_id)), -1) + 1
             depths[int(str(step_id))] = depth
             steps.append(Step("plan", "  " * depth + _format_plan(str(detail))))

@@ -70,7 +70,7 @@ def _require_quotes(text: str, tokens: Sequence[Token]) -> None:
 
 
 def can_fill_store(text: str, parameters: Parameters = ()) -> bool:
-    """True if a statement of a script can store something in an empty store.
+    """True if a statement of a script can store something in an empty store; checks the paths of INGEST and IMPORT.
 
     Raises the errors of :func:`parse`, and ReaderError or InputError if INGEST or IMPORT names nothing readable.
     """

@@ -122,7 +122,7 @@ def _to_span_mappings(spans: Sequence[TextSpan]) -> list[dict[str, Any]]:
 
 
 def retrieve_evidence(context: StatementContext, statement: s.Retrieve) -> Evidence:
-    """Return the evidence that a RETRIEVE finds."""
+    """Run a RETRIEVE with its clauses, and return the evidence (hits and steps) that it finds."""
     return context.target.retrieve(statement.question, **build_retrieval_clauses(context, statement))
 
 
@@ -183,7 +183,7 @@ def ask(context: StatementContext, statement: s.Ask) -> Cursor:
 
 
 def ask_question(context: StatementContext, statement: s.Ask) -> Answer:
-    """Return the answer of an ASK."""
+    """Ask the question of an ASK with its clauses, and return the answer."""
     clauses = build_retrieval_clauses(context, statement)
     return context.target.ask(
         statement.question,

@@ -148,11 +148,14 @@ class _ConditionParser:
         return condition
 
     def _is_at_end(self) -> bool:
-        """True if the next token cannot belong to the current part of the condition."""
+        """True at the end of the text, or if the next token is AND, OR or ``)``, which end a part of the condition."""
         return self._position == len(self._tokens) or self._is_word("AND") or self._is_word("OR") or self._is_word(")")
 
     def _skip_unsupported(self) -> None:
-        """Skip an unsupported condition, up to the AND, OR or closing parenthesis after it."""
+        """Move behind an unsupported condition: to the AND, OR or closing parenthesis after it, or to the end.
+
+        Raises UnsupportedForm if there are no tokens to skip, or if it is unclear where the condition ends.
+        """
         nesting = 0
         start = self._position
         while self._position < len(self._tokens):
@@ -164,7 +167,7 @@ class _ConditionParser:
             elif nesting == 0 and word in ("AND", "OR"):
                 break
             elif nesting == 0 and word in _AMBIGUOUS_WORDS:
-                raise UnsupportedForm  # its AND does not join conditions
+                raise UnsupportedForm  # the next AND may belong to an expression instead of joining conditions
             self._position += 1
         if self._position == start:
             raise UnsupportedForm

@@ -37,7 +37,7 @@ class ProcessEngine:
         self.workers = workers
 
     def start(self, job: Job, limits: Limits) -> WorkerProcess:
-        """Start a worker process, with its share of the processor cores and of the memory."""
+        """Start a worker process for a job, with its share of the processor cores and of the memory in ``limits``."""
         num_threads = max(1, (os.cpu_count() or 1) // self.workers)
         return WorkerProcess(job, num_threads, limits.get_memory_bytes(self.workers))
 

@@ -118,7 +118,7 @@ class RayEngine:
                 return
 
     def start(self, job: Job, limits: Limits) -> RayWorker:
-        """Start an actor, as soon as the cluster has a free processor."""
+        """Start an actor for a job, as soon as the cluster has a free processor; ``limits`` bound its memory."""
         # Without a limit, the actor computes its share of the memory of its machine.
         memory_bytes = None if limits.megabytes is None else limits.get_memory_bytes(self.workers)
         actor = self._actor_class.remote(frame_message(job.to_message()), memory_bytes, self.workers)
@@ -293,7 +293,7 @@ class WorkerActor:
             return data
 
     def _run_worker(self, job: Job, memory_bytes: int) -> None:
-        """Run the worker until it ends, then end the process."""
+        """Run the worker of a job, which may use ``memory_bytes`` bytes, until it ends; then end the process."""
         run_worker(job, self._send_message, memory_bytes, self._get_task, has_one_processor=True)
         with self._changed:
             # Let the last messages be fetched before the process ends.
