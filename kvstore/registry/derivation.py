@@ -91,8 +91,10 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():
-        kind = INDEXES[name] if has_index(view, name) else None  # imports only systems that the store uses
-        record = None if kind is None else Indexes(view).get(kind)
+        if not has_index(view, name):
+            continue  # so that only systems that the store uses are imported
+        kind = INDEXES[name]
+        record = Indexes(view).get(kind)
         if isinstance(kind, MaintainedIndex) and record is not None:
             progress = record.state
             derivations.append(

@@ -318,22 +318,19 @@ class Documents(ViewReader):
 
     def read_text(self, document: int) -> bytes:
         """Return the stored text of a document, UTF-8."""
-        return self._load_text(document, self._get_stored_text(document))
+        return bytes(self._get_text(document, is_whole=True))  # not a copy, because it is bytes
 
     def read_text_start(self, document: int, max_bytes: int) -> bytes:
         """Return the stored text of a document, or at least its first ``max_bytes`` bytes if it is longer."""
-        value = self._get_stored_text(document)
-        long_text = _get_long_text(value)
-        return self._load_text(document, value) if long_text is None else bytes(long_text[:max_bytes])
+        text = self._get_text(document)
+        return text if isinstance(text, bytes) else bytes(text[:max_bytes])
 
     def read_text_slice(self, document: int, start: int, end: int) -> str:
         """Return bytes ``start`` to ``end`` of the stored text, decoded; raise CorruptionError if they do not exist."""
         shared_text = None if self._shared_data is None else self._shared_data.texts.get(document)
         if shared_text is not None:
             return _decode_slice(document, shared_text, start, end)
-        value = self._get_stored_text(document)
-        text = _get_long_text(value)
-        return _decode_slice(document, self._load_text(document, value) if text is None else text, start, end)
+        return _decode_slice(document, self._get_text(document), start, end)
 
     def read_text_slices(self, byte_ranges: Mapping[int, Sequence[tuple[int, int]]]) -> dict[int, list[str]]:
         """Return slices of the stored texts of many documents, by document, without caching the texts.
@@ -351,11 +348,15 @@ class Documents(ViewReader):
             slices[document] = [_decode_slice(document, text, start, end) for start, end in byte_ranges[document]]
         return slices
 
-    def _load_text(self, document: int, value: memoryview) -> bytes:
-        """Return the text of a document, given its record in ``texts``, and cache it."""
+    def _get_text(self, document: int, *, is_whole: bool = False) -> bytes | memoryview:
+        """Return the text of a document, decoded and cached; a long one as it is stored, unless ``is_whole``."""
+        key = records.encode_u64(document)
+        value = _require_stored_text(document, self._view.get(tables.TEXTS, key))
+        long_text = None if is_whole else _get_long_text(value)
+        if long_text is not None:
+            return long_text
         text = self._text_cache.get(document)
         if text is None:
-            key = records.encode_u64(document)
             text = decode_text(records.unseal(value, tables.TEXTS, key), key)
             # A long text is not cached together with others.
             if len(self._text_cache) == _MAX_CACHED_TEXTS or len(text) > MAX_COMPRESSED_TEXT:
@@ -364,10 +365,6 @@ class Documents(ViewReader):
             if self._shared_data is not None and len(text) <= MAX_COMPRESSED_TEXT:
                 self._shared_data.add_text(document, text)
         return text
-
-    def _get_stored_text(self, document: int) -> memoryview:
-        """Return the stored form of a document's text, which may be compressed."""
-        return _require_stored_text(document, self._view.get(tables.TEXTS, records.encode_u64(document)))
 
     def get_outline(self, document: int) -> list[Section]:
         """Return the sections of a document in order of the text; empty if it has no headings."""
