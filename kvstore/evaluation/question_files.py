@@ -64,7 +64,8 @@ def make_question(
 ) -> Question:
     """Return a question; a text with one of ``answers`` is a right answer (see :func:`contains_words`).
 
-    The other parameters are fields of :class:`Question`.
+    ``gold`` are the keys of the documents that have the answer, ``span`` is its place in bytes of the only one, and
+    ``part`` names the source of the question.
     """
     texts = tuple(answers)
     return Question(

@@ -185,9 +185,9 @@ def run_worker(
 
 
 def main(memory_bytes: int) -> None:
-    """Work until standard input ends, with at most ``memory_bytes`` bytes of private memory.
+    """Run the job and the tasks that arrive on standard input, until it ends, in a process of their own.
 
-    The memory map of the store does not count.
+    The process may use ``memory_bytes`` bytes of private memory; the memory map of the store does not count.
     """
     limit_memory(memory_bytes)
     tasks = sys.stdin.buffer

@@ -150,7 +150,7 @@ class Builder:
         return str(child) if child.type == "CONDITION" else child.lower()
 
     def _has_value(self, tree: Tree[Terminal]) -> bool:
-        """True unless a value is NULL, as a keyword or as a parameter."""
+        """True unless a value, given as its parse tree, is the keyword NULL or a parameter with the value None."""
         if tree.data == "null":
             return False
         (terminal,) = tree.children
@@ -158,7 +158,7 @@ class Builder:
         return terminal.type != "PARAMETER" or self._parameters[_get_offset(terminal)].value is not None
 
     def _build_options(self, tree: Tree[Terminal]) -> dict[str, Value]:
-        """Return the options of ``WITH (name = value, ...)``."""
+        """Return the options of the clause ``WITH (name = value, ...)``, given as its parse tree, by name."""
         options: dict[str, Value] = {}
         for option in tree.children:
             assert isinstance(option, Tree)

@@ -194,7 +194,7 @@ class _ConditionParser:
     # Fields ----------------------------------------------------------------------------------------------------------
 
     def _parse_field(self) -> Field:
-        """Parse a column, or a field of the metadata."""
+        """Parse a column, or a field of the metadata such as ``meta ->> 'year'``."""
         if self._accept("("):
             field = self._parse_field()
             self._expect(")")
@@ -374,14 +374,14 @@ class _ConditionParser:
             raise UnsupportedForm
 
     def _read_token(self) -> Token:
-        """Consume and return the next token."""
+        """Consume and return the next token; raise UnsupportedForm if there is no more."""
         if self._position >= len(self._tokens):
             raise UnsupportedForm
         self._position += 1
         return self._tokens[self._position - 1]
 
     def _parse_name(self) -> str:
-        """Parse an identifier, plain or in double quotes, and return it in lower case."""
+        """Parse an identifier, plain or in double quotes, and return it in lower case; else raise UnsupportedForm."""
         token = self._read_token()
         if token.kind == "word":
             return token.text.lower()
@@ -390,7 +390,7 @@ class _ConditionParser:
         raise UnsupportedForm
 
     def _parse_text(self) -> str:
-        """Parse a string, or a parameter whose value is a text."""
+        """Parse a string, or a parameter whose value is a text, and return the text; else raise UnsupportedForm."""
         token = self._read_token()
         value = self._values.get_value(token) if token.kind == "parameter" else unquote(token.text)
         if token.kind not in ("string", "parameter") or not isinstance(value, str):

@@ -63,7 +63,7 @@ def _find_matching_chunks(reader: TableReader, query: str) -> TableRows:
 
 
 def _get_document_key(reader: TableReader, row: TableRow, record: Any) -> str:
-    """Return the key of the document that a chunk or an abstract belongs to."""
+    """Return the key of the document that a chunk or an abstract, given by its record, belongs to."""
     return reader.get_document(record.document).key
 
 
@@ -126,13 +126,14 @@ CANDIDATE_DOCUMENTS = replace(
 
 
 def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | None:
-    """Return the headings above a chunk from the outermost to the innermost, joined by `` > ``, or None."""
+    """Return the headings above a chunk, given by its record, from the outermost on, joined by `` > ``, or None."""
     return " > ".join(build_heading_path(reader.get_outline(record.document), record.section)) or None
 
 
 def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:
-    """Return the vector of a chunk as little-endian 32-bit floats."""
-    vector: bytes = reader.state.vectors.gather([(record.block, record.row)]).astype("<f4").tobytes()
+    """Return the vector of a chunk, whose record has its place, as little-endian 32-bit floats."""
+    place = record.block, record.row
+    vector: bytes = reader.state.vectors.gather([place]).astype("<f4").tobytes()
     return vector
 
 

@@ -49,7 +49,7 @@ class ProcessEngine:
             return [key.data for key, _ in selector.select(seconds)]
 
     def start_sending_content(self, source: Source) -> str | None:
-        """Return why the content of files is not sent: local processes see all files, so a missing file was deleted."""
+        """Return why the content of ``source`` cannot be sent: a local worker sees all files, so it was deleted."""
         return "the file was deleted during the ingest"
 
     def release(self) -> None:
