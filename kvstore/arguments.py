@@ -134,7 +134,7 @@ def check_arguments(function: Function, name: str | None = None) -> Function:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        """Check the arguments that have a check, then call the function."""
+        """Call the function, unless a check of an argument returns what kind of value was expected: an error."""
         for name, value in zip(positional, args, strict=False):
             check = checks.get(name)
             if check is not None and (expected := check(value)):

@@ -181,7 +181,10 @@ class Console:
             self.pager = pager
 
     def _run_statement(self, item: ScriptItem) -> None:
-        """Run a statement, and write its result and messages; ask before a statement that deletes by condition."""
+        """Run a statement, and write its result and messages; ask before a statement that deletes by condition.
+
+        A missing store is created if the statement can store something.
+        """
         if self.confirm is not None and _deletes_by_condition(item.text) and not self.confirm(item.text):
             self.notify("the statement was not run")
             return
@@ -193,7 +196,7 @@ class Console:
             from kvstore.language import can_fill_store
 
             if can_fill_store(text, self.parameters):
-                self._store.start()
+                self._store.start()  # creates the missing store
         with self._execute(text) as cursor:
             rows = self.write(cursor.kind, cursor.columns, cursor) if cursor.columns else 0
             if cursor.message:

@@ -189,10 +189,10 @@ def _compute_near_miss_metrics(
 ) -> dict[str, Any]:
     """Return how well refusal and confidence distinguish near misses from answerable questions, by name of the metric.
 
-    A near miss is a question on the topic of the store that no document answers.
-    ``near_refused`` is the fraction of near misses that were refused. With answerable questions, ``auc`` is the AUC of
-    all questions, ``auc_plain`` the AUC of the questions without a negation, and ``near_refused_at_90`` the fraction of
-    near misses below the confidence that 90 % of the answerable questions reach. Without near misses, it is empty.
+    A near miss is a question on the topic of the store that no document answers. ``near_refused`` is the fraction of
+    near misses that were refused. With answerable questions, ``auc`` is the AUC of all questions, ``auc_plain`` the AUC
+    of the questions without a negation, and ``near_refused_at_90`` the fraction of near misses below the confidence
+    that 90 % of the answerable questions reach. Without near misses, the result is empty.
     """
     metrics: dict[str, Any] = {}
     if near_misses:

@@ -235,7 +235,7 @@ class _FileSearch:
         return self._has_include or self._format is not None or find_format(relative_path) is not None
 
     def _count_skipped(self, relative_path: str) -> None:
-        """Count a file that is not ingested in ``skipped``, by the reason, such as its suffix."""
+        """Count a file that is not ingested as skipped, by the reason, such as its suffix."""
         self.skipped[describe_skipped(relative_path)] += 1
 
     def _add_address(self, address: str) -> None:

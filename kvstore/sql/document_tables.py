@@ -131,9 +131,9 @@ def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | No
 
 
 def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:
-    """Return the vector of a chunk, whose record has its place, as little-endian 32-bit floats."""
-    place = record.block, record.row
-    vector: bytes = reader.state.vectors.gather([place]).astype("<f4").tobytes()
+    """Return the vector of a chunk, whose record names the block and row of vectors, as little-endian 32-bit floats."""
+    block_and_row = record.block, record.row
+    vector: bytes = reader.state.vectors.gather([block_and_row]).astype("<f4").tobytes()
     return vector
 
 
