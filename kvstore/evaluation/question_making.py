@@ -136,7 +136,7 @@ def _to_question(fact: _AskableFact, number: int, text: str) -> Question:
 
 
 def _select_facts(store: Store, limit: int) -> list[_AskableFact]:
-    """Return at most ``limit`` facts, alternating between the sources.
+    """Return at most ``limit`` facts that questions can ask for, alternating between the sources (``SOURCES``).
 
     Documents are in the order of a hash of their keys. A question that two facts of a source answer is dropped. A fact
     is marked ambiguous if another fact of its source has the same attribute.

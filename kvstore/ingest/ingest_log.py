@@ -66,5 +66,5 @@ def read_ingests(folder: Path) -> list[dict[str, Any]]:
 
 
 def _remove_secrets(text: str) -> str:
-    """Remove the user and password, and the query, of each address in a text."""
+    """Remove the user, the password and the query string from each address (URL) in a text."""
     return _ADDRESS_PATTERN.sub(r"://\1", text)

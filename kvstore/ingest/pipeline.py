@@ -354,7 +354,7 @@ class _IngestRun:
         return _compute_digest_at(file_document.extracted, seen.location) == seen_digest
 
     def _is_batch_full(self) -> bool:
-        """True if the batch is large enough to commit. The limits grow with the store."""
+        """True if the batch of documents is large enough to commit. The limits grow with the store."""
         if self._stored_chunks is None:
             with self._destination.open_state() as state:
                 self._stored_chunks = state.counters.chunks

@@ -122,7 +122,7 @@ def run(
 ) -> Cursor:
     """Run one parsed statement of the text ``sql``. Raises the errors of the statement.
 
-    ``progress`` and ``on_text`` are those of :func:`execute`.
+    ``progress`` receives the progress of an INGEST or an index build, ``on_text`` the text that a model generates.
     """
     context = StatementContext(database, sql, parsed.start, parsed.offset_map, progress, on_text)
     statement = parsed.statement
