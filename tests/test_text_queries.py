@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import kvstore
 from kvstore.errors import InputError, StatementError
+from kvstore.retrieval import phrase_search
 from kvstore.sql.document_filter import filter_documents
-from kvstore.systems.lexical import strategy
 from kvstore.text import text_query
 from kvstore.text.text_query import build_text_matcher, parse_text_query
 from kvstore.text.words import get_stemmer
@@ -179,7 +179,7 @@ def test_words_in_quotes_count_as_a_whole(make_store: Any) -> None:
     def rank_documents(
         question: str, top: int = 10, where: str | None = None, phrases: float = 0.5
     ) -> list[tuple[str, float]]:
-        with mock.patch.object(strategy, "PHRASE_SHARE", phrases):
+        with mock.patch.object(phrase_search, "_PHRASE_SHARE", phrases):
             evidence = store.retrieve(question, using="lexical", top=top, where=where)
         return [(hit.document, hit.score) for hit in evidence.hits]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,18 +30,11 @@ from ..text.words import (
 )
 from .query import Query
 
-if TYPE_CHECKING:
-    from ..text.text_query import Phrase
-
 #: Parameters of BM25: how much repetitions of a word count, and how strongly long chunks are penalized.
 K1 = 1.2
 B = 0.75
-#: The share of a quoted phrase in the score, relative to its single words (see :mod:`.phrase_search`).
-PHRASE_SHARE = 0.5
 #: The posting list of a term with more blocks is read in part: only the blocks that can change the result.
 _MAX_WHOLE_BLOCKS = 512
-#: Characters that open a phrase.
-_QUOTE_CHARACTERS = frozenset('"\u201c')
 
 Scores = npt.NDArray[np.float64]
 
@@ -276,38 +269,21 @@ def build_count_request(words: QuestionWords) -> TermCountRequest:
     return TermCountRequest(list(dict.fromkeys((*words.terms, *compound_terms, *words.variants))))
 
 
-def _find_phrases(question: str) -> list[Phrase]:
-    """Return the phrases in double quotes of a question; phrase search is not imported for one without quotes."""
-    if _QUOTE_CHARACTERS.isdisjoint(question):
-        return []
-    from .phrase_search import find_quoted_phrases
+def read_question_weights(query: Query, k1: float, b: float) -> tuple[list[str], TermWeights]:
+    """Return the terms of a question to search for, and their BM25 parameters, in one round of reads."""
+    words = parse_question_words(query.question, query.stem)
+    counts = query.reading.fetch(build_count_request(words))
+    terms = words.list_lookup_terms(counts)
+    return terms, build_term_weights(query.reading.counters, terms, counts, k1, b)
 
-    return find_quoted_phrases(question)
 
-
-def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B, phrase_share: float = 0) -> Ranking:
+def rank_by_words(query: Query, top: int, k1: float = K1, b: float = B) -> Ranking:
     """Return the ``top`` chunks by BM25, best first, and record the step; chunks without any term are omitted.
 
-    ``k1`` and ``b`` are the parameters of BM25. Text in double quotes also counts as a phrase, weighted by
-    ``phrase_share``.
+    ``k1`` and ``b`` are the parameters of BM25.
     """
-    reading = query.reading
     with query.trace.step("lexical search") as step:
-        words = parse_question_words(query.question, query.stem)
-        counts = reading.fetch(build_count_request(words))
-        terms = words.list_lookup_terms(counts)
-        weights = build_term_weights(reading.counters, terms, counts, k1, b)
-        step.detail = "BM25 of " + ", ".join(terms)
-        quoted_phrases = _find_phrases(query.question) if phrase_share else []
-        if quoted_phrases:
-            from .phrase_search import PhraseSearchRequest
-
-            ranking = reading.fetch(
-                PhraseSearchRequest(weights, tuple(quoted_phrases), phrase_share, top, query.allowed)
-            )
-            quotations = ('"' + " ".join(pattern.word for pattern in phrase.words) + '"' for phrase in quoted_phrases)
-            step.detail += f"; exact phrases {', '.join(quotations)}"
-        else:
-            ranking = reading.fetch(WordSearchRequest(weights, top, query.allowed)).ranking
-        step.count = len(ranking)
+        terms, weights = read_question_weights(query, k1, b)
+        ranking = query.reading.fetch(WordSearchRequest(weights, top, query.allowed)).ranking
+        step.detail, step.count = "BM25 of " + ", ".join(terms), len(ranking)
     return ranking

@@ -23,8 +23,18 @@ from ..text.patterns import compile_lazily
 from ..text.text_query import Phrase, WordPattern, count_occurrences
 from ..text.words import is_unspaced, list_terms, segment_words
 from .evidence import ChunkReadRequest
-from .lexical_search import Scores, TermWeights, find_best_by_words, score_by_weights
+from .lexical_search import (
+    Scores,
+    TermWeights,
+    find_best_by_words,
+    rank_by_words,
+    read_question_weights,
+    score_by_weights,
+)
+from .query import Query
 
+#: The share of a quoted phrase in the score, relative to its single words.
+_PHRASE_SHARE = 0.5
 _QUOTED_PATTERN = compile_lazily('"([^"]+)"|\u201c([^\u201c\u201d]+)\u201d')
 
 
@@ -121,3 +131,21 @@ class PhraseSearchRequest(ReadRequest[Ranking]):
     def list_chunks(self, answer: Ranking) -> Iterable[int]:
         """Return the ids of the chunks in the answer to this request."""
         return (chunk for chunk, _ in answer)
+
+
+def rank_by_words_and_phrases(query: Query, top: int, k1: float, b: float) -> Ranking:
+    """Return the ``top`` chunks by BM25, with each phrase in double quotes as one more term; record the step.
+
+    See :func:`.rank_by_words`, which ranks for a question without such phrases.
+    """
+    phrases = find_quoted_phrases(query.question)
+    if not phrases:
+        return rank_by_words(query, top, k1, b)
+    with query.trace.step("lexical search") as step:
+        terms, weights = read_question_weights(query, k1, b)
+        request = PhraseSearchRequest(weights, tuple(phrases), _PHRASE_SHARE, top, query.allowed)
+        ranking = query.reading.fetch(request)
+        quotations = ('"' + " ".join(pattern.word for pattern in phrase.words) + '"' for phrase in phrases)
+        step.detail = f"BM25 of {', '.join(terms)}; exact phrases {', '.join(quotations)}"
+        step.count = len(ranking)
+    return ranking

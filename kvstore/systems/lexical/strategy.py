@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from ...arguments import Option
 from ...retrieval.evidence import Evidence
-from ...retrieval.lexical_search import K1, PHRASE_SHARE, B, rank_by_words
+from ...retrieval.lexical_search import K1, B, rank_by_words
 from ...retrieval.query import Query, evidence_of, option
+
+#: Characters that open a phrase.
+_QUOTE_CHARACTERS = frozenset('"\u201c')
 
 
 class LexicalStrategy:
@@ -23,5 +26,10 @@ class LexicalStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Return the best chunks by BM25 as evidence."""
         k1, b = option(query, self, "k1"), option(query, self, "b")
-        ranking = rank_by_words(query, top=query.reach, k1=k1, b=b, phrase_share=PHRASE_SHARE)
+        if _QUOTE_CHARACTERS.isdisjoint(query.question):  # most questions, which need no code for phrases
+            ranking = rank_by_words(query, query.reach, k1, b)
+        else:
+            from ...retrieval.phrase_search import rank_by_words_and_phrases
+
+            ranking = rank_by_words_and_phrases(query, query.reach, k1, b)
         return evidence_of(query, self.name, ranking, paths="shares words with the question", pool=len(ranking))
