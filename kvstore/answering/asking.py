@@ -338,12 +338,12 @@ class Asker:
             or query.state.settings.embedder.startswith(("hashing", "none:"))
         ):
             return None
-        from .answer_reader.reader import load_reader
+        from .answer_reader.reader import add_candidate_hits, load_reader
 
         reader = load_reader()
         if reader is None:
             return None
-        from .answer_reader.reading import add_candidate_hits, read_passages
+        from .answer_reader.reading import read_passages
         from .passages import build_passages
 
         if clauses.get("using") is None and clauses.get("within") is None:
@@ -370,7 +370,7 @@ class Asker:
         if len(texts) == 1:
             return None
         from .answer import Answer
-        from .answer_reader.read_answer import PartReading, extract_part_answers
+        from .answer_reader.reading import PartReading, extract_part_answers
 
         parts: list[PartReading] = []
         confidences: list[Confidence] = []
@@ -435,7 +435,6 @@ def _build_refusal(
     If the evidence has summaries or reports, their beginnings replace the sentences. If the condition selects no
     documents, nothing follows.
     """
-    from .answer_reader.read_answer import list_likeliest
     from .extractive import (
         MAX_NEAREST,
         NO_ANSWER,
@@ -452,6 +451,8 @@ def _build_refusal(
     if reading is None:
         passages, nearest = scored_passages.passages, list_nearest(scored_passages)
     else:
+        from .answer_reader.reading import list_likeliest
+
         passages, nearest = reading.passages, list_likeliest(reading, MAX_NEAREST)
     return build_refusal(passages, nearest, scored_passages.scorer, confidence.unknown, confidence.formless)
 
@@ -462,7 +463,6 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
     ``problem`` explains why the language model did not answer; None if it was not asked.
     """
     from .answer import Answer
-    from .answer_reader.read_answer import extract_reader_answer
     from .extractive import ExtractedAnswer, extract_answer
 
     evidence, confidence, scored_passages = prepared.evidence, prepared.confidence, prepared.scored_passages
@@ -470,6 +470,8 @@ def _extract_answer(prepared: _PreparedAnswer, problem: str | None) -> Answer:
         if prepared.overview is not None:
             extracted: ExtractedAnswer | None = ExtractedAnswer(*prepared.overview)
         elif prepared.reading is not None:
+            from .answer_reader.reading import extract_reader_answer
+
             extracted = extract_reader_answer(evidence, prepared.reading, scored_passages.scorer, prepared.max_words)
         else:
             extracted = extract_answer(evidence, scored_passages, prepared.max_words)

@@ -1,8 +1,15 @@
-"""The network of the answer reader, run by onnxruntime.
+"""The answer reader: the windows of a question, and the network that reads them, run by onnxruntime.
 
-In: a question and windows, which are texts of a few sentences. Out: a :class:`Reading` of each window. Every window is
-run alone: in a batch, a quantized network takes its scales from all windows, and a score would depend on the others.
-The distribution kvstore-db-english has the weights; ``reader.json`` has their digests, which are checked.
+In: a question, passages, and the rules that score sentences. Out: the windows to read, and a :class:`Reading` of each.
+
+The reader reads the passages of the strategy's hits, then of the chunks with the nearest vectors, and then of the
+document that the question names by its date or number. It reads them in windows: one snippet each, after its title and
+heading. A snippet that refers to the sentence before it is read with that. Only the likeliest windows are read, at most
+:data:`MAX_WINDOWS`, chosen by the terms that they share with the question, by the rank of their hits, and by what the
+question asks for.
+
+Every window is run alone: in a batch, a quantized network takes its scales from all windows, and a score would depend
+on the others. The distribution kvstore-db-english has the weights; ``reader.json`` has their digests.
 """
 
 from __future__ import annotations
@@ -11,10 +18,10 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +31,17 @@ from ...extensions.extras import find_first_missing, format_install
 from ...models.language import find_english_folder
 from ...models.onnx_runtime import import_onnxruntime
 from ...models.wordpiece_tokenizer import PairTokens, WordPieceTokenizer
+from ...retrieval.dense_search import compute_cosines, rank_by_vector
+from ...retrieval.evidence import Hit
+from ...retrieval.query import Query, evidence_of
+from ...structures.ranking import Ranking, best
+from ...text.patterns import compile_lazily
+from ...text.words import find_reference_numbers, list_terms
+from ..extractive import MAX_CHUNKS, SnippetScorer, list_candidates
+from ..passages import Passage
+from ..question_kinds import QuestionKind, find_quality
+from ..runs import SnippetPosition, find_required_span, has_previous
+from ..snippets import Snippet
 
 #: The folder of kvstore-db-english with the weights, and its files.
 FOLDER = "answer_reader"
@@ -34,6 +52,223 @@ _MAX_SPAN_TOKENS = 30
 _NUM_CACHED_MASKS = 256
 #: The maximum length of a question in characters, as in training.
 _MAX_QUESTION = 300
+#: The maximum number of chunks examined in a document that the question identifies by a number.
+_MAX_DOCUMENT_CHUNKS = 500
+#: The maximum number of windows that are read for a question.
+MAX_WINDOWS = 16
+#: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
+#: without what the question asks for. A term in the snippet itself has weight 1.
+_TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
+#: Letters and a number, such as "T250" or "KX-120".
+_IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*")
+#: The start of a field of a row: its name.
+_FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
+#: A snippet that is only a web address, and the kinds of questions that it can answer.
+_ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
+_ADDRESS_KINDS = frozenset(("place", "web address"))
+
+
+def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
+    """Return the hits, then the nearest chunks by vector, then those of a document that the question identifies.
+
+    Each chunk is returned once. The embedder must be able to embed the question.
+    """
+    limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
+    explained_rankings = [
+        (rank_by_vector(limited_query, MAX_CHUNKS), "near the question"),
+        (_rank_identified_document(hits, query), "in the document with the number that the question names"),
+    ]
+    hits_by_chunk = {(hit.document, hit.ordinal): hit for hit in hits}
+    for ranking, explanation in explained_rankings:
+        if ranking:
+            for hit in evidence_of(limited_query, "vector", ranking, explanation, query.chunk_count).hits:
+                hits_by_chunk.setdefault((hit.document, hit.ordinal), hit)
+    return list(hits_by_chunk.values())
+
+
+def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
+    """Rank the chunks of the document that has all reference numbers of the question, nearest to the question first.
+
+    It is the first document of the hits that has these dates, invoice numbers or versions in its name, its title or the
+    text of its hit. Return an empty ranking if the question has no reference number, or if no document has all of them.
+    """
+    numbers = set(find_reference_numbers(query.question))
+    if not numbers:
+        return []
+    for hit in hits:
+        text = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
+        record = query.state.documents.find_by_key(hit.document)
+        if record is not None and numbers.issubset(find_reference_numbers(text)):
+            ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
+            chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
+            return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
+    return []
+
+
+class Window(NamedTuple):
+    """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
+
+    ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it is
+    a row of a table about something else.
+    """
+
+    position: SnippetPosition
+    text: str
+    offset: int
+    is_kind_missing: bool
+
+
+def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
+    """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
+
+    A window is a snippet after its title, its headings and the sentence that it refers to. ``kind`` is the kind of
+    thing that the question asks for. A snippet that is itself a question is not read, and a web address only if the
+    question can ask for one.
+    """
+    estimator = _CandidateEstimator(kind, passages, scorer)
+    numbers = frozenset(find_reference_numbers(scorer.question))
+    # Each candidate, with True if it lacks what the question asks for.
+    candidates = {
+        (passage_index, index): estimator.is_kind_missing(passages[passage_index].snippets, index)
+        for passage_index, index in list_candidates(passages)
+        if not (snippet := passages[passage_index].snippets[index]).is_question
+        and (kind.name in _ADDRESS_KINDS or not _ADDRESS_PATTERN.fullmatch(snippet.text))
+    }
+    candidates |= dict.fromkeys(_iter_release_headings(passages, scorer.question), False)
+    scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
+    windows: dict[str, Window] = {}  # by text, because documents can repeat each other
+    for position in sorted(candidates, key=lambda position: (-scores[position], position)):
+        text, offset = _build_window_text(passages[position[0]], position[1], numbers)
+        windows.setdefault(text, Window(position, text, offset, candidates[position]))
+        if len(windows) == MAX_WINDOWS:
+            break
+    return list(windows.values())
+
+
+class _CandidateEstimator:
+    """Estimates, without embedding any text, how likely a snippet answers a question."""
+
+    def __init__(self, kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
+        """Compute what all candidates share: the terms of the passages' titles, and the identifiers to look for.
+
+        ``scorer`` has the question, and ``kind`` is the kind of thing that the question asks for.
+        """
+        self._kind = kind
+        self._passages = passages
+        self._scorer = scorer
+        self._quality = find_quality(scorer.question)
+        self._title_terms = [
+            scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
+        ]
+        #: The identifiers of the question that a row within a hit has.
+        self._row_identifiers = _find_identifiers(scorer.question)
+        if self._row_identifiers:
+            rows = (
+                snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
+            )
+            self._row_identifiers &= set().union(*map(_find_identifiers, rows))
+
+    def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
+        """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
+        snippet = self._passages[position[0]].snippets[position[1]]
+        assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
+        own_terms = self._scorer.list_question_terms(snippet.labeled_text)
+        above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
+        if snippet.heading.endswith("?"):  # the question that the snippet answers
+            own_terms |= above_terms
+        above_terms |= self._title_terms[position[0]]
+        return (
+            self._scorer.compute_rarity_fraction(own_terms)
+            + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)
+            + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
+            + _MISSING_WEIGHT * is_kind_missing
+        )
+
+    def is_kind_missing(self, snippets: Sequence[Snippet], index: int) -> bool:
+        """True if the snippet at ``index``, with the block that it introduces, lacks what the question asks for.
+
+        A row of a table is about the things in its cells: one of them must have a term of the question, or name the
+        quality that it asks for. If a row has an identifier of the question, the rows without one are about others.
+        """
+        snippet = snippets[index]
+        is_row = bool(self._row_identifiers) and _is_row(snippet)
+        if is_row and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
+            return True
+        if snippet.cells and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cells}"):
+            quality = self._quality
+            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
+                return True
+        return self._kind.is_missing_in(_render_with_block(snippets, index))
+
+
+def _find_identifiers(text: str) -> set[str]:
+    """Return the identifiers in a text (letters with a number), in lower case.
+
+    >>> sorted(_find_identifiers("Does KX-120 replace the T250 of 1990?"))
+    ['kx-120', 't250']
+    """
+    return set(_IDENTIFIER_PATTERN.findall(text.lower()))
+
+
+def _is_row(snippet: Snippet) -> bool:
+    """True if a snippet is a row of a table or a record with several fields."""
+    return bool(snippet.cells) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
+
+
+def _iter_release_headings(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
+    """Yield the position of each heading, within a hit, that dates a release that the question names; in order."""
+    for passage_index, passage in enumerate(passages):
+        for index, snippet in enumerate(passage.snippets):
+            if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(question):
+                yield passage_index, index
+
+
+def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
+    """Return the text of the window of the snippet at ``index``, and the character offset of the snippet in it.
+
+    The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
+    it has one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
+    """
+    snippets = passage.snippets
+    snippet = snippets[index]
+    if snippet.release is not None:
+        return snippet.release.sentence, 0
+    name = PurePosixPath(passage.document).stem
+    document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
+    labels = [document_name, *passage.list_labels(index)]
+    before = "".join(
+        f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
+        for label in dict.fromkeys(filter(None, labels))
+    )
+    refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
+    if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
+        before += f"{snippets[index - 1].labeled_text} "
+    return before + _render_with_block(snippets, index), len(before)
+
+
+def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
+    """Return the text of a window with the sentence before its snippet inserted, if both are prose of one section.
+
+    Returns None otherwise, and if the window has that sentence already.
+    """
+    passage_index, index = window.position
+    snippets = passages[passage_index].snippets
+    snippet = snippets[index]
+    if snippet.needs_previous or snippet.needs_subject or not has_previous(snippets, index):
+        return None
+    if not snippet.kind == snippets[index - 1].kind == "prose":
+        return None
+    return f"{window.text[: window.offset]}{snippets[index - 1].labeled_text} {window.text[window.offset :]}"
+
+
+def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
+    """Return the text of the snippet at ``index``, with the items or rows that it introduces."""
+    text = snippets[index].labeled_text
+    if not snippets[index].is_lead_in:
+        return text
+    _, last = find_required_span(snippets, index)
+    block = [snippet.labeled_text for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
+    return " ".join([text, "; ".join(block)]).strip()
 
 
 class Reading(NamedTuple):

@@ -1,262 +1,31 @@
-"""The reading of the passages of a question by the answer reader: sentences by score, and the words that answer.
+"""The sentences that the answer reader read, best first, and the answer that is made from them.
 
-In: passages, the question, and the rules that score sentences. Out: a :class:`PassageReading`, from which the answer,
-its confidence and the nearest sentences are made.
-
-The reader reads the passages of the strategy's hits, then of the chunks with the nearest vectors, and then of the
-document that the question names by its date or number. It reads them in windows: one snippet each, after its title and
-heading. A snippet that refers to the sentence before it is read with that. Only the likeliest windows are read, at most
-:data:`MAX_WINDOWS`, chosen by the terms that they share with the question, by the rank of their hits, and by what the
-question asks for.
+In: passages, the question, and the rules that score sentences. Out: a :class:`PassageReading`, and from it the
+confidence, the nearest sentences, and the text of the answer with its citations. The first paragraph of the text is the
+sentence, item or table row that answers, with the words that answer; a sentence that introduces a list or code is shown
+with it. Then follows the context: the sentence before it, if the answer refers to it, and the next likeliest sentences;
+then the relations of the rarest entity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-import numpy as np
-
-from ...retrieval.dense_search import compute_cosines, rank_by_vector
-from ...retrieval.evidence import Hit
-from ...retrieval.query import Query, evidence_of
-from ...structures.ranking import Ranking, best
+from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
-from ...text.words import find_reference_numbers, list_terms
-from ..answer_span import Verdict
-from ..extractive import MAX_CHUNKS, SnippetScorer, SnippetScores, list_candidates
+from ...text.words import segment_words
+from ..answer_span import AnswerPart, AnswerSpan, Verdict
+from ..citations import Citation, neutralize_citations
+from ..extractive import ExtractedAnswer, SnippetScorer, SnippetScores, render_runs
 from ..passages import Passage
 from ..question_form import find_asking_sentence, is_yes_no_question
-from ..question_kinds import QuestionKind, classify_question, find_contrasts, find_quality, is_contrary
-from ..runs import SnippetPosition, find_required_span, has_previous
+from ..question_kinds import classify_question, find_contrasts, is_contrary
+from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span, has_previous
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
-
-if TYPE_CHECKING:
-    from .reader import AnswerReader
-
-#: The maximum number of chunks examined in a document that the question identifies by a number.
-_MAX_DOCUMENT_CHUNKS = 500
-#: The maximum number of windows that are read for a question.
-MAX_WINDOWS = 16
-#: The weights of a term in the title or headings of a snippet, of 1 / (1 + half the rank of its hit), and of a snippet
-#: without what the question asks for. A term in the snippet itself has weight 1.
-_TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
-#: The name of a field that is written with underscores.
-_FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
-
-#: Letters and a number, such as "T250" or "KX-120".
-_IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*")
-#: The start of a field of a row: its name.
-_FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
-#: A snippet that is only a web address, and the kinds of questions that it can answer.
-_ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
-_ADDRESS_KINDS = frozenset(("place", "web address"))
-
-
-def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """Return the hits, then the nearest chunks by vector, then those of a document that the question identifies.
-
-    Each chunk is returned once. The embedder must be able to embed the question.
-    """
-    limited_query = query.copy_with_limits(top=min(query.top, MAX_CHUNKS), within=None)
-    explained_rankings = [
-        (rank_by_vector(limited_query, MAX_CHUNKS), "near the question"),
-        (_rank_identified_document(hits, query), "in the document with the number that the question names"),
-    ]
-    hits_by_chunk = {(hit.document, hit.ordinal): hit for hit in hits}
-    for ranking, explanation in explained_rankings:
-        if ranking:
-            for hit in evidence_of(limited_query, "vector", ranking, explanation, query.chunk_count).hits:
-                hits_by_chunk.setdefault((hit.document, hit.ordinal), hit)
-    return list(hits_by_chunk.values())
-
-
-def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
-    """Rank the chunks of the document that has all reference numbers of the question, nearest to the question first.
-
-    It is the first document of the hits that has these dates, invoice numbers or versions in its name, its title or the
-    text of its hit. Return an empty ranking if the question has no reference number, or if no document has all of them.
-    """
-    numbers = set(find_reference_numbers(query.question))
-    if not numbers:
-        return []
-    for hit in hits:
-        text = f"{PurePosixPath(hit.document).stem} {hit.title or ''} {hit.text}"
-        record = query.state.documents.find_by_key(hit.document)
-        if record is not None and numbers.issubset(find_reference_numbers(text)):
-            ordinals = range(min(record.chunk_count, _MAX_DOCUMENT_CHUNKS))
-            chunks = np.array([record.get_chunk_id(ordinal) for ordinal in ordinals], np.uint64)
-            return best(query.state, chunks, compute_cosines(query.state, chunks, query.vector), MAX_CHUNKS)
-    return []
-
-
-class Window(NamedTuple):
-    """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
-
-    ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it is
-    a row of a table about something else.
-    """
-
-    position: SnippetPosition
-    text: str
-    offset: int
-    is_kind_missing: bool
-
-
-def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
-    """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
-
-    A window is a snippet after its title, its headings and the sentence that it refers to. ``kind`` is the kind of
-    thing that the question asks for. A snippet that is itself a question is not read, and a web address only if the
-    question can ask for one.
-    """
-    estimator = _CandidateEstimator(kind, passages, scorer)
-    numbers = frozenset(find_reference_numbers(scorer.question))
-    # Each candidate, with True if it lacks what the question asks for.
-    candidates = {
-        (passage_index, index): estimator.is_kind_missing(passages[passage_index].snippets, index)
-        for passage_index, index in list_candidates(passages)
-        if not (snippet := passages[passage_index].snippets[index]).is_question
-        and (kind.name in _ADDRESS_KINDS or not _ADDRESS_PATTERN.fullmatch(snippet.text))
-    }
-    candidates |= dict.fromkeys(_iter_release_headings(passages, scorer.question), False)
-    scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
-    windows: dict[str, Window] = {}  # by text, because documents can repeat each other
-    for position in sorted(candidates, key=lambda position: (-scores[position], position)):
-        text, offset = _build_window_text(passages[position[0]], position[1], numbers)
-        windows.setdefault(text, Window(position, text, offset, candidates[position]))
-        if len(windows) == MAX_WINDOWS:
-            break
-    return list(windows.values())
-
-
-class _CandidateEstimator:
-    """Estimates, without embedding any text, how likely a snippet answers a question."""
-
-    def __init__(self, kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
-        """Compute what all candidates share: the terms of the passages' titles, and the identifiers to look for.
-
-        ``scorer`` has the question, and ``kind`` is the kind of thing that the question asks for.
-        """
-        self._kind = kind
-        self._passages = passages
-        self._scorer = scorer
-        self._quality = find_quality(scorer.question)
-        self._title_terms = [
-            scorer.list_question_terms(f"{passage.title or passage.document} {passage.heading}") for passage in passages
-        ]
-        #: The identifiers of the question that a row within a hit has.
-        self._row_identifiers = _find_identifiers(scorer.question)
-        if self._row_identifiers:
-            rows = (
-                snippet.text for passage in passages for snippet in passage.snippets if snippet.hit and _is_row(snippet)
-            )
-            self._row_identifiers &= set().union(*map(_find_identifiers, rows))
-
-    def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
-        """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
-        snippet = self._passages[position[0]].snippets[position[1]]
-        assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
-        own_terms = self._scorer.list_question_terms(snippet.labeled_text)
-        above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
-        if snippet.heading.endswith("?"):  # the question that the snippet answers
-            own_terms |= above_terms
-        above_terms |= self._title_terms[position[0]]
-        return (
-            self._scorer.compute_rarity_fraction(own_terms)
-            + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)
-            + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
-            + _MISSING_WEIGHT * is_kind_missing
-        )
-
-    def is_kind_missing(self, snippets: Sequence[Snippet], index: int) -> bool:
-        """True if the snippet at ``index``, with the block that it introduces, lacks what the question asks for.
-
-        A row of a table is about the things in its cells: one of them must have a term of the question, or name the
-        quality that it asks for. If a row has an identifier of the question, the rows without one are about others.
-        """
-        snippet = snippets[index]
-        is_row = bool(self._row_identifiers) and _is_row(snippet)
-        if is_row and self._row_identifiers.isdisjoint(_find_identifiers(snippet.text)):
-            return True
-        if snippet.cells and not self._scorer.list_question_terms(f"{snippet.label} {snippet.cells}"):
-            quality = self._quality
-            if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
-                return True
-        return self._kind.is_missing_in(_render_with_block(snippets, index))
-
-
-def _find_identifiers(text: str) -> set[str]:
-    """Return the identifiers in a text (letters with a number), in lower case.
-
-    >>> sorted(_find_identifiers("Does KX-120 replace the T250 of 1990?"))
-    ['kx-120', 't250']
-    """
-    return set(_IDENTIFIER_PATTERN.findall(text.lower()))
-
-
-def _is_row(snippet: Snippet) -> bool:
-    """True if a snippet is a row of a table or a record with several fields."""
-    return bool(snippet.cells) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
-
-
-def _iter_release_headings(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
-    """Yield the position of each heading, within a hit, that dates a release that the question names; in order."""
-    for passage_index, passage in enumerate(passages):
-        for index, snippet in enumerate(passage.snippets):
-            if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(question):
-                yield passage_index, index
-
-
-def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
-    """Return the text of the window of the snippet at ``index``, and the character offset of the snippet in it.
-
-    The title, the headings and a sentence that the snippet refers to precede it. The name of the document is first if
-    it has one of the reference ``numbers`` of the question. A heading that dates a release is read as a sentence.
-    """
-    snippets = passage.snippets
-    snippet = snippets[index]
-    if snippet.release is not None:
-        return snippet.release.sentence, 0
-    name = PurePosixPath(passage.document).stem
-    document_name = "" if set(numbers).isdisjoint(find_reference_numbers(name)) else name
-    labels = [document_name, *passage.list_labels(index)]
-    before = "".join(
-        f"{label.rstrip('.')}{'' if label.endswith(('?', '!', ':')) else '.'} "
-        for label in dict.fromkeys(filter(None, labels))
-    )
-    refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
-    if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
-        before += f"{snippets[index - 1].labeled_text} "
-    return before + _render_with_block(snippets, index), len(before)
-
-
-def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
-    """Return the text of a window with the sentence before its snippet inserted, if both are prose of one section.
-
-    Returns None otherwise, and if the window has that sentence already.
-    """
-    passage_index, index = window.position
-    snippets = passages[passage_index].snippets
-    snippet = snippets[index]
-    if snippet.needs_previous or snippet.needs_subject or not has_previous(snippets, index):
-        return None
-    if not snippet.kind == snippets[index - 1].kind == "prose":
-        return None
-    return f"{window.text[: window.offset]}{snippets[index - 1].labeled_text} {window.text[window.offset :]}"
-
-
-def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
-    """Return the text of the snippet at ``index``, with the items or rows that it introduces."""
-    text = snippets[index].labeled_text
-    if not snippets[index].is_lead_in:
-        return text
-    _, last = find_required_span(snippets, index)
-    block = [snippet.labeled_text for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
-    return " ".join([text, "; ".join(block)]).strip()
-
+from .reader import AnswerReader, build_context_text, select_windows
 
 #: The maximum number of windows that are read, those with the best scores by rules. Reading and embedding them is most
 #: of the cost of an answer; with 12 of 16, as many answers to the questions of four sets are right as with 12 of 20.
@@ -288,6 +57,26 @@ MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
 _CONTRARY_LOGIT = -2.1
+#: The name of a field that is written with underscores.
+_FIELD_NAME_PATTERN = compile_lazily(r"\b[^\W_]+(?:_[^\W_]+)+(?=: )")
+#: The maximum number of sentences of context, and of words of an answer with its context.
+_MAX_CONTEXT, _MAX_WORDS = 2, 80
+#: The maximum distance of the score of a sentence of context from that of the answer.
+_MAX_CONTEXT_GAP = 6.0
+#: The start of a sentence whose reason is the sentence before it.
+_CONSEQUENCE_PATTERN = compile_lazily(
+    r"(?:for (?:this|that|these|those) reasons?|because of (?:this|that)|(?:this|that) is why|therefore|thus|hence"
+    r"|as a result|consequently|so,? (?:we|you|they|it|the)\b)",
+    re.IGNORECASE,
+)
+#: Pronouns that refer to the sentence before, and the maximum number of words of a sentence with such a pronoun.
+_PRONOUN_PATTERN = compile_lazily(r"\b(?:it|them|they|him|her)\b", re.IGNORECASE)
+_MAX_PRONOUN_WORDS = 12
+#: Questions whose answer is several items.
+_LIST_QUESTION_PATTERN = compile_lazily(
+    r"\b(?:how (?:do|can|could|should|to|does)|what (?:are|were|do|does|must|should|can)|which \w+s|list|steps)\b",
+    re.IGNORECASE,
+)
 
 
 class SnippetReading(NamedTuple):
@@ -427,3 +216,211 @@ def _find_verdict(passages: Sequence[Passage], position: SnippetPosition, scorer
         # A pronoun can stand for a name in the previous sentence; the rest of that sentence is another statement.
         context += [previous.text] if previous.is_question else find_names(previous.text)
     return decide_verdict(scorer.question, snippet.text, " ".join(context), scorer.stem)
+
+
+def extract_reader_answer(
+    evidence: Evidence, reading: PassageReading, scorer: SnippetScorer, max_words: int | None
+) -> ExtractedAnswer:
+    """Return the answer that the reader chose, with its context, its citations and the words that answer.
+
+    ``max_words`` limits the words of the answer with its context; None: the usual limits. The first line about the
+    question's entities follows, if the evidence has one.
+    """
+    # With a limit of words, only that limits the sentences of context.
+    max_context = _MAX_CONTEXT if max_words is None else len(reading.readings)
+    max_words = _MAX_WORDS if max_words is None else max_words
+    best = reading.best
+    passage_index, index = best.position
+    snippets = reading.passages[passage_index].snippets
+    index = _find_answering_item(snippets, index, best.answer, evidence.question)
+    run = Run(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
+    runs = [run]
+    num_words = sum(snippet.num_words for snippet in snippets[run.first : run.last + 1])
+    displayed_positions = {(passage_index, snippet_index) for snippet_index in range(run.first, run.last + 1)}
+    for position in _list_context(reading):
+        if len(runs) > max_context:  # the first run is the answer
+            break
+        context_run = _make_context_run(reading.passages, position, best.score, displayed_positions)
+        context_snippets = reading.passages[context_run.passage].snippets[context_run.first : context_run.last + 1]
+        num_added = sum(snippet.num_words for snippet in context_snippets)
+        fits_limit = num_words + num_added <= max_words
+        # A sentence outside every hit cannot be cited.
+        is_within_hit = context_snippets[0].hit is not None
+        if is_within_hit and position not in displayed_positions and fits_limit:
+            displayed_positions |= {
+                (context_run.passage, snippet_index) for snippet_index in range(context_run.first, context_run.last + 1)
+            }
+            num_words += num_added
+            runs.append(context_run)
+    text, citations = render_runs(reading.passages, runs, scorer)
+    # One of the lines about the question's entities is enough for a short answer.
+    text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
+    return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
+
+
+class PartReading(NamedTuple):
+    """A part of a question: its text, its reading, and the scorer for its snippets."""
+
+    text: str
+    reading: PassageReading
+    scorer: SnippetScorer
+
+
+def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool]) -> ExtractedAnswer:
+    """Return one answer with a paragraph for each part: the sentence that answers it, or a note that none does.
+
+    ``answered[i]`` is True if the best sentence of part *i* answers it. A sentence that answers several parts is
+    included once.
+    """
+    text = ""
+    citations: list[Citation] = []
+    answers: list[AnswerPart] = []
+    # For each displayed sentence, the number of its citation and the offset of its paragraph in the answer.
+    citation_places: dict[tuple[str, int], tuple[int, int]] = {}
+    for part, is_answered in zip(parts, answered, strict=True):
+        separator = "\n\n" if text else ""
+        if not is_answered:
+            text += f"{separator}The documents do not say: {part.text}"
+            answers.append(AnswerPart(part.text, None, None, None))
+            continue
+        best = part.reading.best
+        passage_index, index = best.position
+        passage = part.reading.passages[passage_index]
+        sentence = _get_snippet_id(passage, index)
+        if sentence not in citation_places:
+            first, last = _find_display_span(passage.snippets, index, part.text)
+            if first == index and _refers_to_previous(passage.snippets, index):
+                is_shown = _get_snippet_id(passage, index - 1) in citation_places
+                first = index if is_shown else index - 1
+            run = Run(passage_index, first, last, best.score, best.answer)
+            paragraph, (citation,) = render_runs(part.reading.passages, [run], part.scorer, len(citations) + 1)
+            citation_places[sentence] = (citation.number, len(text) + len(separator))
+            text += separator + paragraph
+            citations.append(citation)
+        citation_number, offset = citation_places[sentence]
+        span = _locate_answer_words(best, text, offset)
+        answers.append(AnswerPart(part.text, citation_number, span, part.reading.verdict))
+    return ExtractedAnswer(text, citations, parts=tuple(answers))
+
+
+def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
+    """Return the ``max_sentences`` snippets that most likely answer the question, each as a run, best first."""
+    runs = []
+    for snippet_reading in reading.readings[:max_sentences]:
+        passage_index, index = snippet_reading.position
+        runs.append(Run(passage_index, index, index, snippet_reading.score))
+    return runs
+
+
+def _make_context_run(
+    passages: Sequence[Passage],
+    position: SnippetPosition,
+    score: float,
+    displayed_positions: Collection[SnippetPosition],
+) -> Run:
+    """Return the run of a sentence of context: the sentence, with the list that it introduces if it is a lead-in.
+
+    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the run.
+    """
+    passage_index, index = position
+    snippets = passages[passage_index].snippets
+    last = find_required_span(snippets, index)[1] if snippets[index].is_lead_in else index
+    if any((passage_index, item_index) in displayed_positions for item_index in range(index + 1, last + 1)):
+        last = index
+    return Run(passage_index, index, last, score)
+
+
+def _list_context(reading: PassageReading) -> list[SnippetPosition]:
+    """Return the positions of the sentences that can be displayed after the answer, in order of preference.
+
+    The sentence that the answer refers to is first, if it refers to one, then the other likely sentences, likeliest
+    first.
+    """
+    passage_index, index = reading.best.position
+    snippets = reading.passages[passage_index].snippets
+    best_score = reading.best.score
+    positions = [other.position for other in reading.readings[1:] if best_score - other.score <= _MAX_CONTEXT_GAP]
+    return [(passage_index, index - 1), *positions] if _refers_to_previous(snippets, index) else positions
+
+
+def _refers_to_previous(snippets: Sequence[Snippet], index: int) -> bool:
+    """True if the snippet at ``index`` refers to the snippet before it, and both are in the same section.
+
+    A pronoun in a definition means its term.
+    """
+    snippet = snippets[index]
+    has_pronoun = (
+        not snippet.term
+        and snippet.num_words <= _MAX_PRONOUN_WORDS
+        and _PRONOUN_PATTERN.search(snippet.text) is not None
+    )
+    refers_back = snippet.needs_previous or snippet.needs_subject or has_pronoun
+    return refers_back and has_previous(snippets, index)
+
+
+def _get_snippet_id(passage: Passage, index: int) -> tuple[str, int]:
+    """Return the document key and the byte offset of the snippet at ``index``, which identify it in all passages."""
+    return passage.document, passage.to_byte_offset(passage.snippets[index].start)
+
+
+def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -> tuple[int, int]:
+    """Return the indexes of the first and last snippet to display for the answering snippet at ``index``.
+
+    A snippet is displayed with the block that it introduces or the definition that it begins. An item is displayed with
+    the sentence that introduces it, and code with the snippets that it requires. If the question asks for a reason, a
+    consequence is displayed with the sentence before it. If the question asks for steps or a list, an item is displayed
+    with the whole list, up to ``_MAX_WORDS`` words, unless the question names the term that the item defines.
+    """
+    snippet = snippets[index]
+    required_first, last = find_required_span(snippets, index)
+    first = index - 1 if snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in else index
+    if snippet.kind == "code":
+        first = required_first
+    if (
+        index
+        and snippets[index - 1].block == snippet.block
+        and _CONSEQUENCE_PATTERN.match(snippet.text)
+        and classify_question(question).name == "reason"
+    ):
+        first = index - 1
+    last = extend_over_definition(snippets, index, first, last)
+    is_about_term = bool(snippet.term) and set(segment_words(snippet.term)) <= set(segment_words(question))
+    if snippet.kind != "item" or is_about_term or not _LIST_QUESTION_PATTERN.search(question):
+        return first, last
+    num_words = sum(other.num_words for other in snippets[first : last + 1])
+    while first and snippets[first - 1].section == snippet.section:
+        previous = snippets[first - 1]
+        if not (previous.kind == "item" or previous.is_lead_in) or num_words + previous.num_words > _MAX_WORDS:
+            break
+        first -= 1
+        num_words += previous.num_words
+        if previous.is_lead_in:
+            break
+    for following in snippets[last + 1 :]:
+        num_words += following.num_words
+        if following.kind != "item" or following.section != snippet.section or num_words > _MAX_WORDS:
+            break
+        last += 1
+    return first, last
+
+
+def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, question: str) -> int:
+    """Return the index of the item or row with the words that answer, if snippet ``index`` introduces it.
+
+    Return ``index`` if it introduces nothing or has the words itself, if no item has all of them, if that item is not
+    within a hit, or if the question asks for persons or a list: the whole list is the answer then.
+    """
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or classify_question(question).name == "person"
+    if not (snippets[index].is_lead_in and words) or asks_for_list:
+        return index
+    _, last = find_required_span(snippets, index)
+    matches = (item_index for item_index in range(index, last + 1) if words in snippets[item_index].labeled_text)
+    item_index = next(matches, index)
+    return item_index if snippets[item_index].hit is not None else index
+
+
+def _locate_answer_words(best: SnippetReading, text: str, offset: int = 0) -> AnswerSpan | None:
+    """Return the span of the answer words in the paragraph of ``text`` at ``offset``; None if they are not in it."""
+    words = neutralize_citations(best.answer).strip()
+    start = text[offset:].partition("\n\n")[0].find(words) if words else -1
+    return None if start < 0 else AnswerSpan(words, offset + start, offset + start + len(words))
