@@ -6,7 +6,6 @@ term that they define (``FILES``, then indented paragraphs); a first column is a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -145,18 +144,19 @@ def _is_lone_field(text: str, text_blocks: Sequence[Block], block_index: int) ->
     A term above an indented definition is not a field. The title of the text is a field only if its value has a digit
     or a field follows.
     """
-
-    def match_field(index: int) -> re.Match[str] | None:
-        """Return the match of block ``index`` with its name and value, or None if the block is not a field."""
-        return FIELD_PATTERN.fullmatch(text, text_blocks[index].start, text_blocks[index].end)
-
-    if (field := match_field(block_index)) is None:
+    block = text_blocks[block_index]
+    field = FIELD_PATTERN.fullmatch(text, block.start, block.end)
+    if field is None:
         return False
     if block_index + 1 == len(text_blocks):
         return True
-    next_start = text_blocks[block_index + 1].start
-    is_indented_below = text[text.rfind("\n", 0, next_start) + 1 : next_start].isspace()
-    is_title = block_index == 0 and not any(map(str.isdigit, field["value"])) and match_field(1) is None
+    following = text_blocks[block_index + 1]
+    is_indented_below = text[text.rfind("\n", 0, following.start) + 1 : following.start].isspace()
+    is_title = (
+        block_index == 0
+        and not any(map(str.isdigit, field["value"]))
+        and FIELD_PATTERN.fullmatch(text, following.start, following.end) is None
+    )
     return not is_indented_below and not is_title
 
 

@@ -77,7 +77,7 @@ def select_runs(
         snippets = passages[passage_index].snippets
         if snippets[index].text in used_texts:
             continue
-        first, last = find_required_span(snippets, index)
+        first, last = find_required_start(snippets, index), find_required_end(snippets, index)
         if not selected:
             last = extend_over_definition(snippets, index, first, last)
         span = [(passage_index, snippet_index) for snippet_index in range(first, last + 1)]
@@ -115,7 +115,7 @@ def put_best_first(
     if is_unspaced(snippets[index].text):
         return list(runs)
     best_run = next(run for run in runs if run.passage == passage_index and run.first <= index <= run.last)
-    first = _find_required_start(snippets, index)
+    first = find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names it
         first = max(first - 1, best_run.first)
     last = index if snippets[index].cells else best_run.last
@@ -158,12 +158,7 @@ def _have_same_subject(left: Snippet, right: Snippet) -> bool:
     return left.section == right.section and left.term == right.term and not (left.cells and right.cells)
 
 
-def find_required_span(snippets: Sequence[Snippet], index: int) -> tuple[int, int]:
-    """Return the indexes of the first and last snippet that must be displayed with snippet ``index``."""
-    return _find_required_start(snippets, index), _find_required_end(snippets, index)
-
-
-def _find_required_start(snippets: Sequence[Snippet], index: int) -> int:
+def find_required_start(snippets: Sequence[Snippet], index: int) -> int:
     """Return the index of the first sentence that snippet ``index`` needs before it, or ``index`` if it needs none."""
     first = index
     while first > 0 and snippets[first - 1].section == snippets[index].section:
@@ -176,7 +171,7 @@ def _find_required_start(snippets: Sequence[Snippet], index: int) -> int:
     return first
 
 
-def _find_required_end(snippets: Sequence[Snippet], index: int) -> int:
+def find_required_end(snippets: Sequence[Snippet], index: int) -> int:
     """Return the index of the last snippet that snippet ``index`` needs after it, or ``index`` if it needs none.
 
     A question needs its reply, and a lead-in needs the block that it introduces. A snippet before a bare lead-in, such

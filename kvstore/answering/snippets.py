@@ -207,12 +207,6 @@ def _strip_markup(text: str) -> str:
     return _LITERAL_STAR_PATTERN.sub(r"\\*", text) if "*" in text else text
 
 
-def has_item_marker(text: str, start: int, end: int) -> bool:
-    """True if characters ``start`` to ``end`` of a text begin with the bullet or number of an item."""
-    # The pattern has an anchor, which a match from an offset does not meet.
-    return _MARKER_PATTERN.match(text[start:end]) is not None
-
-
 def strip_item_marker(piece: str) -> str:
     """Return a piece without the bullets and numbers that it begins with."""
     return _MARKER_PATTERN.sub("", piece)

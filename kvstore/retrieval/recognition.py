@@ -115,16 +115,12 @@ def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
     forms = [encoded[start:end].decode() for start, end in seed.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return any(_has_capital_or_digit(form[1:]) or (allow_phrases and len(split_words(form)) > 1) for form in forms)
-    return any(_has_capital_or_digit(form[_get_name_start(question, form) :]) for form in forms)
-
-
-def _get_name_start(question: str, form: str) -> int:
-    """Return the offset in ``form``, the question's spelling of a name, from which a capital or digit counts.
-
-    It is 1 if the form opens the question with a function word, which has a capital anyway, else 0.
-    """
-    first_words = split_words(form)[:1]
-    return int(question.lstrip().startswith(form) and bool(first_words) and first_words[0] in FUNCTION_WORDS)
+    for form in forms:
+        opens_question = question.lstrip().startswith(form)
+        has_function_word = any(word in FUNCTION_WORDS for word in split_words(form)[:1])
+        if _has_capital_or_digit(form[1:] if opens_question and has_function_word else form):
+            return True
+    return False
 
 
 def _filter_capitalized(question: str, folded: FoldedText, matches: Matches) -> Matches:

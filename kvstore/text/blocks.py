@@ -279,8 +279,12 @@ def skip_marker(text: str, start: int, end: int) -> int:
 
 
 def to_plain_text(text: str) -> str:
-    """Return a piece of Markdown on one line, without the delimiters of emphasis and code spans."""
-    return " ".join(_strip_delimiters(text).split())
+    """Return a piece of Markdown on one line, without the delimiters of emphasis and code spans.
+
+    The backslashes of escapes are removed too.
+    """
+    has_delimiters = "*" in text or "`" in text or "\\" in text  # few texts have them
+    return " ".join((_DELIMITER_PATTERN.sub("", text) if has_delimiters else text).split())
 
 
 def unwrap_links(text: str) -> str:
@@ -315,15 +319,8 @@ def replace_sound_annotations(text: str) -> str:
 
 def format_summary_sentence(text: str) -> str:
     """Return a sentence without Markdown delimiters for a summary, truncated to 60 words and 600 characters."""
-    return " ".join(_strip_delimiters(text).split(None, _MAX_SENTENCE_WORDS)[:_MAX_SENTENCE_WORDS])[
-        :_MAX_SENTENCE_CHARACTERS
-    ]
-
-
-def _strip_delimiters(text: str) -> str:
-    """Return Markdown without the delimiters of emphasis and code spans, and without the backslashes of escapes."""
-    has_delimiters = "*" in text or "`" in text or "\\" in text  # few texts have them
-    return _DELIMITER_PATTERN.sub("", text) if has_delimiters else text
+    words = to_plain_text(text).split(" ")
+    return " ".join(words[:_MAX_SENTENCE_WORDS])[:_MAX_SENTENCE_CHARACTERS]
 
 
 def parse_blocks(text: str, format: str) -> list[Block]:

@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -40,7 +40,7 @@ from ...text.words import find_reference_numbers, list_terms
 from ..extractive import MAX_CHUNKS, SnippetScorer, list_candidates
 from ..passages import Passage
 from ..question_kinds import QuestionKind, find_quality
-from ..runs import SnippetPosition, find_required_span, has_previous
+from ..runs import SnippetPosition, find_required_end, has_previous
 from ..snippets import Snippet
 
 #: The folder of kvstore-db-english with the weights, and its files.
@@ -134,7 +134,13 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
         if not (snippet := passages[passage_index].snippets[index]).is_question
         and (kind.name in _ADDRESS_KINDS or not _ADDRESS_PATTERN.fullmatch(snippet.text))
     }
-    candidates |= dict.fromkeys(_iter_release_headings(passages, scorer.question), False)
+    # A heading cannot be chosen, except if it dates a release that the question names.
+    candidates |= {
+        (passage_index, index): False
+        for passage_index, passage in enumerate(passages)
+        for index, snippet in enumerate(passage.snippets)
+        if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(scorer.question)
+    }
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
@@ -171,7 +177,7 @@ class _CandidateEstimator:
     def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
         snippet = self._passages[position[0]].snippets[position[1]]
-        assert snippet.hit is not None  # as list_candidates and _iter_release_headings ensure
+        assert snippet.hit is not None  # true for all candidates
         own_terms = self._scorer.list_question_terms(snippet.labeled_text)
         above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
@@ -213,14 +219,6 @@ def _find_identifiers(text: str) -> set[str]:
 def _is_row(snippet: Snippet) -> bool:
     """True if a snippet is a row of a table or a record with several fields."""
     return bool(snippet.cells) or (snippet.kind == "table" and len(_FIELD_START_PATTERN.findall(snippet.text)) > 1)
-
-
-def _iter_release_headings(passages: Sequence[Passage], question: str) -> Iterator[SnippetPosition]:
-    """Yield the position of each heading, within a hit, that dates a release that the question names; in order."""
-    for passage_index, passage in enumerate(passages):
-        for index, snippet in enumerate(passage.snippets):
-            if snippet.release is not None and snippet.hit is not None and snippet.release.is_asked_for_in(question):
-                yield passage_index, index
 
 
 def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -> tuple[str, int]:
@@ -266,7 +264,7 @@ def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
     text = snippets[index].labeled_text
     if not snippets[index].is_lead_in:
         return text
-    _, last = find_required_span(snippets, index)
+    last = find_required_end(snippets, index)
     block = [snippet.labeled_text for snippet in snippets[index + 1 : last + 1] if snippet.kind != "code"]
     return " ".join([text, "; ".join(block)]).strip()
 

@@ -22,7 +22,7 @@ from ..extractive import ExtractedAnswer, SnippetScorer, SnippetScores, render_r
 from ..passages import Passage
 from ..question_form import find_asking_sentence, is_yes_no_question
 from ..question_kinds import classify_question, find_contrasts, is_contrary
-from ..runs import Run, SnippetPosition, extend_over_definition, find_required_span, has_previous
+from ..runs import Run, SnippetPosition, extend_over_definition, find_required_end, find_required_start, has_previous
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
 from .reader import AnswerReader, build_context_text, select_windows
@@ -324,7 +324,7 @@ def _make_context_run(
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
-    last = find_required_span(snippets, index)[1] if snippets[index].is_lead_in else index
+    last = find_required_end(snippets, index) if snippets[index].is_lead_in else index
     if any((passage_index, item_index) in displayed_positions for item_index in range(index + 1, last + 1)):
         last = index
     return Run(passage_index, index, last, score)
@@ -372,7 +372,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
     with the whole list, up to ``_MAX_WORDS`` words, unless the question names the term that the item defines.
     """
     snippet = snippets[index]
-    required_first, last = find_required_span(snippets, index)
+    required_first, last = find_required_start(snippets, index), find_required_end(snippets, index)
     first = index - 1 if snippet.kind == "item" and required_first < index and snippets[index - 1].is_lead_in else index
     if snippet.kind == "code":
         first = required_first
@@ -413,7 +413,7 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
     asks_for_list = _LIST_QUESTION_PATTERN.search(question) or classify_question(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
         return index
-    _, last = find_required_span(snippets, index)
+    last = find_required_end(snippets, index)
     matches = (item_index for item_index in range(index, last + 1) if words in snippets[item_index].labeled_text)
     item_index = next(matches, index)
     return item_index if snippets[item_index].hit is not None else index
