@@ -55,8 +55,8 @@ def test_the_confidence_reads_the_best_sentence_with_the_one_before_it(
     reader: AnswerReader, harbor: kvstore.Store
 ) -> None:
     asker = harbor._make_asker()
-    with asker._open_query("What do boats pay a night?", {}) as (strategy, query):
-        evidence = asker._retrieve_evidence(strategy, query)
+    with asker.open_query("What do boats pay a night?", {}) as (strategy, query):
+        evidence = asker.retrieve_evidence(strategy, query)
         _, reading = asker._read_evidence(query, evidence, {})
     assert reading is not None
     texts = (

@@ -101,8 +101,8 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
     kind of text that the question asks for, such as an amount. Return None if the reader reads nothing.
     """
     asker = store._make_asker()
-    with asker._open_query(question.text, {}) as (strategy, query):
-        evidence = asker._retrieve_evidence(strategy, query)
+    with asker.open_query(question.text, {}) as (strategy, query):
+        evidence = asker.retrieve_evidence(strategy, query)
         _, reading = asker._read_evidence(query, evidence, {})
         if reading is None:
             return None

@@ -15,6 +15,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Unpack
 
 from ..errors import InputError, ModelUnavailableError, PromptTooLongError
+from ..process.frozen_dataclass import frozen_dataclass
 from ..retrieval.overview import is_overview_result
 from ..retrieval.query import RERANKER_OPTION, Query, Strategy, get_reranker
 from ..retrieval.question_clauses import Clauses
@@ -65,52 +66,38 @@ class _PreparedAnswer(NamedTuple):
     max_words: int | None
 
 
+@frozen_dataclass
 class Asker:
-    """The answers to questions, from the states of a store, a snapshot or a transaction.
+    """The answers to questions, from the states of a store, a snapshot or a transaction, by functions of the store.
 
-    ``open_query`` yields the strategy and the query of a question; close it before a model writes, because it holds a
-    snapshot. ``retrieve_evidence`` runs a query, and ``retrieve`` does both. ``embed`` returns the
-    vectors of sentences. ``record_spending`` records the requests that were sent to a model.
+    ``get_session`` returns the current settings, because SET can change them while a model writes.
+    ``get_language_model`` returns the model with a name (None: the configured one), or None without one. ``embed``
+    returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields the strategy and
+    the query for a question; leave it before a model writes, because it holds a snapshot. ``retrieve_evidence`` runs a
+    query, and ``retrieve`` does both for another question. ``record_spending`` records the requests that were sent to a
+    model; it is called after each use of a model.
     """
 
-    def __init__(
-        self,
-        *,
-        get_session: Callable[[], SessionSettings],
-        get_language_model: Callable[[str | None], LanguageModel | None],
-        embed: Callable[[Sequence[str]], Matrix],
-        open_query: Callable[[str | Sequence[str], Clauses], AbstractContextManager[tuple[Strategy, Query]]],
-        retrieve_evidence: Callable[[Strategy, Query], Evidence],
-        retrieve: RetrieveFunction,
-        record_spending: Callable[[LanguageModel], None],
-    ) -> None:
-        """Create the pipeline from functions of its store.
-
-        ``get_language_model`` returns the model with a name (None: the configured one), or None without one. ``embed``
-        returns a matrix with the vector of each text. ``open_query`` returns a context manager that yields the strategy
-        and the query for a question. ``retrieve`` returns the evidence for another question.
-        ``record_spending`` is called after each use of a language model.
-        """
-        self._get_session = get_session  # a function, because SET can change the settings while a model writes
-        self._get_language_model = get_language_model
-        self._embed = embed
-        self._open_query = open_query
-        self._retrieve_evidence = retrieve_evidence
-        self._retrieve = retrieve
-        self._record_spending = record_spending
+    get_session: Callable[[], SessionSettings]
+    get_language_model: Callable[[str | None], LanguageModel | None]
+    embed: Callable[[Sequence[str]], Matrix]
+    open_query: Callable[[str | Sequence[str], Clauses], AbstractContextManager[tuple[Strategy, Query]]]
+    retrieve_evidence: Callable[[Strategy, Query], Evidence]
+    retrieve: RetrieveFunction
+    record_spending: Callable[[LanguageModel], None]
 
     def weigh(self, question: str | Sequence[str], clauses: Clauses) -> tuple[Evidence, Confidence]:
         """Return the evidence for a question, and the probability that this evidence answers the question."""
-        with self._open_query(question, clauses) as (strategy, query):
-            evidence = self._retrieve_evidence(strategy, query)
+        with self.open_query(question, clauses) as (strategy, query):
+            evidence = self.retrieve_evidence(strategy, query)
             scored_passages, reading = self._read_evidence(query, evidence, clauses)
             return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
         """Retrieve the evidence for a question, and return the prompt that a language model gets for it."""
-        with self._open_query(question, clauses) as (strategy, query):
+        with self.open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
-            return self._build_prompt(self._retrieve_evidence(strategy, query), query)
+            return self._build_prompt(self.retrieve_evidence(strategy, query), query)
 
     def stream_answer(
         self, question: str, model: str | None, clauses: Clauses, max_words: int | None
@@ -122,11 +109,11 @@ class Asker:
         """
         from .answer import Answer, yield_nothing
 
-        language_model = self._get_language_model(model)
-        with self._open_query(question, clauses) as (strategy, query):
+        language_model = self.get_language_model(model)
+        with self.open_query(question, clauses) as (strategy, query):
             if language_model is not None:
                 self._request_segments(query)
-            evidence = self._retrieve_evidence(strategy, query)
+            evidence = self.retrieve_evidence(strategy, query)
             if language_model is None:
                 answer = self._answer_parts(question, evidence, clauses)
                 if answer is not None:
@@ -136,7 +123,7 @@ class Asker:
             if reading is not None and reading.needs_several_passages:
                 reading = None  # rules choose the sentences
                 max_words = _MAX_CHAIN_WORDS if max_words is None else max_words
-            if confidence.value < self._get_session().least_confidence:
+            if confidence.value < self.get_session().least_confidence:
                 refusal = _build_refusal(query, evidence, scored_passages, reading, confidence)
                 abstained = Answer(
                     refusal.text,
@@ -183,7 +170,7 @@ class Asker:
             except (ModelUnavailableError, PromptTooLongError) as error:
                 problem = f"{error}."
             finally:
-                self._record_spending(model)
+                self.record_spending(model)
             problem += " This answer is extractive."
         return _extract_answer(prepared, problem)
 
@@ -196,7 +183,7 @@ class Asker:
         from ..models.llm import MAX_ANSWER_TOKENS, compute_fitting_tokens
         from .answer import write_answer
 
-        use_cache = self._get_session().answer_cache
+        use_cache = self.get_session().answer_cache
         distilled = self._distill_evidence(prepared, model)
         if not distilled.hits:
             return None
@@ -221,7 +208,7 @@ class Asker:
         The query is unchanged if it already requests segments, or if the prompt has no room for a few chunks.
         """
         # A conservative estimate: a word or punctuation mark is about two tokens of a model.
-        tokens = self._get_session().prompt_tokens // 2
+        tokens = self.get_session().prompt_tokens // 2
         if query.segments == "none" and tokens >= _MIN_PROMPT_CHUNKS * query.state.settings.chunk_tokens:
             query.segments, query.segment_tokens = "added", tokens
 
@@ -243,23 +230,23 @@ class Asker:
         def retrieve(other_question: str, using: str | None) -> Evidence:
             """Return the evidence for another question by the strategy ``using`` (None: that of the caller)."""
             if using is None:
-                return self._retrieve(other_question, **base_clauses)
+                return self.retrieve(other_question, **base_clauses)
             # Options belong to one strategy, except the reranker.
             shared_options = None if reranker is None else {RERANKER_OPTION: reranker}
             strategy_clauses: Clauses = {**base_clauses, "using": using, "options": shared_options}
-            return self._retrieve(other_question, **strategy_clauses)
+            return self.retrieve(other_question, **strategy_clauses)
 
         @contextmanager
         def open_query(other_question: str) -> Iterator[Query]:
             """Yield a query for another question, with the same clauses."""
-            with self._open_query(other_question, base_clauses) as (_, query):
+            with self.open_query(other_question, base_clauses) as (_, query):
                 yield query
 
         distilled: Evidence = distill(
             prepared.evidence,
             ModelDistiller(
                 StructuredModel(model),
-                self._get_session().prompt_tokens,
+                self.get_session().prompt_tokens,
                 open_query=open_query,
                 retrieve=retrieve,
             ),
@@ -270,7 +257,7 @@ class Asker:
         """Return the prompt for the evidence with at most ``budget`` tokens (None: the session's); record the step."""
         from .prompt import build_prompt
 
-        budget = budget or self._get_session().prompt_tokens
+        budget = budget or self.get_session().prompt_tokens
         with query.trace.step("build prompt") as step:
             prompt = build_prompt(evidence, budget)
             num_included, num_available = len(prompt.passages), len(evidence.segments or evidence.hits)
@@ -293,7 +280,7 @@ class Asker:
                 lambda: scored_passages.snippet_scores.nearest,  # a property that can score all snippets
                 reading,
             )
-            threshold = self._get_session().least_confidence
+            threshold = self.get_session().least_confidence
             comparison = "reaches" if confidence.value >= threshold else "is below"
             step.detail = f"{confidence}; {comparison} the threshold {threshold:g}"
             step.count = len(evidence.hits)
@@ -330,7 +317,7 @@ class Asker:
 
         hits: Sequence[Hit] = evidence.hits[:MAX_CHUNKS]
         if (
-            not self._get_session().answer_reader
+            not self.get_session().answer_reader
             or not hits
             or evidence.groups
             or any(hit.kind not in ("chunk", "segment") for hit in hits)
@@ -374,12 +361,12 @@ class Asker:
 
         parts: list[PartReading] = []
         confidences: list[Confidence] = []
-        threshold = self._get_session().least_confidence
+        threshold = self.get_session().least_confidence
         for text in texts:
             first_answer = parts[0].reading.best.answer if parts and confidences[0].value >= threshold else ""
             part_question = complete_part(text, texts[0], first_answer) if parts else text
-            with self._open_query(part_question, clauses) as (strategy, query):
-                part_evidence = self._retrieve_evidence(strategy, query)
+            with self.open_query(part_question, clauses) as (strategy, query):
+                part_evidence = self.retrieve_evidence(strategy, query)
                 scored_passages, reading = self._read_evidence(query, part_evidence, clauses, is_part=True)
                 if reading is None:
                     return None
@@ -416,7 +403,7 @@ class Asker:
 
         def compute_similarities(texts: Sequence[str]) -> list[tuple[float, float]]:
             """Return for each text its cosine with the question, and with the question without its names."""
-            vectors = self._embed(texts)
+            vectors = self.embed(texts)
             question_cosines, rest_cosines = cosines(vectors, query.vector), cosines(vectors, rest_vector)
             return list(zip(question_cosines.tolist(), rest_cosines.tolist(), strict=True))
 
