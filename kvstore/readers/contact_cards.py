@@ -53,53 +53,53 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_document(card: Component, default_key: str) -> RawDocument | None:
-    """Return the document of a card, or None if the card has no text."""
-    labels = {entry.group: _unwrap_label(entry.text) for entry in card.list_properties("X-ABLABEL")}
-    labeled_lines = [
-        (line, label, text)
-        for name, label in _LABELS.items()
-        for line in card.list_properties(name)
-        if (text := _get_line_text(line))
-    ]
+    """Return the document of a card, or None if the card has no text.
+
+    ``default_key`` is the key of a card without UID; a card with a UID has it as ``other_key``, in case another card
+    has the same UID.
+    """
+    custom_labels = {entry.group: _unwrap_label(entry.text) for entry in card.list_properties("X-ABLABEL")}
+    fields: list[tuple[str, str]] = []
+    texts_by_name: dict[str, list[str]] = {}  # by the name of the property, such as EMAIL
+    for property_name, label in _LABELS.items():
+        for property in card.list_properties(property_name):
+            if text := _get_property_text(property):
+                fields.append((f"{label}{_format_property_type(property, custom_labels)}", text))
+                texts_by_name.setdefault(property_name, []).append(text)
     notes = [entry.text for entry in card.list_properties("NOTE") if entry.text]
     name = " ".join(card.get_text("FN").split()) or _format_name(card.find_property("N"))
-    organization = next((text for line, _, text in labeled_lines if line.name == "ORG"), "")
-    title = name or organization or next((text for line, _, text in labeled_lines if line.name == "EMAIL"), "")
-    if not title and not notes and not labeled_lines:
+    organization, email = (next(iter(texts_by_name.get(name, ())), "") for name in ("ORG", "EMAIL"))
+    title = name or organization or email
+    if not title and not notes and not fields:
         return None
-    fields = [
-        ("Name", title),
-        *((f"{label}{_format_line_type(line, labels)}", text) for line, label, text in labeled_lines),
-    ]
     meta: dict[str, JSON] = {"organization": organization} if organization else {}
-    for field, entry in (("email", "EMAIL"), ("telephone", "TEL")):
-        texts = [*dict.fromkeys(text for line, _, text in labeled_lines if line.name == entry)]
-        if texts:
-            meta[field] = [*texts]
+    for meta_field, property_name in (("email", "EMAIL"), ("telephone", "TEL")):
+        if property_name in texts_by_name:
+            meta[meta_field] = [*dict.fromkeys(texts_by_name[property_name])]
     if categories := card.split_values("CATEGORIES"):
         meta["categories"] = [*categories]
     identifier = card.get_text("UID").removeprefix("urn:uuid:")
     return RawDocument(
         identifier or default_key,
         title or None,
-        format_entry(fields, notes),
+        format_entry([("Name", title), *fields], notes),
         meta,
         "text",
         other_key=default_key if identifier else None,
     )
 
 
-def _get_line_text(line: Property) -> str:
-    """Return the value of a property on one line; empty if it is not text."""
-    if line.get_parameter("ENCODING") in ("B", "BASE64") or line.value.startswith("data:"):
+def _get_property_text(property: Property) -> str:
+    """Return the value of a card's property on one line; empty if it is not text."""
+    if property.get_parameter("ENCODING") in ("B", "BASE64") or property.value.startswith("data:"):
         return ""
-    if line.name in _STRUCTURED_NAMES or line.name in _LIST_NAMES:
-        components = split_value(line.value, ";" if line.name in _STRUCTURED_NAMES else ",")
+    if property.name in _STRUCTURED_NAMES or property.name in _LIST_NAMES:
+        components = split_value(property.value, ";" if property.name in _STRUCTURED_NAMES else ",")
         return ", ".join(" ".join(component.split()) for component in components if component)
-    text = " ".join(line.text.split())
+    text = " ".join(property.text.split())
     for scheme in ("tel:", "mailto:"):
         text = text.removeprefix(scheme)
-    if line.name in ("BDAY", "ANNIVERSARY") and len(text) >= 8 and text[:8].isdecimal():
+    if property.name in ("BDAY", "ANNIVERSARY") and len(text) >= 8 and text[:8].isdecimal():
         text = f"{text[:4]}-{text[4:6]}-{text[6:8]}"  # 19700131 becomes 1970-01-31
     return _unwrap_label(text)
 
@@ -109,23 +109,22 @@ def _unwrap_label(label: str) -> str:
     return label.removeprefix("_$!<").removesuffix(">!$_")
 
 
-def _format_line_type(line: Property, labels: dict[str, str]) -> str:
+def _format_property_type(property: Property, custom_labels: dict[str, str]) -> str:
     """Return the label or types of a number or address in parentheses, such as `` (work)``, or an empty string.
 
-    ``labels`` maps the group of a property to its custom label, which replaces the types.
+    ``custom_labels`` maps the group of a property, such as ``item1``, to its label, which replaces the types.
     """
-    types = [
-        type_name.lower() for type_name in line.parameters.get("TYPE", ()) if type_name.lower() not in _IGNORED_TYPES
-    ]
-    label = labels.get(line.group, "") if line.group else ""
-    description = label or ", ".join(dict.fromkeys(types))
+    type_names = [type_name.lower() for type_name in property.parameters.get("TYPE", ())]
+    types = dict.fromkeys(type_name for type_name in type_names if type_name not in _IGNORED_TYPES)
+    label = custom_labels.get(property.group, "") if property.group else ""
+    description = label or ", ".join(types)
     return f" ({description})" if description else ""
 
 
-def _format_name(line: Property | None) -> str:
-    """Return a person's name in natural order, built from the parts of an ``N`` line; empty without a line."""
+def _format_name(property: Property | None) -> str:
+    """Return a person's name in natural order, built from the parts of an ``N`` property; empty without one."""
     family_name, given_names, additional_names, prefix, suffix, *_ = [
-        *(split_value(line.value, ";") if line else []),
+        *(split_value(property.value, ";") if property else []),
         *[""] * 5,  # for missing parts
     ]
     return " ".join(filter(None, (prefix, given_names, additional_names, family_name, suffix)))

@@ -17,6 +17,7 @@ from docx.oxml.ns import nsmap, qn
 
 from .list_nesting import BlockBuilder
 from .markdown_blocks import (
+    EmphasisStart,
     InlineBuilder,
     MarkdownBlock,
     make_heading,
@@ -105,7 +106,7 @@ class DocxBody:
         }
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks of the document, footnotes last."""
+        """Return all blocks of the document, footnotes last, and set ``title``."""
         blocks = self._build_container_blocks(self._body)
         for number, footnote in enumerate(self._cited_footnotes, 1):  # the list grows, as a footnote can cite another
             text = render_one_line(self._build_container_blocks(footnote))
@@ -178,7 +179,10 @@ class DocxBody:
         return value
 
     def _get_style_name(self, element: Any, path: str = "w:pPr/w:pStyle") -> str:
-        """Return the name of the style of a paragraph, or of a run, in lowercase; empty if it has no style."""
+        """Return the name of an element's style in lowercase; empty if it has no style.
+
+        ``path`` leads to the style of a paragraph (default) or of a run, which is a text of one format.
+        """
         style = element.find(path, nsmap)
         if style is None or style.get(_VALUE_ATTRIBUTE) not in self._styles:
             return ""
@@ -186,7 +190,10 @@ class DocxBody:
         return (name.get(_VALUE_ATTRIBUTE) or "").lower() if name is not None else ""
 
     def _get_heading_level(self, element: Any, style: str) -> int | None:
-        """Return 0 for the title, 1 to 9 for headings, None for other paragraphs."""
+        """Return the heading level of a paragraph: 0 for the title, 1 to 9 for headings, None for other paragraphs.
+
+        The name of its style or, for other styles, its outline level determines the level.
+        """
         if style == "title":
             return 0
         style_match = _HEADING_STYLE_PATTERN.match(style)
@@ -197,7 +204,10 @@ class DocxBody:
         return int(level) + 1 if level in "012345678" else None
 
     def _number_list_item(self, element: Any, style: str) -> tuple[int, str] | None:
-        """Count a list item, and return its depth (from 0) and marker, or None for other paragraphs."""
+        """Return the depth (from 0) and the marker (``-`` or a number) of a list item; None for other paragraphs.
+
+        The counters of the numberings are updated. ``style`` is the name of the paragraph's style.
+        """
         style_match = _LIST_STYLE_PATTERN.match(style)
         numbering_element = self._find_property(element, "w:pPr/w:numPr/w:numId")
         level_element = self._find_property(element, "w:pPr/w:numPr/w:ilvl")
@@ -214,17 +224,21 @@ class DocxBody:
         # The style can be deeper than the numbering: items of the style "List Bullet 2" are on the second level.
         visible_depth = max(level, int(style_match[2] or 1) - 1) if style_match is not None else level
         # An item restarts the numbering of the deeper levels.
-        for key in [key for key in self._counters if key[0] == identifier and key[1] > level]:
-            del self._counters[key]
+        for counter_identifier, counter_level in list(self._counters):
+            if counter_identifier == identifier and counter_level > level:
+                del self._counters[counter_identifier, counter_level]
         if format in ("bullet", "none"):
             return visible_depth, "-"
         self._counters[identifier, level] = self._counters.get((identifier, level), 0) + 1
         return visible_depth, f"{self._counters[identifier, level]}."
 
     def _build_inline(self, element: Any, plain: bool) -> InlineBuilder:
-        """Return the text of a paragraph with code, formulas and footnote marks and, unless ``plain``, emphasis."""
+        """Return the text of a paragraph with code, formulas and footnote marks and, unless ``plain``, emphasis.
+
+        It consists of runs, which are texts of one format.
+        """
         inline = InlineBuilder(plain)
-        emphasis_start: tuple[int, int] | None = None
+        emphasis_start: EmphasisStart | None = None
         is_emphasized = False
         for run in _iter_unwrapped(element):
             if run.tag.startswith(_MATH_NAMESPACE):
@@ -250,7 +264,10 @@ class DocxBody:
         return inline
 
     def _add_run(self, run: Any, inline: InlineBuilder) -> None:
-        """Add the text, tabs, line breaks and footnote numbers of a run to ``inline``."""
+        """Add a run (a text of one format) to ``inline``: its text, tabs, line breaks and footnote numbers.
+
+        The cited footnotes are added to ``_cited_footnotes``.
+        """
         for child in run:
             if child.tag == _TEXT_TAG:
                 inline.add_text(child.text or "")
@@ -265,7 +282,7 @@ class DocxBody:
                 inline.add_text(f"[{len(self._cited_footnotes)}]")
 
     def _build_table(self, table: Any) -> list[MarkdownBlock]:
-        """Return the blocks of a table; a table of one cell becomes the blocks of that cell.
+        """Return the table as a list of one block; a table of one cell becomes the blocks of that cell.
 
         Of vertically merged cells, each repeats the text of the first one.
         """
@@ -274,8 +291,9 @@ class DocxBody:
             for row in _iter_unwrapped(table)
             if row.tag == _ROW_TAG
         ]
-        if sum(map(len, rows)) == 1:  # a box around text
-            return self._build_container_blocks(next(cell for row in rows for cell in row))
+        cells = [cell for row in rows for cell in row]
+        if len(cells) == 1:  # a box around text
+            return self._build_container_blocks(cells[0])
         texts: list[list[str]] = []
         for row in rows:
             row_texts: list[str] = []
@@ -287,19 +305,16 @@ class DocxBody:
                 )
                 span = cell.find("w:tcPr/w:gridSpan", nsmap)
                 num_columns = min(_MAX_COLUMNS, int(span.get(_VALUE_ATTRIBUTE) or 1)) if span is not None else 1
-                row_texts += [
-                    cell_above
-                    if is_continued
-                    else render_one_line(self._build_container_blocks(cell, plain=not texts)),  # plain in the first row
-                    *[""] * (num_columns - 1),
-                ]
+                is_header = not texts
+                text = cell_above if is_continued else render_one_line(self._build_container_blocks(cell, is_header))
+                row_texts += [text, *[""] * (num_columns - 1)]
             if any(row_texts):
                 texts.append(row_texts)
         return [make_table(texts[0], texts[1:])] if texts else []
 
 
 def _iter_unwrapped(container: Any) -> Iterator[Any]:
-    """Yield the children of an element; wrapper elements are replaced by their children."""
+    """Yield the children of an element; wrappers, such as links and insertions, are replaced by their own children."""
     for child in container:
         if child.tag in _WRAPPER_TAGS:
             yield from _iter_unwrapped(child)
@@ -308,7 +323,10 @@ def _iter_unwrapped(container: Any) -> Iterator[Any]:
 
 
 def _get_bold_line(paragraph: Any) -> str:
-    """Return the text of a short bold paragraph that is neither an item nor a sentence; otherwise an empty string."""
+    """Return the text of a paragraph that may be a heading without a heading style; otherwise an empty string.
+
+    Such a paragraph is bold and short, and is neither a list item nor a sentence.
+    """
     text = _get_verbatim(paragraph).strip()
     runs = [run for run in _iter_unwrapped(paragraph) if run.tag == _RUN_TAG and _get_verbatim(run).strip()]
     if (
@@ -322,7 +340,7 @@ def _get_bold_line(paragraph: Any) -> str:
 
 
 def _has_property(run: Any, name: str) -> bool:
-    """True if an on/off property of a run, such as ``b`` for bold, is on (ECMA-376, 17.3.2)."""
+    """True if an on/off property of a run (a text of one format), such as ``b``, is on (ECMA-376, 17.3.2)."""
     switch = run.find(f"w:rPr/w:{name}", nsmap)
     return switch is not None and switch.get(_VALUE_ATTRIBUTE, "1") not in _OFF_VALUES
 
@@ -342,7 +360,10 @@ def _read_footnotes(blob: bytes) -> dict[str, Any]:
 
 
 def _read_number_formats(numbering: Any) -> dict[tuple[str, int], str]:
-    """Return the number format of each (numbering id, level), such as ``bullet`` or ``decimal`` (ECMA-376, 17.9.17)."""
+    """Return the number format of each (numbering id, level), such as ``bullet`` or ``decimal`` (ECMA-376, 17.9.17).
+
+    ``numbering`` is the root element of the numbering part; a numbering refers to the definition with its formats.
+    """
     abstract_formats = {
         definition.get(qn("w:abstractNumId")): {
             level.get(qn("w:ilvl")): level.find("w:numFmt", nsmap) for level in definition.iter(qn("w:lvl"))

@@ -16,7 +16,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
@@ -75,6 +75,14 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         yield SkippedPart(origin.name, "unreadable pages of books", "" if index else detail)
 
 
+class _NavigationEntry(NamedTuple):
+    """An entry of a book's table of contents: its level, from 1, the reference to its page, and its label."""
+
+    level: int
+    reference: str
+    label: str
+
+
 class _EpubBook:
     """A book: ``title`` and ``meta`` come from its package, ``missing_pages`` has the unreadable pages."""
 
@@ -99,14 +107,13 @@ class _EpubBook:
         )
         spine = opf.find(f"{_OPF_NAMESPACE}spine")
         item_ids = [] if spine is None else [item.get("idref", "") for item in spine.iter(f"{_OPF_NAMESPACE}itemref")]
+        page_paths = [
+            page_path
+            for page_path, item in (manifest[item_id] for item_id in item_ids if item_id in manifest)
+            if item.get("media-type") in _PAGE_MEDIA_TYPES and page_path != self._contents_page
+        ]
         # Read each page once: several items of a package can refer to the same part.
-        self._pages = list(
-            dict.fromkeys(
-                page_path
-                for page_path, item in (manifest[item_id] for item_id in item_ids if item_id in manifest)
-                if item.get("media-type") in _PAGE_MEDIA_TYPES and page_path != self._contents_page
-            )
-        )
+        self._pages = list(dict.fromkeys(page_paths))
         self._check_not_locked()
         ncx_path, _ = manifest.get(spine.get("toc", ""), (None, None)) if spine is not None else (None, None)
         self._navigation = self._read_navigation(ncx_path)
@@ -124,14 +131,14 @@ class _EpubBook:
         return package_path
 
     def build_blocks(self) -> list[MarkdownBlock]:
-        """Return all blocks of the book in the order of its spine."""
+        """Return all blocks of the book in the order of its pages; unreadable pages are added to ``missing_pages``."""
         blocks: list[MarkdownBlock] = []
         for page_path in self._pages:
             try:
                 markup = self._package.read_part(page_path)
-                page_blocks = (
-                    parse_page(markup, f"{self._name}/{page_path}", self._options)[1] if markup.strip() else []
-                )
+                page_blocks: list[MarkdownBlock] = []
+                if markup.strip():
+                    _, page_blocks, _ = parse_page(markup, f"{self._name}/{page_path}", self._options)
             except MemoryError:
                 raise
             except Exception:  # a part that is missing, damaged or not a page
@@ -148,81 +155,82 @@ class _EpubBook:
         if locked_parts & set(self._pages):
             raise ReaderError(f"{self._name}: is locked (digital rights management); there is no text to read")
 
-    def _read_navigation(self, ncx_path: str | None) -> Mapping[str, tuple[int, str]]:
-        """Return the level (from 1) and label of each page's first navigation entry, by the path of the page.
+    def _read_navigation(self, ncx_path: str | None) -> Mapping[str, _NavigationEntry]:
+        """Return the first entry for each page in the book's table of contents, by the path of the page.
 
-        EPUB 3 has them in the contents page, EPUB 2 in the NCX part at ``ncx_path``.
+        EPUB 3 has the table of contents in a page, EPUB 2 in the NCX part at ``ncx_path``.
         """
-        entries: dict[str, tuple[int, str]] = {}
+        entries: Iterator[_NavigationEntry] = iter(())
+        folder = ""
         if self._contents_page is not None and self._contents_page in self._package:
             tree = LexborHTMLParser(self._package.read_part(self._contents_page).decode("utf-8", "replace"))
             lists = [nav.css_first("ol") for nav in tree.css("nav") if nav.attributes.get("epub:type", "toc") == "toc"]
             folder = posixpath.dirname(self._contents_page)
-            for contents_list in lists[:1]:
-                for level, reference, label in _iter_list_entries(contents_list, level=1):
-                    entries.setdefault(_resolve_reference(folder, reference), (level, label))
+            entries = _iter_list_entries(lists[0] if lists else None, level=1)
         elif ncx_path is not None and ncx_path in self._package:
-            points = self._package.read_tree(ncx_path).find(f"{_NCX_NAMESPACE}navMap")
             folder = posixpath.dirname(ncx_path)
-            for level, reference, label in _iter_navigation_points(points, level=1):
-                entries.setdefault(_resolve_reference(folder, reference), (level, label))
-        return entries
+            entries = _iter_ncx_entries(self._package.read_tree(ncx_path).find(f"{_NCX_NAMESPACE}navMap"), level=1)
+        entries_by_path: dict[str, _NavigationEntry] = {}
+        for entry in entries:
+            entries_by_path.setdefault(_resolve_reference(folder, entry.reference), entry)
+        return entries_by_path
 
 
-def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: tuple[int, str] | None) -> list[MarkdownBlock]:
-    """Return the blocks of a page, with its highest heading moved to the level of the page's navigation entry.
+def _shift_headings(blocks: list[MarkdownBlock], navigation_entry: _NavigationEntry | None) -> list[MarkdownBlock]:
+    """Return the blocks of a page, with its highest heading moved to the level of the page in the table of contents.
 
-    ``navigation_entry`` is the level and label of the page in the table of contents (None: the blocks are unchanged). A
-    page without headings gets the label as its heading.
+    ``navigation_entry`` is the entry of the page there (None: the blocks are unchanged). A page without headings gets
+    the label of the entry as its heading.
     """
     if navigation_entry is None:
         return blocks
-    level, label = navigation_entry
-    heading_matches = [
-        match for block in blocks if block.kind == "heading" and (match := _HEADING_PATTERN.match(block.text))
-    ]
-    if not heading_matches:
+    level, label = navigation_entry.level, navigation_entry.label
+    heading_matches = [_HEADING_PATTERN.match(block.text) if block.kind == "heading" else None for block in blocks]
+    heading_levels = [len(match[1]) for match in heading_matches if match]
+    if not heading_levels:
         return [make_heading(min(6, level), label), *blocks] if label else blocks
-    shift = level - min(len(heading_match[1]) for heading_match in heading_matches)
+    shift = level - min(heading_levels)
     return [
-        make_heading(max(1, min(6, len(heading_match[1]) + shift)), heading_match[2])
-        if block.kind == "heading" and (heading_match := _HEADING_PATTERN.match(block.text))
-        else block
-        for block in blocks
+        make_heading(max(1, min(6, len(match[1]) + shift)), match[2]) if match else block
+        for block, match in zip(blocks, heading_matches, strict=True)
     ]
 
 
-def _iter_list_entries(entries: LexborNode | None, level: int) -> Iterator[tuple[int, str, str]]:
-    """Yield the entries of a navigation list: level, reference and label."""
-    entry = entries.child if entries is not None else None
-    while entry is not None:
-        if entry.tag == "li":
-            link, inner_list = entry.css_first("a"), entry.css_first("ol")
+def _iter_list_entries(ordered_list: LexborNode | None, level: int) -> Iterator[_NavigationEntry]:
+    """Yield the links in an ``<ol>`` of a table of contents page (EPUB 3), and those in its inner lists.
+
+    ``level`` is the level of the list, from 1.
+    """
+    item = ordered_list.child if ordered_list is not None else None
+    while item is not None:
+        if item.tag == "li":
+            link, inner_list = item.css_first("a"), item.css_first("ol")
             if link is not None:
-                yield level, link.attributes.get("href") or "", " ".join(link.text(deep=True).split())
+                label = " ".join(link.text(deep=True).split())
+                yield _NavigationEntry(level, link.attributes.get("href") or "", label)
             if level < _MAX_NAVIGATION_DEPTH:
                 yield from _iter_list_entries(inner_list, level + 1)
-        entry = entry.next
+        item = item.next
 
 
-def _iter_navigation_points(parent: Element | None, level: int) -> Iterator[tuple[int, str, str]]:
-    """Yield the entries of an NCX navigation map (EPUB 2): level, reference and label."""
+def _iter_ncx_entries(parent: Element | None, level: int) -> Iterator[_NavigationEntry]:
+    """Yield the entries of an NCX table of contents (EPUB 2) below ``parent``, whose level is ``level``, from 1."""
     for point in parent.findall(f"{_NCX_NAMESPACE}navPoint") if parent is not None else ():
         content = point.find(f"{_NCX_NAMESPACE}content")
         label = _get_text(point.find(f"{_NCX_NAMESPACE}navLabel"))
         if content is not None:
-            yield level, content.get("src", ""), label
+            yield _NavigationEntry(level, content.get("src", ""), label)
         if level < _MAX_NAVIGATION_DEPTH:
-            yield from _iter_navigation_points(point, level + 1)
+            yield from _iter_ncx_entries(point, level + 1)
 
 
 def _resolve_reference(folder: str, reference: str) -> str:
-    """Return the path of the part that a reference leads to; it is relative to ``folder``."""
+    """Return the path in the package that a reference relative to ``folder`` leads to, without its anchor."""
     return posixpath.normpath(posixpath.join(folder, unquote(reference.partition("#")[0])))
 
 
 def _read_meta(opf: Element) -> dict[str, JSON]:
-    """Return the metadata in a package document: the first value of each field, or all authors."""
+    """Return the metadata in the package document ``opf`` of a book: the first value of each field, or all authors."""
     meta: dict[str, JSON] = {}
     for element_name, field in _META_FIELDS.items():
         texts = [text for element in opf.iter(f"{_DC_NAMESPACE}{element_name}") if (text := _get_text(element))]

@@ -22,7 +22,7 @@ def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -
     >>> format_entry([("Where", "Quay 3"), ("When", "at noon"), ("With", "")], ["Ring twice."])
     'Where: Quay 3\nWhen: at noon\n\nRing twice.\n'
     """
-    lines = dict.fromkeys(
+    lines = dict.fromkeys(  # each line once, with True for a short one
         (f"{name}: {value}", len(value.split()) <= _MAX_SHORT_WORDS) for name, value in fields if value
     )
     short_text = "\n".join(line for line, is_short in lines if is_short)
@@ -31,7 +31,7 @@ def format_entry(fields: Iterable[tuple[str, str]], paragraphs: Iterable[str]) -
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of plain text with a line for each row, and its columns aligned by spaces."""
+    """Return a table of plain text with a line for each row of cells, and its columns aligned by spaces."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -19,10 +19,10 @@ from selectolax.lexbor import LexborHTMLParser
 
 from ..errors import ReaderError
 from .decoding import WEB_ENCODING_PATTERN, decode_file, detect_bom_encoding, is_utf8
+from .html_analysis import PageAnalysis
 from .html_blocks import convert_page
 from .html_navigation import KeepLevel
 from .html_parts import strip_numbering
-from .html_survey import PageSurvey
 from .markdown_blocks import MarkdownBlock, join_blocks
 from .raw_document import NavigationPart, Origin, RawDocument, ReadOptions
 
@@ -57,7 +57,7 @@ _MAX_DEPTH = 5_000
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the page as one document."""
-    tree, blocks, left_out = parse_page(stream.read(), origin.name, options)
+    tree, blocks, navigation = parse_page(stream.read(), origin.name, options)
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text (an empty page, a frame set, or one that scripts fill)")
     yield RawDocument(
@@ -66,7 +66,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         join_blocks(blocks) + "\n",
         meta={},
         format="markdown",
-        left_out=tuple(left_out),
+        left_out=tuple(navigation),
     )
 
 
@@ -90,7 +90,8 @@ def parse_page(
 
 def convert_markup(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
     """Return the blocks of HTML in a document of another format; navigation is kept."""
-    return parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))[1]
+    _, blocks, _ = parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))
+    return blocks
 
 
 def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
@@ -101,14 +102,15 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
     body = tree.body
     if body is None:
         return [], []
-    survey = PageSurvey(tree, body)
-    content: tuple[list[MarkdownBlock], list[NavigationPart]] = [], []
+    analysis = PageAnalysis(tree, body)
+    blocks: list[MarkdownBlock] = []
+    left_out: list[NavigationPart] = []
     for level in KeepLevel:
         if level >= keep:
-            content = convert_page(body, survey, level)
-            if any(block.kind != "heading" for block in content[0]):
+            blocks, left_out = convert_page(body, analysis, level)
+            if any(block.kind != "heading" for block in blocks):
                 break
-    return content
+    return blocks, left_out
 
 
 def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
@@ -135,9 +137,10 @@ def _convert_xhtml(markup: str) -> str:
     slash_offset = markup.find("/>")
     while slash_offset >= 0:
         start, end = markup.rfind("<", search_start, slash_offset), slash_offset + 2
-        tag = _SELF_CLOSED_PATTERN.match(markup, start, end) if start >= 0 else None
-        if tag is not None:
-            pieces.append(f"{markup[copied_end:start]}<{tag[1]}{tag[2]}></{tag[1]}>")
+        self_closed = _SELF_CLOSED_PATTERN.match(markup, start, end) if start >= 0 else None
+        if self_closed is not None:
+            tag, attributes = self_closed.groups()
+            pieces.append(f"{markup[copied_end:start]}<{tag}{attributes}></{tag}>")
             copied_end = end
         search_start = end
         slash_offset = markup.find("/>", end)
@@ -150,11 +153,11 @@ def _check_depth(markup: str, name: str) -> None:
         return
     depth = 0.0
     for tag in _TAG_PATTERN.finditer(markup):
-        element = tag[2].lower()
+        is_end_tag, element = bool(tag[1]), tag[2].lower()
         if element in _UNNESTED_TAGS:
             continue
         levels = _FORMATTING_DEPTH if element in _FORMATTING_TAGS else 1
-        depth = max(0, depth - levels) if tag[1] else depth + levels
+        depth = max(0, depth - levels) if is_end_tag else depth + levels
         if depth > _MAX_DEPTH:
             raise ReaderError(
                 f"{name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from selectolax.lexbor import LexborNode
 
+from .html_analysis import TEXTLESS_TAGS, PageAnalysis
 from .html_navigation import CONTROL_TAGS, LINE_NUMBERS_PATTERN, KeepLevel, NavigationFilter, is_sectioning
-from .html_parts import MAX_DIGITS, BlockFlow, HtmlList, HtmlTable, get_span, is_layout_table, strip_numbering
-from .html_survey import TEXTLESS_TAGS, PageSurvey
+from .html_parts import MAX_DIGITS, BlockContainer, HtmlList, HtmlTable, get_span, is_layout_table, strip_numbering
 from .markdown_blocks import (
     InlineBuilder,
     MarkdownBlock,
@@ -57,7 +57,7 @@ _FORMATTING_TAGS = frozenset(
 #: Elements that are separate words, regardless of their neighbors.
 _WORD_TAGS = frozenset("a time label button summary cite address data img input".split())
 #: Elements that can be read as a whole.
-_LEAF_TAGS = _CODE_TAGS | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
+_WHOLE_TAGS = _CODE_TAGS | _PREFORMATTED_TAGS | {"a", "br", "img", "sup"}
 _LIST_TAGS = frozenset("ul ol dl menu dir".split())
 _LANGUAGE_PATTERN = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush:)[-\s]\s*(?!source)([A-Za-z][\w+#-]*)")
 _EXPONENT_PATTERN = re.compile(r"[-−+]?\d+|[-−]?n")
@@ -67,31 +67,30 @@ _OnLeave = Callable[[], None]
 
 
 def convert_page(
-    body: LexborNode, survey: PageSurvey, keep: KeepLevel
+    body: LexborNode, analysis: PageAnalysis, keep: KeepLevel
 ) -> tuple[list[MarkdownBlock], list[NavigationPart]]:
     """Return the blocks of a page, and the navigation that was left out at the level ``keep``."""
-    page = _PageWalker(survey, keep)
+    page = _PageWalker(analysis, keep)
     page.walk(body)
-    return page.flow.finish_blocks(), page.left_out
+    return page.container.finish_blocks(), page.left_out
 
 
 class _PageWalker:
-    """The walk over one page; ``flow`` is the innermost unfinished flow, ``left_out`` lists the navigation."""
+    """The walk over the elements of one page.
 
-    def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
+    ``container`` is the innermost unfinished container of blocks; ``left_out`` lists the navigation, which is skipped.
+    """
+
+    def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:
         """Prepare the walk over a page; ``keep`` is the amount of the page to keep."""
-        self.flow = BlockFlow()
+        self.container = BlockContainer()
         self.left_out: list[NavigationPart] = []
-        self._open_parts: list[BlockFlow | HtmlList | HtmlTable] = [self.flow]  # unfinished, innermost last
-        self._survey = survey
-        self._navigation = NavigationFilter(survey, keep)
-        # The number of open elements of each kind.
-        self._content_depth = 0
-        self._section_depth = 0
-        self._admonition_depth = 0
-        self._layout_depth = 0
-        self._contents_depth = 0
-        self._term_depth = 0
+        self._open_parts: list[BlockContainer | HtmlList | HtmlTable] = [self.container]  # unfinished, innermost last
+        self._analysis = analysis
+        self._navigation = NavigationFilter(analysis, keep)
+        # The number of open elements that are content, sections, admonitions, layout tables, tables of contents, terms.
+        self._content_depth = self._section_depth = self._admonition_depth = 0
+        self._layout_depth = self._toc_depth = self._term_depth = 0
 
     def walk(self, root: LexborNode) -> None:
         """Read all elements below ``root`` in order, without recursion, because pages can be nested very deeply."""
@@ -107,13 +106,13 @@ class _PageWalker:
                 continue
             tag = node.tag or ""  # begins with a letter only for an element; "-text" is a text
             if tag == "-text":
-                self.flow.inline.add_text(node.text_content or "")
+                self.container.inline.add_text(node.text_content or "")
             elif tag[:1].isalpha() and not self._skip_if_not_content(node, tag):
                 if tag not in _BLOCK_TAGS:
                     previous = node.prev
                     if previous is not None and _are_separate_words(previous, node, self._term_depth > 0):
-                        self.flow.inline.separate_words()
-                if not ((tag in _LEAF_TAGS or self._contents_depth) and self._read_if_leaf(node, tag)):
+                        self.container.inline.separate_words()
+                if not ((tag in _WHOLE_TAGS or self._toc_depth) and self._read_whole_element(node, tag)):
                     stack.append((node, self._enter_node(node, tag)))
                     node = node.child
                     continue
@@ -131,20 +130,20 @@ class _PageWalker:
         )
         if reason is None:
             return False
-        shape = self._survey.get_shape(node)
-        assert shape is not None
+        stats = self._analysis.get_stats(node)
+        assert stats is not None
         self.left_out.append(
-            NavigationPart(_describe_element(node, tag), reason, shape.text_length, _get_excerpt(node))
+            NavigationPart(_describe_element(node, tag), reason, stats.text_length, _get_excerpt(node))
         )
         return True
 
-    def _read_if_leaf(self, node: LexborNode, tag: str) -> bool:
+    def _read_whole_element(self, node: LexborNode, tag: str) -> bool:
         """Read or skip an element as a whole and return True; return False if its children must be read one by one.
 
         It skips links that consist of an anchor symbol (``¶``), the label inside a table of contents, and pictures
         whose text repeats a title or caption.
         """
-        inline = self.flow.inline
+        inline = self.container.inline
         if tag in _CODE_TAGS:
             text = node.text(deep=True)
             if "\n" in text and node.css_first("pre") is not None:
@@ -154,7 +153,7 @@ class _PageWalker:
             inline.break_line()
         elif tag in _PREFORMATTED_TAGS:
             code = _get_preformatted_text(node)
-            self.flow.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
+            self.container.add_blocks(*([make_code_block(code, _find_language(node))] if code.strip() else []))
         elif tag == "img":
             alternative = node.attributes.get("alt") or ""
             # The picture of an admonition repeats its title, and many pictures repeat their caption.
@@ -163,7 +162,7 @@ class _PageWalker:
                 inline.add_image(alternative)
         elif tag == "a":
             return _get_only_text(node) in _ANCHOR_SYMBOLS
-        elif self._contents_depth and (tag == "p" or tag in _HEADING_LEVELS):
+        elif self._toc_depth and (tag == "p" or tag in _HEADING_LEVELS):
             return node.text(deep=True).strip().lower() in _CONTENTS_LABELS
         elif tag == "sup":
             text = _get_only_text(node)
@@ -180,21 +179,21 @@ class _PageWalker:
         return True
 
     def _enter_node(self, node: LexborNode, tag: str) -> Sequence[_OnLeave]:
-        """Begin an element, and return the functions that end it, in reverse order of execution."""
-        inline = self.flow.inline
+        """Begin an element, count it if it is content, and return the functions that end it, the last one first."""
+        inline = self.container.inline
         if self._navigation.enter_element(node):
             self._content_depth += 1
             return (self._leave_content, *self._enter_element(node, tag, inline))
         return self._enter_element(node, tag, inline)
 
     def _leave_content(self) -> None:
-        """End an element that :meth:`_enter_node` counted as content."""
+        """Count the end of an element that :meth:`_enter_node` counted as content."""
         self._content_depth -= 1
 
     def _enter_element(self, node: LexborNode, tag: str, inline: InlineBuilder) -> Sequence[_OnLeave]:
         """Begin an element by its tag: emphasis, a quotation, a heading, a list, a table or another block.
 
-        Return the functions that end it, in reverse order of execution. ``inline`` is the open paragraph.
+        Return the functions that end it, the last one first. ``inline`` is the open paragraph.
         """
         if tag in _EMPHASIS_TAGS:
             emphasis_start = inline.start_emphasis()
@@ -204,18 +203,20 @@ class _PageWalker:
             return (lambda: inline.add_text("”"),)
         if tag not in _BLOCK_TAGS:
             return ()
-        leave_contexts = self._enter_contexts(node, tag)
-        self.flow.flush_paragraph()
+        restore_depths = self._increase_depths(node, tag)
+        self.container.flush_paragraph()
         innermost = self._open_parts[-1]
         if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_admonition_title(node, tag)):
             level = _HEADING_LEVELS.get(tag, 6)
-            leave = self._open_flow(
-                lambda blocks: self._add_heading(level, blocks), BlockFlow(InlineBuilder(plain=True))
+            leave = self._open_container(
+                lambda blocks: self._add_heading(level, blocks), BlockContainer(InlineBuilder(plain=True))
             )
         elif tag in _LIST_TAGS and len(self._open_parts) <= _MAX_DEPTH:
             leave = self._open_list(node, tag)
         elif tag == "blockquote" and len(self._open_parts) <= _MAX_DEPTH:
-            leave = self._open_flow(lambda blocks: self.flow.add_blocks(*([make_quote(blocks)] if blocks else [])))
+            leave = self._open_container(
+                lambda blocks: self.container.add_blocks(*([make_quote(blocks)] if blocks else []))
+            )
         elif tag == "table" and len(self._open_parts) <= _MAX_DEPTH and self._layout_depth <= _MAX_DEPTH:
             # Some generators make the frame of an admonition with a table of one or two rows.
             is_frame = self._admonition_depth > 0 and len(node.css("tr")) < 3
@@ -225,8 +226,8 @@ class _PageWalker:
         elif isinstance(innermost, HtmlTable):
             leave = self._open_table_part(innermost, node, tag)
         else:
-            leave = self.flow.flush_paragraph
-        return (leave,) if leave_contexts is None else (leave_contexts, leave)
+            leave = self.container.flush_paragraph
+        return (leave,) if restore_depths is None else (restore_depths, leave)
 
     def _is_admonition_title(self, node: LexborNode, tag: str) -> bool:
         """True if an element of an admonition is its title; some admonitions are tables with the title in a cell."""
@@ -234,49 +235,51 @@ class _PageWalker:
             return not isinstance(self._open_parts[-1], HtmlTable)
         return tag in ("p", "div") and not _ADMONITION_TITLE_CLASSES.isdisjoint(_get_classes(node))
 
-    def _enter_contexts(self, node: LexborNode, tag: str) -> _OnLeave | None:
+    def _increase_depths(self, node: LexborNode, tag: str) -> _OnLeave | None:
         """Increase the nesting depths if an element is a section, admonition, term or table of contents.
 
         Return a function that decreases them again, or None if the element is none of these.
         """
-        sections = int(is_sectioning(tag))
-        admonitions = int(tag in _ADMONITION_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node)))
-        terms = int(tag == "dt")
-        contents = int(bool(self._navigation.tables_of_contents) and node.mem_id in self._navigation.tables_of_contents)
-        if not (sections or admonitions or terms or contents):
+        is_section = is_sectioning(tag)
+        is_admonition = tag in _ADMONITION_TAGS and not _ADMONITION_CLASSES.isdisjoint(_get_classes(node))
+        is_term = tag == "dt"
+        is_toc = bool(self._navigation.tables_of_contents) and node.mem_id in self._navigation.tables_of_contents
+        if not (is_section or is_admonition or is_term or is_toc):
             return None
 
         def adjust_depths(sign: int) -> None:
-            """Add the nesting of the element to the depths (``sign`` 1), or subtract it (-1)."""
-            self._section_depth += sign * sections
-            self._admonition_depth += sign * admonitions
-            self._contents_depth += sign * contents
-            self._term_depth += sign * terms
+            """Add the element to the depths (``sign`` 1), or subtract it (-1)."""
+            self._section_depth += sign * is_section
+            self._admonition_depth += sign * is_admonition
+            self._toc_depth += sign * is_toc
+            self._term_depth += sign * is_term
 
         adjust_depths(1)
         return lambda: adjust_depths(-1)
 
-    def _open_flow(self, on_blocks: Callable[[list[MarkdownBlock]], None], flow: BlockFlow | None = None) -> _OnLeave:
-        """Direct the following content into ``flow`` (default: a new one).
+    def _open_container(
+        self, on_blocks: Callable[[list[MarkdownBlock]], None], container: BlockContainer | None = None
+    ) -> _OnLeave:
+        """Open ``container`` (default: a new one), so that the walk adds the following blocks to it.
 
-        Return a function that ends the flow and passes its blocks to ``on_blocks``.
+        Return a function that closes the container and passes its blocks to ``on_blocks``.
         """
-        outer = self.flow
+        outer = self.container
         keeps_images_inline = self._term_depth > 0 or isinstance(self._open_parts[-1], HtmlTable)
-        inner = flow or BlockFlow(in_contents=self._contents_depth > 0, keeps_images_inline=keeps_images_inline)
+        inner = container or BlockContainer(in_toc=self._toc_depth > 0, keeps_images_inline=keeps_images_inline)
         self._open_parts.append(inner)
-        self.flow = inner
+        self.container = inner
 
         def leave() -> None:
-            """End the inner flow and continue the outer one."""
+            """End the inner container and continue the outer one."""
             self._open_parts.pop()
-            self.flow = outer
+            self.container = outer
             on_blocks(inner.finish_blocks())
 
         return leave
 
     def _add_heading(self, level: int, blocks: list[MarkdownBlock]) -> None:
-        """Add a heading.
+        """Add a heading with the text of ``blocks``.
 
         In an admonition it becomes the label of the next paragraph; in an item, a cell or a quotation, a paragraph in
         emphasis.
@@ -284,31 +287,29 @@ class _PageWalker:
         title = strip_numbering(" ".join(render_one_line(blocks).split()))
         if not title:
             return
+        num_open_containers = sum(isinstance(part, BlockContainer) for part in self._open_parts)
         if self._admonition_depth:
-            self.flow.add_blocks()  # ends the open paragraph
-            self.flow.pending_label = title.rstrip(":") + ": "
-        elif sum(isinstance(part, BlockFlow) for part in self._open_parts) > 1:  # in one of these
-            self.flow.add_blocks(make_paragraph(title if "*" in title else f"*{title}*"))
+            self.container.add_blocks()  # ends the open paragraph
+            self.container.pending_label = title.rstrip(":") + ": "
+        elif num_open_containers > 1:  # the page, and an item, a cell or a quotation
+            self.container.add_blocks(make_paragraph(title if "*" in title else f"*{title}*"))
         else:
-            self.flow.add_blocks(make_heading(level, title))
+            self.container.add_blocks(make_heading(level, title))
 
     def _open_list(self, node: LexborNode, tag: str) -> _OnLeave:
         """Begin a list, which is numbered if it is an ``<ol>``; return a function that ends it."""
         start = node.attributes.get("start") or "1"
-        number = (
-            (int(start) if start.isascii() and start.isdigit() and len(start) <= MAX_DIGITS else 1)
-            if tag == "ol"
-            else None
-        )
-        html_list = HtmlList(number, self._contents_depth > 0)
+        has_valid_start = start.isascii() and start.isdigit() and len(start) <= MAX_DIGITS
+        first_number = int(start) if has_valid_start else 1
+        html_list = HtmlList(first_number if tag == "ol" else None, self._toc_depth > 0)
         self._open_parts.append(html_list)
 
         def leave() -> None:
-            """Add the finished list to the flow around it."""
+            """Add the finished list to the container around it."""
             self._open_parts.pop()
             html_list.add_undefined_terms()
             if html_list.items:
-                self.flow.add_blocks(make_list(html_list.items))
+                self.container.add_blocks(make_list(html_list.items))
 
         return leave
 
@@ -318,14 +319,14 @@ class _PageWalker:
         Return a function that ends the part.
         """
         if tag == "li":
-            return self._open_flow(html_list.add_item)
+            return self._open_container(html_list.add_item)
         if tag == "dd":
-            return self._open_flow(html_list.add_definition)
+            return self._open_container(html_list.add_definition)
         if tag == "dt":
-            if html_list.in_contents:
+            if html_list.in_toc:
                 html_list.add_undefined_terms()
-            return self._open_flow(lambda blocks: html_list.terms.extend(_split_terms(blocks)))
-        return self.flow.flush_paragraph
+            return self._open_container(lambda blocks: html_list.terms.extend(_split_terms(blocks)))
+        return self.container.flush_paragraph
 
     def _open_layout(self) -> _OnLeave:
         """Begin a layout table, whose cells are read as running text; return a function that ends it."""
@@ -334,7 +335,7 @@ class _PageWalker:
         def leave() -> None:
             """End the table and the paragraph of its last cell."""
             self._layout_depth -= 1
-            self.flow.flush_paragraph()
+            self.container.flush_paragraph()
 
         return leave
 
@@ -344,9 +345,9 @@ class _PageWalker:
         self._open_parts.append(table)
 
         def leave() -> None:
-            """Add the finished table to the flow around it."""
+            """Add the finished table to the container around it."""
             self._open_parts.pop()
-            self.flow.add_blocks(*table.build_blocks())
+            self.container.add_blocks(*table.build_blocks())
 
         return leave
 
@@ -360,24 +361,24 @@ class _PageWalker:
             return table.end_row
         if tag in ("td", "th"):
             num_columns, num_rows = get_span(node, "colspan"), get_span(node, "rowspan")
-            return self._open_flow(
+            return self._open_container(
                 lambda blocks: table.add_cell(render_one_line(blocks), tag == "th", num_columns, num_rows)
             )
         if tag == "caption":
-            return self._open_flow(table.caption.extend)
+            return self._open_container(table.caption.extend)
         if tag == "thead":
             table.in_head = True
             return lambda: setattr(table, "in_head", False)
-        return self.flow.flush_paragraph
+        return self.container.flush_paragraph
 
 
 def _are_separate_words(previous: LexborNode, node: LexborNode, in_term: bool) -> bool:
     """True if two adjacent elements without white space are separate words, because only styles separate them.
 
-    Within the term of a definition (``in_term``), a ``<span>`` after the term is its classifier.
+    In a ``<dt>`` (``in_term``), a ``<span>`` after the term is a separate remark, such as the type of a parameter.
     """
     previous_tag, tag = previous.tag or "", node.tag or ""
-    if in_term and tag == "span" and previous_tag != "span":  # a term and its classifier
+    if in_term and tag == "span" and previous_tag != "span":
         return previous_tag == "-text" or previous_tag in _FORMATTING_TAGS
     if not previous_tag[:1].isalpha() or previous_tag in _FORMATTING_TAGS or tag in _FORMATTING_TAGS:
         return False
@@ -486,15 +487,9 @@ def _is_line_number(text_node: LexborNode) -> bool:
 
 
 def _find_language(node: LexborNode) -> str:
-    """Return the language in the class of ``<pre>`` or of the ``<code>`` in it, or an empty string.
-
-    Highlighters put it there.
-    """
-    code_element = node.css_first("code")
-    for element in (node, code_element):
-        language_match = _LANGUAGE_PATTERN.search(
-            (element.attributes.get("class") or "") if element is not None else ""
-        )
-        if language_match is not None:
+    """Return the programming language in the class of ``<pre>`` or of the ``<code>`` in it, or an empty string."""
+    for element in (node, node.css_first("code")):
+        class_name = (element.attributes.get("class") or "") if element is not None else ""
+        if language_match := _LANGUAGE_PATTERN.search(class_name):
             return language_match[1].lower()
     return ""

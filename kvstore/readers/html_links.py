@@ -1,6 +1,6 @@
 """Properties of the links of an element: what they lead to, and how they are placed in the text around them.
 
-In: an element and its shape in the page's survey. Out: True if the links are a table of contents, turn pages, form a
+In: an element and its stats in the page's analysis. Out: True if the links are a table of contents, turn pages, form a
 bar or are page actions, and if the element is part of a sentence, a title or a line of its own. Each decision inspects
 a limited number of elements, so that the total cost is linear in the page.
 """
@@ -11,8 +11,8 @@ import re
 
 from selectolax.lexbor import LexborNode
 
-from .html_shapes import Shape
-from .html_survey import HEADING_TAGS, VERBATIM_TAGS, PageSurvey, normalize_words
+from .html_analysis import HEADING_TAGS, VERBATIM_TAGS, PageAnalysis, normalize_words
+from .html_stats import ElementStats
 
 #: The maximum number of descendants that a decision inspects, so that the total cost is linear in the page.
 MAX_INSPECTED_ELEMENTS = 60
@@ -39,24 +39,25 @@ _NEIGHBOR_BLOCK_TAGS = HEADING_TAGS | frozenset(
 )
 
 
-def is_table_of_contents(shape: Shape) -> bool:
+def is_table_of_contents(stats: ElementStats) -> bool:
     """True if an element is a table of contents.
 
     It has several links to headings of the page, which are at least three quarters of its links, and little other text.
     """
     return (
-        shape.num_heading_links > 1
-        and 4 * shape.num_heading_links >= 3 * shape.num_links
-        and shape.unlinked_length <= _MAX_CONTENTS_SHARE * shape.linked_length + _MAX_CONTENTS_LABEL_CHARACTERS
+        stats.num_heading_links > 1
+        and 4 * stats.num_heading_links >= 3 * stats.num_links
+        and stats.unlinked_length <= _MAX_CONTENTS_SHARE * stats.linked_length + _MAX_CONTENTS_LABEL_CHARACTERS
     )
 
 
-def has_contents_label(node: LexborNode, shape: Shape) -> bool:
+def has_contents_label(node: LexborNode, stats: ElementStats) -> bool:
     """True if an element with links and no prose begins with a label of tables of contents, such as "On this page"."""
-    if shape.prose_length:
+    if stats.prose_length:
         return False
     first_node = node.child  # descend from it to the first text
     for _ in range(_MAX_LEVELS):
+        # Skip comments and blank texts.
         while (
             first_node is not None
             and not (first_node.tag or "")[:1].isalpha()
@@ -71,43 +72,43 @@ def has_contents_label(node: LexborNode, shape: Shape) -> bool:
     return False
 
 
-def has_text_beside_list(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
+def has_text_beside_list(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
     """True if all links of a container are in one of its children, and the container has other text too."""
     if tag not in ("div", "section", "td"):
         return False
     child = node.child
     while child is not None:
-        child_shape = survey.get_shape(child)
-        if child_shape is not None and child_shape.num_links:
-            return child_shape.num_links == shape.num_links and child_shape.text_length < shape.text_length
+        child_stats = analysis.get_stats(child)
+        if child_stats is not None and child_stats.num_links:
+            return child_stats.num_links == stats.num_links and child_stats.text_length < stats.text_length
         child = child.next
     return False
 
 
-def is_pagination(shape: Shape, class_match: re.Match[str] | None, in_content: bool) -> bool:
+def is_pagination(stats: ElementStats, class_match: re.Match[str] | None, in_content: bool) -> bool:
     """True if the links lead to the previous, next and parent pages, with at most those pages' titles next to them.
 
     ``class_match`` is the match of a navigation pattern in the element's class or id, or None. ``in_content``: the
     element is inside the content.
     """
     if (
-        not shape.num_navigation_links
-        or shape.prose_length > (_MAX_PAGING_PROSE if class_match is not None else 0)
-        or shape.text_length > _MAX_PAGING_CHARACTERS
+        not stats.num_navigation_links
+        or stats.prose_length > (_MAX_PAGING_PROSE if class_match is not None else 0)
+        or stats.text_length > _MAX_PAGING_CHARACTERS
     ):
         return False
     # In the content, links such as "contact" are text, unless they precede the first heading and prose.
-    if not shape.num_paging_links and in_content and not shape.is_before_content:
+    if not stats.num_paging_links and in_content and not stats.is_before_content:
         return False
     if (
-        shape.num_navigation_links == shape.num_links
-        and shape.unlinked_length + shape.heading_length <= _MAX_SEPARATOR_CHARACTERS * shape.num_links
+        stats.num_navigation_links == stats.num_links
+        and stats.unlinked_length + stats.heading_length <= _MAX_SEPARATOR_CHARACTERS * stats.num_links
     ):
         return True
     return (
-        shape.num_paging_links > 1
-        and 2 * shape.num_navigation_links >= shape.num_links
-        and (class_match is not None or shape.unlinked_length <= shape.linked_length)
+        stats.num_paging_links > 1
+        and 2 * stats.num_navigation_links >= stats.num_links
+        and (class_match is not None or stats.unlinked_length <= stats.linked_length)
     )
 
 
@@ -129,38 +130,38 @@ def is_in_heading_or_code(node: LexborNode) -> bool:
     return False
 
 
-def is_marked_as_action(node: LexborNode, shape: Shape) -> bool:
+def is_marked_as_action(node: LexborNode, stats: ElementStats) -> bool:
     """True if a link that may be a page action, such as ``edit``, is in brackets or belongs to a heading or term."""
-    has_brackets = shape.text_length > shape.linked_length
+    has_brackets = stats.text_length > stats.linked_length
     if has_brackets or is_in_heading_or_code(node):
         return True
     previous_sibling = find_sibling(node, -1)
     return previous_sibling is not None and previous_sibling.tag in HEADING_TAGS
 
 
-def is_link_bar(node: LexborNode, shape: Shape, tag: str) -> bool:
+def is_link_bar(node: LexborNode, stats: ElementStats, tag: str) -> bool:
     """True if an element is a line of links to other pages of the site."""
     if (
         tag == "a"
         or tag in VERBATIM_TAGS
-        or not shape.is_mostly_links
-        or shape.unlinked_length > _MAX_BAR_SHARE * shape.linked_length
+        or not stats.is_mostly_links
+        or stats.unlinked_length > _MAX_BAR_SHARE * stats.linked_length
     ):
         return False
     # Most links must lead to the site; a single link as long as a sentence is text.
-    if 2 * shape.num_site_links < shape.num_links or (
-        shape.num_links == 1 and shape.text_length >= _MIN_SENTENCE_CHARACTERS
+    if 2 * stats.num_site_links < stats.num_links or (
+        stats.num_links == 1 and stats.text_length >= _MIN_SENTENCE_CHARACTERS
     ):
         return False
-    return shape.num_elements > MAX_INSPECTED_ELEMENTS or node.css_first("code, pre") is None
+    return stats.num_elements > MAX_INSPECTED_ELEMENTS or node.css_first("code, pre") is None
 
 
-def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) -> bool:
+def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: PageAnalysis) -> bool:
     """True if an element is not part of a sentence: it has its own line, or follows the words of a heading or term.
 
     For example, the link in ``<h2>History <a>edit</a></h2>`` is standalone.
     """
-    if shape.num_elements > MAX_INSPECTED_ELEMENTS or shape.text_length > _MIN_SENTENCE_CHARACTERS * shape.num_links:
+    if stats.num_elements > MAX_INSPECTED_ELEMENTS or stats.text_length > _MIN_SENTENCE_CHARACTERS * stats.num_links:
         return False
     parent = node.parent
     # Look at the neighbors of an inline element, then at those of the inline elements around it.
@@ -168,11 +169,11 @@ def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) 
         if parent.tag in HEADING_TAGS or parent.tag == "dt":
             next_sibling = find_sibling(node, 1)
             return find_sibling(node, -1) is not None and (
-                next_sibling is None or _is_action_or_paging_link(survey.get_shape(next_sibling))
+                next_sibling is None or _is_action_or_paging_link(analysis.get_stats(next_sibling))
             )
         for step in (-1, 1):
             sibling = find_sibling(node, step)
-            while sibling is not None and _is_action_or_paging_link(survey.get_shape(sibling)):
+            while sibling is not None and _is_action_or_paging_link(analysis.get_stats(sibling)):
                 sibling = find_sibling(sibling, step)
             if (
                 sibling is not None
@@ -188,13 +189,13 @@ def is_standalone(node: LexborNode, tag: str, shape: Shape, survey: PageSurvey) 
     )
 
 
-def _is_action_or_paging_link(shape: Shape | None) -> bool:
+def _is_action_or_paging_link(stats: ElementStats | None) -> bool:
     """True if an element is only a link with the label of a page action or of pagination."""
     return (
-        shape is not None
-        and shape.num_links == 1
-        and (shape.num_action_links == 1 or shape.num_navigation_links == 1)
-        and shape.text_length == shape.linked_length
+        stats is not None
+        and stats.num_links == 1
+        and (stats.num_action_links == 1 or stats.num_navigation_links == 1)
+        and stats.text_length == stats.linked_length
     )
 
 

@@ -1,6 +1,6 @@
 """Detection of the parts of a page that are not content: scripts, form controls, landmarks, and navigation links.
 
-In: a page's survey and an element. Out: the reason to leave the element out, or None. Decisions need evidence: the
+In: a page's analysis and an element. Out: the reason to leave the element out, or None. Decisions need evidence: the
 element is a landmark (``nav``, a role, the header or footer of the page), consists mostly of links, is outside the
 content, or its links name the page's own headings or turn pages. Inside the content, a name in ``class`` or ``id``
 alone is not sufficient; it only classifies links, or short text outside the content. Prose is always content.
@@ -14,6 +14,7 @@ from enum import IntEnum
 
 from selectolax.lexbor import LexborNode
 
+from .html_analysis import HEADING_TAGS, TEXTLESS_TAGS, PageAnalysis, normalize_words
 from .html_links import (
     CONTENTS_LABEL_PATTERN,
     INLINE_TAGS,
@@ -29,8 +30,7 @@ from .html_links import (
     is_standalone,
     is_table_of_contents,
 )
-from .html_shapes import Shape
-from .html_survey import HEADING_TAGS, TEXTLESS_TAGS, PageSurvey, normalize_words
+from .html_stats import ElementStats
 
 
 class KeepLevel(IntEnum):
@@ -121,9 +121,9 @@ _SEPARATORS_PATTERN = re.compile(r"[»›>/→|]")
 class NavigationFilter:
     """The filter for the elements of one page, from the outermost to the innermost."""
 
-    def __init__(self, survey: PageSurvey, keep: KeepLevel) -> None:
-        """Prepare the filter of the page of ``survey``; ``keep`` is the amount of the page to keep."""
-        self.survey = survey
+    def __init__(self, analysis: PageAnalysis, keep: KeepLevel) -> None:
+        """Prepare the filter of the page of ``analysis``; ``keep`` is the amount of the page to keep."""
+        self.analysis = analysis
         self._keep = keep
         #: Ids of elements outside the page's content element that are content because of their prose.
         self._prose_elements: set[int] = set()
@@ -134,9 +134,13 @@ class NavigationFilter:
         self.tables_of_contents: set[int] = set()
 
     def enter_element(self, node: LexborNode) -> bool:
-        """Record that the walk enters an element, and return True if everything inside it is content."""
-        self._has_reached_content = self._has_reached_content or node.mem_id == self.survey.content_id
-        return node.mem_id == self.survey.content_id or node.mem_id in self._prose_elements
+        """Record that the walk over the page enters an element, and return True if the element is content.
+
+        It is the content element of the page, or an element outside it that has enough prose.
+        """
+        is_content_element = node.mem_id == self.analysis.content_id
+        self._has_reached_content = self._has_reached_content or is_content_element
+        return is_content_element or node.mem_id in self._prose_elements
 
     def is_control(self, node: LexborNode, tag: str) -> bool:
         """True if an element is never text: a script, a graphic, media or a form control."""
@@ -146,7 +150,7 @@ class NavigationFilter:
         if tag == "button":  # a tab, or the heading of a part that unfolds, is text
             return node.attributes.get("role") != "tab" and not (parent is not None and parent.tag in HEADING_TAGS)
         # A label of a checkbox that shows or hides something, but not of an item in a to-do list.
-        checkbox_ids = self.survey.checkbox_ids
+        checkbox_ids = self.analysis.checkbox_ids
         return (
             tag == "label"
             and bool(checkbox_ids)
@@ -156,19 +160,21 @@ class NavigationFilter:
         )
 
     def find_removal_reason(self, node: LexborNode, tag: str, *, in_content: bool, in_section: bool) -> str | None:
-        """Return the reason to leave an element out, or None.
+        """Return the reason to leave an element out, such as ``navigation``, or None to keep it.
 
-        ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main.
+        ``in_content``: the element is inside the content; ``in_section``: inside an article, section or main. A reason
+        that the keep level of the filter disables does not count; a table of contents kept this way is recorded in
+        ``tables_of_contents``.
         """
-        shape = self.survey.get_shape(node)
-        if shape is None or not shape.text_length or node.mem_id in self.survey.content_path_ids:
+        stats = self.analysis.get_stats(node)
+        if stats is None or not stats.text_length or node.mem_id in self.analysis.content_path_ids:
             return None
         # In the content, the attributes of only some elements are inspected.
         reads_attributes = tag in _TAGS_WITH_ATTRIBUTES or not in_content
-        if not reads_attributes and not shape.num_links and tag not in HEADING_TAGS:
+        if not reads_attributes and not stats.num_links and tag not in HEADING_TAGS:
             return None
         reason = self._find_omission_reason(
-            node, tag, shape, node.attributes if reads_attributes else {}, in_content, in_section
+            node, tag, stats, node.attributes if reads_attributes else {}, in_content, in_section
         )
         if reason is None or self._keep <= _MAX_KEEP_BY_REASON[reason]:
             return reason
@@ -180,7 +186,7 @@ class NavigationFilter:
         self,
         node: LexborNode,
         tag: str,
-        shape: Shape,
+        stats: ElementStats,
         attributes: Mapping[str, str | None],
         in_content: bool,
         in_section: bool,
@@ -194,12 +200,12 @@ class NavigationFilter:
         class_match: re.Match[str] | None = None
         if attributes:
             role = (attributes.get("role") or "").lower()
-            if _is_hidden(tag, attributes, role) and shape.prose_length < _MIN_HIDDEN_PROSE:
+            if _is_hidden(tag, attributes, role) and stats.prose_length < _MIN_HIDDEN_PROSE:
                 return "hidden"
-        if self.survey.title_path_ids and node.mem_id in self.survey.title_path_ids:
+        if self.analysis.title_path_ids and node.mem_id in self.analysis.title_path_ids:
             return None
         if role or tag in _LANDMARK_TAGS:
-            landmark = self._find_landmark_reason(node, tag, shape, role, in_content, in_section)
+            landmark = self._find_landmark_reason(node, tag, stats, role, in_content, in_section)
             if landmark is not None:
                 return landmark
             if role.startswith("doc-") and role not in _CONTENTS_ROLES:
@@ -210,54 +216,54 @@ class NavigationFilter:
             class_match = _NAVIGATION_NAME_PATTERN.search(class_and_id)
             if class_match is None and LINE_NUMBERS_PATTERN.search(class_and_id) and _is_only_numbers(node):
                 return "line numbers"
-        if shape.num_links:
-            reason = self._find_links_reason(node, tag, shape, class_and_id, class_match, in_content)
+        if stats.num_links:
+            reason = self._find_links_reason(node, tag, stats, class_and_id, class_match, in_content)
             if reason is not None:
                 return reason
-        elif shape.text_length < _MAX_LABEL_CHARACTERS and tag in _LABEL_TAGS and self._is_contents_label(node):
+        elif stats.text_length < _MAX_LABEL_CHARACTERS and tag in _LABEL_TAGS and self._is_contents_label(node):
             return "table of contents"
-        if class_match is not None and _is_breadcrumbs(node, shape, class_match):
+        if class_match is not None and _is_breadcrumbs(node, stats, class_match):
             return "navigation"
-        if class_and_id and shape.text_length < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(class_and_id):
+        if class_and_id and stats.text_length < _MIN_CONTENT_PROSE and _UNPRINTED_PATTERN.search(class_and_id):
             return "beside the content"
-        return None if in_content else self._find_outside_reason(node, tag, shape, class_match)
+        return None if in_content else self._find_outside_reason(node, tag, stats, class_match)
 
     def _is_contents_label(self, node: LexborNode) -> bool:
         """True if an element is the label of the table of contents that follows it."""
         next_sibling = find_sibling(node, 1)
-        shape = self.survey.get_shape(next_sibling) if next_sibling is not None else None
-        if shape is None or not is_table_of_contents(shape):
+        stats = self.analysis.get_stats(next_sibling) if next_sibling is not None else None
+        if stats is None or not is_table_of_contents(stats):
             return False
         return CONTENTS_LABEL_PATTERN.fullmatch(normalize_words(node.text(deep=True))) is not None
 
     def _find_landmark_reason(
-        self, node: LexborNode, tag: str, shape: Shape, role: str, in_content: bool, in_section: bool
+        self, node: LexborNode, tag: str, stats: ElementStats, role: str, in_content: bool, in_section: bool
     ) -> str | None:
         """Return the reason to leave out a landmark (``nav``, ``aside``, a role), or None if it is content.
 
         The header of a section or an article (``in_section``) is content, that of the page is not.
         """
-        if role in _CONTENTS_ROLES or (tag == "nav" and shape.num_heading_links and is_table_of_contents(shape)):
+        if role in _CONTENTS_ROLES or (tag == "nav" and stats.num_heading_links and is_table_of_contents(stats)):
             return "table of contents"
         if role == "search":
             return "search"
         if tag == "nav" or role in ("navigation", "menu", "menubar", "toolbar"):
-            if shape.prose_length > _MIN_LANDMARK_PROSE and shape.prose_length > shape.linked_length:
+            if stats.prose_length > _MIN_LANDMARK_PROSE and stats.prose_length > stats.linked_length:
                 return None
-            return "table of contents" if is_table_of_contents(shape) and shape.num_heading_links else "navigation"
-        if shape.prose_length > max(_MIN_LANDMARK_PROSE, _MIN_LANDMARK_SHARE * self.survey.body_weight):
+            return "table of contents" if is_table_of_contents(stats) and stats.num_heading_links else "navigation"
+        if stats.prose_length > max(_MIN_LANDMARK_PROSE, _MIN_LANDMARK_SHARE * self.analysis.body_weight):
             return None
         if (tag == "header" and not in_section) or role == "banner":
             return "header of the page"
         if (tag == "footer" and not in_section) or role == "contentinfo":
             return "footer of the page"
         if tag == "aside" or role == "complementary":
-            if not in_content and shape.prose_length < _MIN_CONTENT_PROSE:
+            if not in_content and stats.prose_length < _MIN_CONTENT_PROSE:
                 return "beside the content"
             if (
-                shape.is_mostly_links
-                and shape.num_site_links > 1
-                and 2 * shape.num_site_links > shape.num_links
+                stats.is_mostly_links
+                and stats.num_site_links > 1
+                and 2 * stats.num_site_links > stats.num_links
                 and _leads_to_other_pages(node)
             ):
                 return "links beside the content"
@@ -267,7 +273,7 @@ class NavigationFilter:
         self,
         node: LexborNode,
         tag: str,
-        shape: Shape,
+        stats: ElementStats,
         class_and_id: str,
         class_match: re.Match[str] | None,
         in_content: bool,
@@ -279,129 +285,128 @@ class NavigationFilter:
         """
         # In the content, "edit" or "source" can also be text, unless brackets or a heading before it mark the action.
         has_only_actions = (
-            shape.num_action_links == shape.num_links
-            and shape.text_length - shape.linked_length <= _MAX_ACTION_SEPARATORS
-            and not (in_content and shape.num_ambiguous_links and not is_marked_as_action(node, shape))
+            stats.num_action_links == stats.num_links
+            and stats.text_length - stats.linked_length <= _MAX_ACTION_SEPARATORS
+            and not (in_content and stats.num_ambiguous_links and not is_marked_as_action(node, stats))
         )
         if (
             in_content
-            and shape.heading_length
-            and shape.num_elements <= MAX_INSPECTED_ELEMENTS
+            and stats.heading_length
+            and stats.num_elements <= MAX_INSPECTED_ELEMENTS
             and node.css_first("h1") is not None
         ):
             return None  # the title with its byline
-        if in_content and tag == "footer" and not shape.prose_length:
+        if in_content and tag == "footer" and not stats.prose_length:
             return "footer of the page"
-        if has_only_actions and is_standalone(node, tag, shape, self.survey):
+        if has_only_actions and is_standalone(node, tag, stats, self.analysis):
             return "acts on the page"
         if tag in _PART_TAGS:
             return None
-        if is_pagination(shape, class_match, in_content) and (
-            tag not in INLINE_TAGS or (is_standalone(node, tag, shape, self.survey) and not is_in_heading_or_code(node))
+        if is_pagination(stats, class_match, in_content) and (
+            tag not in INLINE_TAGS
+            or (is_standalone(node, tag, stats, self.analysis) and not is_in_heading_or_code(node))
         ):
             return "turns pages"
         if in_content and tag in INLINE_TAGS:
             return None
-        if self._lists_contents(node, tag, shape, has_navigation_name=class_match is not None):
+        if self._lists_contents(node, tag, stats, has_navigation_name=class_match is not None):
             return "table of contents"
-        if class_match is not None and shape.unlinked_length <= shape.linked_length and not shape.prose_length:
-            reason = _find_class_reason(tag, shape, class_and_id, class_match)
+        if class_match is not None and stats.unlinked_length <= stats.linked_length and not stats.prose_length:
+            reason = _find_class_reason(tag, stats, class_and_id, class_match)
             if reason is not None or tag in ("table", "dl"):  # links in a table or a glossary are data
                 return reason
         if (
             tag not in ("table", "dl")
             and _TEASERS_PATTERN.search(class_and_id)
-            and shape.num_site_links > 1
-            and shape.text_length <= _MAX_TEASER_CHARACTERS * shape.num_site_links
+            and stats.num_site_links > 1
+            and stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_site_links
         ):
             return "links beside the content"
         if (
-            shape.is_before_content
-            and not self.survey.shapes[self.survey.content_id].is_before_content
-            and is_link_bar(node, shape, tag)
+            stats.is_before_content
+            and not self.analysis.stats_by_id[self.analysis.content_id].is_before_content
+            and is_link_bar(node, stats, tag)
         ):
             return "links before the title"
         return None
 
-    def _lists_contents(self, node: LexborNode, tag: str, shape: Shape, *, has_navigation_name: bool) -> bool:
+    def _lists_contents(self, node: LexborNode, tag: str, stats: ElementStats, *, has_navigation_name: bool) -> bool:
         """True if an element is a table of contents, by its label or by its links to the headings of the page.
 
         If its class or id names navigation (``has_navigation_name``), its links need not cover half of the headings.
         """
-        if shape.num_links <= 1 or not (is_table_of_contents(shape) or shape.is_mostly_links):
+        if stats.num_links <= 1 or not (is_table_of_contents(stats) or stats.is_mostly_links):
             return False
-        if has_contents_label(node, shape):
+        if has_contents_label(node, stats):
             return True
         covers_headings = (
-            2 * shape.num_heading_links >= self.survey.num_headings - 1
+            2 * stats.num_heading_links >= self.analysis.num_headings - 1
             and tag not in ("p", "table")
             and not follows_colon(node)
         )
         return (
-            is_table_of_contents(shape)
+            is_table_of_contents(stats)
             and (covers_headings or has_navigation_name)
-            and not has_text_beside_list(node, tag, shape, self.survey)
+            and not has_text_beside_list(node, tag, stats, self.analysis)
         )
 
     def _find_outside_reason(
-        self, node: LexborNode, tag: str, shape: Shape, class_match: re.Match[str] | None
+        self, node: LexborNode, tag: str, stats: ElementStats, class_match: re.Match[str] | None
     ) -> str | None:
         """Return the reason to leave out an element outside the content, or None.
 
-        An element with enough prose is recorded as content.
+        An element with enough prose is recorded as content (``_prose_elements``), or, if it also has links to the site,
+        as a mixture (``_mixed_elements``), whose lists of links are left out. ``class_match`` is the match of
+        ``_NAVIGATION_NAME_PATTERN`` in its class and id, or None.
         """
-        survey = self.survey
+        analysis = self.analysis
         if node.parent is not None and node.parent.mem_id in self._mixed_elements:  # prose, except its lists of links
-            if shape.is_mostly_links and shape.num_links > 1:
+            if stats.is_mostly_links and stats.num_links > 1:
                 return "links beside the content"
             self._mixed_elements.add(node.mem_id)
             return None
         # If the page declares where its content is, less suffices to leave out an element outside it.
-        if shape.is_mostly_links and (
-            survey.is_content_declared
+        if stats.is_mostly_links and (
+            analysis.is_content_declared
             or class_match is not None
-            or (shape.num_links > 1 and tag not in ("table", "dl"))
+            or (stats.num_links > 1 and tag not in ("table", "dl"))
         ):
             return "links beside the content"
         has_teasers = (
-            shape.num_links > 2
-            and shape.num_site_links > 2
-            and shape.text_length <= _MAX_TEASER_CHARACTERS * shape.num_links
+            stats.num_links > 2
+            and stats.num_site_links > 2
+            and stats.text_length <= _MAX_TEASER_CHARACTERS * stats.num_links
         )
-        if survey.is_content_declared and has_teasers:
+        if analysis.is_content_declared and has_teasers:
             return "links beside the content"
-        if shape.prose_length < _MIN_CONTENT_PROSE:
-            if (
-                survey.is_content_declared
-                or class_match is not None
-                or (self._has_reached_content and _is_fine_print(node, shape))
-            ):
-                return "beside the content"
-        elif (
+        is_small = stats.prose_length < _MIN_CONTENT_PROSE
+        if is_small and (analysis.is_content_declared or class_match is not None):
+            return "beside the content"
+        if (
             self._has_reached_content
-            and _is_fine_print(node, shape)
-            and shape.text_length < _MAX_PROSE_FINE_PRINT_CHARACTERS
+            and (is_small or stats.text_length < _MAX_PROSE_FINE_PRINT_CHARACTERS)
+            and _is_fine_print(node, stats)
         ):
             return "beside the content"
-        elif 2 * shape.prose_length > shape.text_length:
-            is_mixed = shape.num_site_links > 1 and tag in _CONTAINER_TAGS
+        if not is_small and 2 * stats.prose_length > stats.text_length:
+            is_mixed = stats.num_site_links > 1 and tag in _CONTAINER_TAGS
             (self._mixed_elements if is_mixed else self._prose_elements).add(node.mem_id)
         return None
 
 
-def _find_class_reason(tag: str, shape: Shape, class_and_id: str, class_match: re.Match[str]) -> str | None:
+def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_match: re.Match[str]) -> str | None:
     """Return the reason to leave out an element that consists of links because of its class or id, or None.
 
     ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id.
     """
     if class_match["contents"]:
         return "table of contents"
-    if class_match["navigation"] and (shape.num_site_links or shape.num_fragment_links):
+    if class_match["navigation"] and (stats.num_site_links or stats.num_fragment_links):
         return "navigation"
     if tag in ("table", "dl"):
         return None
     if (
-        (shape.num_site_links > 1 and 2 * shape.num_site_links >= shape.num_links)
+        (stats.num_site_links > 1 and 2 * stats.num_site_links >= stats.num_links)
         or _SHARING_PATTERN.search(class_and_id)
         or class_match["footing"]
     ):
@@ -409,15 +414,15 @@ def _find_class_reason(tag: str, shape: Shape, class_and_id: str, class_match: r
     return None
 
 
-def _is_breadcrumbs(node: LexborNode, shape: Shape, class_match: re.Match[str]) -> bool:
-    """True if an element is the path of the page in its site, as "Home > Lakes", by its name and by its separators.
+def _is_breadcrumbs(node: LexborNode, stats: ElementStats, class_match: re.Match[str]) -> bool:
+    """True if an element is the path of the page in its site, such as "Home > Lakes", by its name and separators.
 
     ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id.
     """
     return (
         "crumb" in class_match[0]
-        and shape.text_length < _MIN_CONTENT_PROSE
-        and not shape.prose_length
+        and stats.text_length < _MIN_CONTENT_PROSE
+        and not stats.prose_length
         and _SEPARATORS_PATTERN.search(node.text(deep=True)) is not None
     )
 
@@ -463,10 +468,10 @@ def _is_only_numbers(node: LexborNode) -> bool:
     return _NUMBERS_PATTERN.fullmatch(node.text(deep=True)) is not None
 
 
-def _is_fine_print(node: LexborNode, shape: Shape) -> bool:
+def _is_fine_print(node: LexborNode, stats: ElementStats) -> bool:
     """True if a short element has words of a copyright notice or the like."""
     return (
-        shape.text_length < _MAX_FINE_PRINT_CHARACTERS
-        and shape.num_elements <= MAX_INSPECTED_ELEMENTS
+        stats.text_length < _MAX_FINE_PRINT_CHARACTERS
+        and stats.num_elements <= MAX_INSPECTED_ELEMENTS
         and _FINE_PRINT_PATTERN.search(node.text(deep=True)) is not None
     )

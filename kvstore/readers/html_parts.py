@@ -11,7 +11,16 @@ from itertools import zip_longest
 
 from selectolax.lexbor import LexborNode
 
-from .markdown_blocks import MAX_SPAN, InlineBuilder, MarkdownBlock, make_image, make_list, make_paragraph, make_table
+from .markdown_blocks import (
+    MAX_SPAN,
+    InlineBuilder,
+    ListItem,
+    MarkdownBlock,
+    make_image,
+    make_list,
+    make_paragraph,
+    make_table,
+)
 
 _NUMBERING_PATTERN = re.compile(
     r"(?:(?i:chapter|appendix|part|section)\s+(?:\d+|[IVXLC]+|[A-Z])(?:\.\d+)*(?:[.:]|\s*[—–-])"
@@ -51,13 +60,13 @@ def is_layout_table(table: LexborNode) -> bool:
 
 
 @dataclass
-class BlockFlow:
+class BlockContainer:
     """A container of blocks: the page, a heading, a list item, a table cell or a quotation."""
 
     inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
-    in_contents: bool = False  # in a table of contents
-    keeps_images_inline: bool = False  # in a cell or term, whose images are its text
+    in_toc: bool = False  # True in a table of contents
+    keeps_images_inline: bool = False  # True in a cell or term, whose images are its text
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
@@ -79,7 +88,7 @@ class BlockFlow:
                 ):
                     self.pending_label = f"{self.blocks.pop().text} {self.pending_label}"
                 self.blocks.append(
-                    make_paragraph(self.pending_label + (strip_numbering(text) if self.in_contents else text))
+                    make_paragraph(self.pending_label + (strip_numbering(text) if self.in_toc else text))
                 )
             self.pending_label = ""
 
@@ -102,28 +111,31 @@ class HtmlList:
     """An unfinished list or definition list."""
 
     next_number: int | None  # of the next item; None: a bullet
-    in_contents: bool
-    items: list[tuple[str, list[MarkdownBlock]]] = field(default_factory=list)
+    in_toc: bool  # True in a table of contents
+    items: list[ListItem] = field(default_factory=list)
     terms: list[str] = field(default_factory=list)  # terms whose definition has not been read
 
     def add_item(self, blocks: list[MarkdownBlock]) -> None:
-        """Add an item, unless it is empty."""
+        """Add an item with a bullet or the next number, unless it is empty."""
         if not blocks:
             return
-        if self.next_number is None:
-            self.items.append(("-", blocks))
-        else:
-            self.items.append((f"{self.next_number}.", blocks))
+        marker = "-"
+        if self.next_number is not None:
+            marker = f"{self.next_number}."
             self.next_number += 1
+        self.items.append(ListItem(marker, blocks))
 
     def add_definition(self, blocks: list[MarkdownBlock]) -> None:
-        """Add the pending terms and their definition as one item."""
+        """Add an item with the pending ``terms``, which are cleared, and their definition ``blocks``.
+
+        Without pending terms, the definition extends the last item.
+        """
         terms = ", ".join(self.terms)
         self.terms.clear()
         if not terms and self.items:  # another definition of the same term
-            self.items[-1][1].extend(blocks)
+            self.items[-1].blocks.extend(blocks)
             return
-        if not terms or self.in_contents:  # the terms of a table of contents are entries, which get no colon
+        if not terms or self.in_toc:  # the terms of a table of contents are entries, which get no colon
             self.add_item([MarkdownBlock("paragraph", terms), *blocks] if terms else blocks)
             return
         label = terms if terms.endswith(":") or not blocks else terms + ":"
@@ -133,7 +145,7 @@ class HtmlList:
             self.add_item([MarkdownBlock("paragraph", label), *blocks])
 
     def add_undefined_terms(self) -> None:
-        """Add each term without a definition as an item."""
+        """Add each of the pending ``terms`` as an item without a definition, and clear them."""
         for term in self.terms:
             self.add_item([MarkdownBlock("paragraph", term)])
         self.terms.clear()
@@ -141,19 +153,22 @@ class HtmlList:
 
 @dataclass
 class HtmlTable:
-    """An unfinished table; a cell that spans rows is repeated in each, one that spans columns is in the first."""
+    """An unfinished table.
+
+    A cell that spans rows is repeated in each of them; the text of a cell that spans columns is in the first of them.
+    """
 
     caption: list[MarkdownBlock] = field(default_factory=list)
     header: list[list[str]] = field(default_factory=list)  # its rows
     rows: list[list[str]] = field(default_factory=list)
     current_row: list[str] = field(default_factory=list)
-    in_head: bool = False
+    in_head: bool = False  # True within <thead>
     num_plain_cells: int = 0  # cells of the current row that are not header cells
     #: By column: the number of further rows that a cell spans, and its text.
     row_spans: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     def start_row(self) -> None:
-        """Begin a row with the cells of earlier rows that span its first columns."""
+        """Begin a new current row with the texts of cells of earlier rows that extend into its first columns."""
         self.current_row = []
         self.num_plain_cells = 0
         self._fill_row_spans()
@@ -167,41 +182,37 @@ class HtmlTable:
         self._fill_row_spans()
 
     def end_row(self) -> None:
-        """Add the current row, if it has text, to the body, or to the header.
+        """Add the current row, if it has text, to the header or to the other rows.
 
-        Rows of ``<thead>`` belong to the header, and so do rows with only header cells before the first row of the
-        body.
+        Rows of ``<thead>`` belong to the header, and so do initial rows that have only header cells.
         """
         if any(self.current_row):
             is_header = self.in_head or (not self.num_plain_cells and not self.rows)
             (self.header if is_header else self.rows).append(self.current_row)
 
     def _fill_row_spans(self) -> None:
-        """Add the cells of earlier rows that span the next columns of the current row.
+        """Append to the current row the texts of cells of earlier rows (``rowspan``) that extend into its next columns.
 
         ``row_spans`` has the number of further rows that a cell spans, and its text, by its column.
         """
         while (span := self.row_spans.pop(len(self.current_row), None)) is not None:
-            num_rows, text = span
-            if num_rows > 1:
-                self.row_spans[len(self.current_row)] = (num_rows - 1, text)
+            num_further_rows, text = span
+            if num_further_rows > 1:
+                self.row_spans[len(self.current_row)] = (num_further_rows - 1, text)
             self.current_row.append(text)
 
     def _join_term_rows(self) -> None:
         """Join each row that has only a term with the next row, if that has only a definition in its second column."""
         joined_rows: list[list[str]] = []
+        term = ""  # of the last row, if that has no other text
         for row in self.rows:
-            if (
-                joined_rows
-                and len(row) == 2
-                and not row[0]
-                and row[1]
-                and joined_rows[-1][0]
-                and not any(joined_rows[-1][1:])
-            ):
-                joined_rows[-1] = [joined_rows[-1][0], row[1]]
+            first_cell, *other_cells = row
+            if term and not first_cell and len(other_cells) == 1 and other_cells[0]:
+                joined_rows[-1] = [term, *other_cells]
+                term = ""
             else:
                 joined_rows.append(row)
+                term = "" if any(other_cells) else first_cell
         self.rows = joined_rows
 
     def build_blocks(self) -> list[MarkdownBlock]:
@@ -209,7 +220,8 @@ class HtmlTable:
         if not self.header and not self.rows:
             return self.caption
         if not self.header and max(map(len, self.rows)) == 1:
-            return [*self.caption, make_list([("-", [MarkdownBlock("paragraph", row[0])]) for row in self.rows])]
+            items = [ListItem("-", [MarkdownBlock("paragraph", text)]) for (text,) in self.rows]
+            return [*self.caption, make_list(items)]
         self._join_term_rows()
         columns = zip_longest(*self.header, fillvalue="")  # a header of several rows becomes a single row
         header = [" / ".join(dict.fromkeys(filter(None, column))) for column in columns]

@@ -5,7 +5,17 @@ In: blocks, items with their depths, and lines of code, in the order of a docume
 
 from __future__ import annotations
 
-from .markdown_blocks import MarkdownBlock, make_code_block, make_list
+from typing import NamedTuple
+
+from .markdown_blocks import ListItem, MarkdownBlock, make_code_block, make_list
+
+
+class _NestedItem(NamedTuple):
+    """A list item: its depth in nested lists, from 0, its marker (``-`` or a number), and its blocks."""
+
+    depth: int
+    marker: str
+    blocks: list[MarkdownBlock]
 
 
 class BlockBuilder:
@@ -13,61 +23,65 @@ class BlockBuilder:
 
     def __init__(self) -> None:
         self._blocks: list[MarkdownBlock] = []
-        self._items: list[tuple[int, str, list[MarkdownBlock]]] = []  # of the open list: depth, marker, blocks
-        self._code: list[str] = []  # lines of the open code block
+        self._items: list[_NestedItem] = []  # of the open list
+        self._code_lines: list[str] = []  # of the open code block
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add finished blocks, after the open list and the open code, which they end."""
-        if self._code:
-            self._blocks.append(make_code_block("\n".join(self._code)))
-            self._code.clear()
+        """End the open list and the open code block, add them, and add ``blocks`` after them."""
+        if self._code_lines:
+            self._blocks.append(make_code_block("\n".join(self._code_lines)))
+            self._code_lines.clear()
         start = 0
         while start < len(self._items):
-            block, start = _build_nested_list(self._items, start)
-            self._blocks.append(block)
+            nested_list, start = _build_nested_list(self._items, start)
+            self._blocks.append(nested_list)
         self._items.clear()
         self._blocks += blocks
 
     def add_code(self, line: str) -> None:
-        """Add a line of code; consecutive lines become one code block."""
+        """Add a line of code to the open code block; a list before it ends."""
         if self._items:
             self.add_blocks()
-        self._code.append(line)
+        self._code_lines.append(line)
 
     def add_item(self, depth: int, marker: str, blocks: list[MarkdownBlock]) -> None:
-        """Add a list item; ``depth`` counts from 0."""
-        if self._code:
+        """Add an item to the open list; a code block before it ends.
+
+        ``depth`` is its depth in nested lists, from 0, and ``marker`` is ``-`` or a number such as ``1.``.
+        """
+        if self._code_lines:
             self.add_blocks()
-        self._items.append((depth, marker, blocks))
+        self._items.append(_NestedItem(depth, marker, blocks))
 
     def extend_item(self, blocks: list[MarkdownBlock]) -> None:
         """Add blocks to the last item, or as separate blocks if there is no item."""
         if self._items:
-            self._items[-1][2].extend(blocks)
+            self._items[-1].blocks.extend(blocks)
         else:
             self.add_blocks(*blocks)
 
     def finish_blocks(self) -> list[MarkdownBlock]:
-        """End the open list and the open code, and return all blocks."""
+        """End the open list and the open code block, and return all blocks."""
         self.add_blocks()
         return self._blocks
 
 
-def _build_nested_list(items: list[tuple[int, str, list[MarkdownBlock]]], start: int) -> tuple[MarkdownBlock, int]:
+def _build_nested_list(items: list[_NestedItem], start: int) -> tuple[MarkdownBlock, int]:
     """Return the list that begins at ``items[start]``, and the index of the first item after it.
 
-    Bulleted and numbered items of the same depth are separate lists.
+    Deeper items become lists in the item before them. Bulleted and numbered items of one depth are separate lists.
     """
-    level, first_marker, _ = items[start]
-    inner_items: list[tuple[str, list[MarkdownBlock]]] = []
-    while start < len(items) and items[start][0] >= level:
-        depth, marker, blocks = items[start]
-        if depth > level:
-            inner_list, start = _build_nested_list(items, start)
-            inner_items[-1][1].append(inner_list)
-        elif (marker == "-") == (first_marker == "-"):
-            inner_items.append((marker, blocks))
-            start += 1
+    first_item = items[start]
+    list_items: list[ListItem] = []
+    index = start
+    while index < len(items) and items[index].depth >= first_item.depth:
+        item = items[index]
+        if item.depth > first_item.depth:
+            inner_list, index = _build_nested_list(items, index)
+            list_items[-1].blocks.append(inner_list)
+        elif (item.marker == "-") == (first_item.marker == "-"):  # both are bullets, or both are numbers
+            list_items.append(ListItem(item.marker, item.blocks))
+            index += 1
         else:
             break
-    return make_list(inner_items), start
+    return make_list(list_items), index

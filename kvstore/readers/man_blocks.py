@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .decoding import collapse_whitespace
-from .markdown_blocks import MarkdownBlock, make_code_block, make_list, make_paragraph, make_table
+from .markdown_blocks import ListItem, MarkdownBlock, make_code_block, make_list, make_paragraph, make_table
 from .mdoc import RunningText
 from .roff import RoffInterpreter
 
@@ -26,57 +26,58 @@ _MAX_TERM_CHARACTERS = 200
 
 @dataclass(slots=True)
 class ManualItem:
-    """A list item: its terms, or its marker."""
+    """A list item: its terms, or, if it has none, its marker (``-`` or a number)."""
 
     terms: list[str]
     marker: str = "-"
     blocks: list[MarkdownBlock] = field(default_factory=list)
 
-    def to_list_item(self) -> tuple[str, list[MarkdownBlock]]:
-        """Return the marker and the blocks; the first block begins with the terms."""
+    def to_list_item(self) -> ListItem:
+        """Return the item with its terms at the beginning of its first block."""
         term = ", ".join(filter(None, self.terms))
         if not term:
-            return self.marker, self.blocks or [MarkdownBlock("paragraph", "")]
+            return ListItem(self.marker, self.blocks or [MarkdownBlock("paragraph", "")])
         if self.blocks and self.blocks[0].kind == "paragraph":
             text = self.blocks[0].text.removeprefix("\\")  # after the term, no escape is needed
-            return self.marker, [MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}"), *self.blocks[1:]]
-        return self.marker, [MarkdownBlock("paragraph", term), *self.blocks]
+            term_block = MarkdownBlock("paragraph", f"{term.removesuffix(':')}: {text}")
+            return ListItem(self.marker, [term_block, *self.blocks[1:]])
+        return ListItem(self.marker, [MarkdownBlock("paragraph", term), *self.blocks])
 
 
 @dataclass(slots=True)
 class IndentLevel:
     """The content of one indentation level: blocks and an unfinished list.
 
-    ``kind`` is the type of an mdoc list, such as ``tag``; ``rows`` are the rows of a ``column`` list.
+    ``mdoc_list_type`` is the type of an mdoc list, such as ``tag``; ``rows`` are the rows of a ``column`` list.
     """
 
     blocks: list[MarkdownBlock] = field(default_factory=list)
     items: list[ManualItem] = field(default_factory=list)
-    is_closing: bool = False  # True if the next block does not belong to the list, unless it is a term
-    kind: str = ""
+    is_list_ending: bool = False  # True if the next block does not belong to the list, unless it is a term
+    mdoc_list_type: str = ""
     rows: list[list[str]] = field(default_factory=list)
 
     def add_blocks(self, *blocks: MarkdownBlock) -> None:
-        """Add blocks to the last item, or, if the list is closing or has no item, after the list."""
-        if self.items and not self.is_closing:
+        """Add blocks to the last item or, if the list is ending or has no item, end the list and add them after it."""
+        if self.items and not self.is_list_ending:
             self.items[-1].blocks += blocks
         else:
             self.close_list()
             self.blocks += blocks
 
     def open_item(self, item: ManualItem) -> None:
-        """Begin an item; bulleted and numbered items are separate lists."""
+        """Begin an item of the list; a bulleted item after a numbered one, or the reverse, begins another list."""
         if self.items and (self.items[-1].marker == "-") != (item.marker == "-"):
             self.close_list()
-        self.is_closing = False
+        self.is_list_ending = False
         self.items.append(item)
 
     def close_list(self) -> None:
-        """Add the open list, if it has items, to the blocks."""
+        """Add the unfinished list, if it has items, to the blocks."""
         if self.items:
             self.blocks.append(make_list([item.to_list_item() for item in self.items]))
         self.items = []
-        self.is_closing = False
+        self.is_list_ending = False
 
 
 def make_item(term: str) -> ManualItem:
@@ -105,7 +106,7 @@ class ManualBlocks:
         self._levels = [IndentLevel()]  # the open levels, outermost first
         self._num_excess_levels = 0  # the number of open levels beyond the maximum depth
         self._running_text = RunningText()
-        self._take_next_line: Callable[[str], None] | None = None  # the consumer of the next line of text
+        self._next_line_handler: Callable[[str], None] | None = None  # receives the next line instead of the paragraph
         self._is_continued = False  # True if the last line ended with \c
         self._code_lines: list[str] | None = None  # of the open code block
         self._reference_parts: list[str] | None = None  # of the open bibliographic reference
@@ -120,7 +121,10 @@ class ManualBlocks:
         return self._levels[0].blocks
 
     def _add_source(self, source: str) -> None:
-        """Add a line of text with roff escapes to the open code, term, reference or paragraph."""
+        """Add a line of text with roff escapes to the open code block, term, bibliographic reference or paragraph.
+
+        A blank line ends the paragraph.
+        """
         is_continued = source.endswith("\\c")
         if self._code_lines is not None:
             code_line = self._roff.render_text(source).replace("\u00a0", " ").expandtabs(8).rstrip()
@@ -135,9 +139,9 @@ class ManualBlocks:
             if not source.strip():
                 self._flush_paragraph()
             return
-        if self._take_next_line is not None:
-            take_line, self._take_next_line = self._take_next_line, None
-            take_line(collapse_whitespace(text))
+        if self._next_line_handler is not None:
+            handle_line, self._next_line_handler = self._next_line_handler, None
+            handle_line(collapse_whitespace(text))
             return
         if source[0] == " ":
             self._running_text.break_line()
@@ -148,7 +152,7 @@ class ManualBlocks:
         self._is_continued = is_continued and not text[-1].isspace()
 
     def _add_text(self, text: str, ending: str = "") -> None:
-        """Add a line of text without escapes; ``ending`` is a roff escape at its end."""
+        """Add a line of text without roff escapes; ``ending`` is a roff escape to add at its end."""
         self._add_source(text.replace("\\", "\\e") + ending)
 
     def _flush_paragraph(self) -> None:
@@ -163,24 +167,24 @@ class ManualBlocks:
                 self._description = collapse_whitespace(text)
             self._levels[-1].add_blocks(make_paragraph(text))
 
-    def _pass_next_line_to(self, take_line: Callable[[str], None]) -> None:
-        """Pass the next line of text to a function instead of the paragraph."""
-        self._take_next_line = take_line
+    def _pass_next_line_to(self, handle_line: Callable[[str], None]) -> None:
+        """Pass the next line of text to a function instead of adding it to the paragraph."""
+        self._next_line_handler = handle_line
 
     def _finish_code(self) -> None:
-        """Add the open code block, if it is not empty."""
+        """End the open code block and add it to the blocks, if it is not empty."""
         code_lines, self._code_lines = self._code_lines, None
         if code_lines and any(code_lines):
             self._levels[-1].add_blocks(make_code_block("\n".join(code_lines).strip("\n")))
 
     def _begin_item(self) -> None:
-        """End the open code, paragraph or term, so that a list item can begin."""
+        """End the open code block, paragraph or term, so that a list item can begin."""
         self._finish_code()
         self._flush_paragraph()
-        self._take_next_line = None
+        self._next_line_handler = None
 
     def _indent(self, args: str) -> None:
-        """Handle ``.RS``: indent; a short preceding paragraph that is not a sentence becomes a term."""
+        """Handle ``.RS``: open an indentation level; a short paragraph before it that is no sentence becomes a term."""
         was_code = self._code_lines is not None
         self._finish_code()
         if len(self._levels) > MAX_LIST_DEPTH:
@@ -189,19 +193,14 @@ class ManualBlocks:
             return
         level = self._levels[-1]
         text_before = self._running_text.take_text()
-        if (
-            text_before
-            and (level.is_closing or not level.items)
-            and "\n\n" not in text_before
-            and _is_term(text_before)
-        ):
+        is_outside_list = level.is_list_ending or not level.items
+        if text_before and is_outside_list and "\n\n" not in text_before and _is_term(text_before):
             level.open_item(make_item(collapse_whitespace(text_before.replace("\n", ", "))))
-        elif text_before:
-            self._levels[-1].add_blocks(make_paragraph(text_before))
-            if level.is_closing or not level.items:
+        else:
+            if text_before:
+                level.add_blocks(make_paragraph(text_before))
+            if is_outside_list:
                 level.close_list()
-        elif level.is_closing:
-            level.close_list()
         self._levels.append(IndentLevel())
         if was_code:
             self._code_lines = []
@@ -213,7 +212,7 @@ class ManualBlocks:
         self._flush_paragraph()
         if self._num_excess_levels:
             self._num_excess_levels -= 1
-        elif len(self._levels) > 1 and not self._levels[-1].kind:
+        elif len(self._levels) > 1 and not self._levels[-1].mdoc_list_type:
             self._close_level()
         if was_code:
             self._code_lines = []
@@ -238,6 +237,6 @@ class ManualBlocks:
             parent.open_item(ManualItem([], f"{bullet[2]}." if bullet[2] else "-"))
             level.blocks[0] = MarkdownBlock("paragraph", first_block.text[bullet.end() :])
             parent.add_blocks(*level.blocks)
-            parent.is_closing = True
+            parent.is_list_ending = True
         else:
             parent.add_blocks(*level.blocks)

@@ -119,9 +119,9 @@ class _ManualPage(ManualBlocks):
         if self._code_lines is not None:
             self._code_lines.append(self._render_mdoc_line(tokens))
             return
-        if self._take_next_line is not None:
-            take_line, self._take_next_line = self._take_next_line, None
-            take_line(self._render_mdoc_line(tokens))
+        if self._next_line_handler is not None:
+            handle_line, self._next_line_handler = self._next_line_handler, None
+            handle_line(self._render_mdoc_line(tokens))
             return
         if self._reference_parts is not None and tokens[0].startswith("%"):
             self._reference_parts.append(" ".join(tokens[1:]).replace("\0", ""))
@@ -207,9 +207,9 @@ class _ManualPage(ManualBlocks):
             self._code_lines.append("")
             return
         self._flush_paragraph()
-        self._take_next_line = None
-        if not self._levels[-1].kind:
-            self._levels[-1].is_closing = True
+        self._next_line_handler = None
+        if not self._levels[-1].mdoc_list_type:
+            self._levels[-1].is_list_ending = True
 
     def _add_space(self, args: str) -> None:
         """Handle ``.sp``: vertical space ends the paragraph, unless it is negative; in code, it is a blank line."""
@@ -244,7 +244,7 @@ class _ManualPage(ManualBlocks):
         if term:
             self._levels[-1].open_item(make_item(term))
         else:
-            self._levels[-1].is_closing = False
+            self._levels[-1].is_list_ending = False
 
     def _start_verbatim(self, args: str) -> None:
         """Handle ``.nf``, ``.EX`` and ``.Vb``: begin a code block."""
@@ -293,9 +293,9 @@ class _ManualPage(ManualBlocks):
     def _start_list(self, args: str) -> None:
         """Handle ``.Bl``: begin a list of the kind that its options name."""
         self._flush_paragraph()
-        kind = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
+        list_type = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
         if len(self._levels) <= MAX_LIST_DEPTH:
-            self._levels.append(IndentLevel(kind=kind))
+            self._levels.append(IndentLevel(mdoc_list_type=list_type))
         else:
             self._num_excess_levels += 1
 
@@ -303,7 +303,7 @@ class _ManualPage(ManualBlocks):
         """Handle ``.El``: end the innermost list, unless it was too deeply nested to be begun."""
         self._finish_code()
         self._flush_paragraph()
-        self._take_next_line = None
+        self._next_line_handler = None
         if self._num_excess_levels:
             self._num_excess_levels -= 1
         elif len(self._levels) > 1:
@@ -313,16 +313,16 @@ class _ManualPage(ManualBlocks):
         """Handle ``.It``: begin an item with its term, or add a row in a column list."""
         self._begin_item()
         level = self._levels[-1]
-        if level.kind == "column":
+        if level.mdoc_list_type == "column":
             level.rows.append([self._render_mdoc_line(self._render_tokens(cell)) for cell in _split_cells(args)])
             return
         term = self._render_mdoc_line(self._render_tokens(args))
-        if level.kind in ("tag", "hang", "ohang", "inset", "diag"):  # lists of terms
+        if level.mdoc_list_type in ("tag", "hang", "ohang", "inset", "diag"):  # lists of terms
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
                 self._pass_next_line_to(self._extend_term)
         else:
-            level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.kind == "enum" else "-"))
+            level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.mdoc_list_type == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
         """Append text to a term that spans several lines (``Xo``)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 #: The maximum number of columns or rows that a table cell spans.
 MAX_SPAN = 50
@@ -38,6 +39,20 @@ class MarkdownBlock:
     text: str
 
 
+class ListItem(NamedTuple):
+    """An item of a list: its marker, which is ``-`` or a number such as ``1.``, and its blocks."""
+
+    marker: str
+    blocks: list[MarkdownBlock]
+
+
+class EmphasisStart(NamedTuple):
+    """The position where emphasis begins: the number of ``take_paragraphs`` calls before it, and its first piece."""
+
+    num_takes: int
+    piece_index: int
+
+
 class InlineBuilder:
     """The running text of a paragraph: white space collapses, a line break is a ``\\n``, two begin a new paragraph.
 
@@ -57,14 +72,16 @@ class InlineBuilder:
         self._needs_space = False  # True if the next piece must not continue the last word
 
     def add_text(self, text: str) -> None:
-        """Add literal text."""
+        """Add literal text; if it continues a word that begins with emphasis, remove the emphasis."""
         if not text:
             return
         text = _collapse_whitespace(text)
         if text[0].isalnum() and len(self._pieces) == self._emphasis_end and not self._needs_space:
-            self._pieces[-2] = self._pieces[-2][1:-1]  # remove emphasis that covers only a part of a word
+            # The last two pieces are the emphasized text and the space after it, which is empty here.
+            self._pieces[-2] = self._pieces[-2].removeprefix("*").removesuffix("*")
         if self._needs_space:
-            if text[0].isalnum() and (self.get_last_character().isalnum() or self.get_last_character() in "`*"):
+            last_character = self.get_last_character()
+            if text[0].isalnum() and (last_character.isalnum() or last_character in "`*"):
                 self._pieces.append(" ")
             self._needs_space = False
         self._pieces.append(text)
@@ -106,20 +123,18 @@ class InlineBuilder:
         if text[-1] == " ":
             self.add_text(" ")
 
-    def start_emphasis(self) -> tuple[int, int] | None:
-        """Begin emphasis and return its start for :meth:`end_emphasis`.
+    def start_emphasis(self) -> EmphasisStart | None:
+        """Begin emphasis and return its position, which :meth:`end_emphasis` needs.
 
         Return None if it will not be marked: inside other emphasis, and in plain text.
-
-        The start is the number of calls of :meth:`take_paragraphs` so far, and the index of the next piece.
         """
         if self.plain or self._is_emphasized:
             return None
         self._is_emphasized = True
-        return self._num_takes, len(self._pieces)
+        return EmphasisStart(self._num_takes, len(self._pieces))
 
-    def end_emphasis(self, emphasis_start: tuple[int, int] | None) -> None:
-        """Put ``*`` around the text added since the start.
+    def end_emphasis(self, emphasis_start: EmphasisStart | None) -> None:
+        """Put ``*`` around the text added since :meth:`start_emphasis`, which returned ``emphasis_start``.
 
         Text is not marked if it is empty, code, starred, spans several blocks, or begins or ends within a word.
         """
@@ -204,7 +219,7 @@ def make_code_span(text: str) -> str:
     """Return a text as inline code, between more backticks than it contains in a row."""
     if "`" not in text:
         return f"`{text}`"
-    ticks = "`" * (1 + max(len(run) for run in _BACKTICKS_PATTERN.findall(text)))
+    ticks = "`" * (1 + max(map(len, _BACKTICKS_PATTERN.findall(text))))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
@@ -238,10 +253,10 @@ def make_heading(level: int, text: str) -> MarkdownBlock:
 
 
 def make_code_block(code: str, language: str = "") -> MarkdownBlock:
-    """Return fenced code; the fence is longer than any run of backticks in it."""
+    """Return a code block; its fence has more backticks than any backticks in a row in the code."""
     code = code.replace("\r\n", "\n").replace("\u00a0", " ").strip("\n")
-    longest = max((len(run) for run in _BACKTICKS_PATTERN.findall(code)), default=0)
-    fence = "`" * max(3, longest + 1)
+    max_backticks = max(map(len, _BACKTICKS_PATTERN.findall(code)), default=0)
+    fence = "`" * max(3, max_backticks + 1)
     return MarkdownBlock("code", f"{fence}{language}\n{code}\n{fence}")
 
 
@@ -251,20 +266,20 @@ def make_quote(blocks: Sequence[MarkdownBlock]) -> MarkdownBlock:
 
 
 def make_list(items: Sequence[tuple[str, Sequence[MarkdownBlock]]]) -> MarkdownBlock:
-    """Return a list of (marker, blocks of the item) pairs.
+    """Return the list block of (marker, blocks of the item) pairs, such as :class:`ListItem` objects.
 
     Lines after an item's first line are indented. If an item has several paragraphs, blank lines separate all items.
     """
     rendered_items: list[str] = []
-    is_loose = False
+    has_long_items = False
     for marker, blocks in items:
         kinds = [block.kind for block in blocks]
-        is_tight = len(kinds) == 1 or kinds == ["paragraph", "list"]
-        is_loose = is_loose or not is_tight
-        body = ("\n" if is_tight else "\n\n").join(block.text for block in blocks)
+        is_short = len(kinds) == 1 or kinds == ["paragraph", "list"]
+        has_long_items = has_long_items or not is_short
+        body = ("\n" if is_short else "\n\n").join(block.text for block in blocks)
         indent = " " * (len(marker) + 1)
         rendered_items.append(f"{marker} " + re.sub(r"\n(?=[^\n])", "\n" + indent, body))
-    return MarkdownBlock("list", ("\n\n" if is_loose else "\n").join(rendered_items))
+    return MarkdownBlock("list", ("\n\n" if has_long_items else "\n").join(rendered_items))
 
 
 def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
@@ -280,10 +295,10 @@ def prepend_term(term: str, blocks: list[MarkdownBlock]) -> list[MarkdownBlock]:
 
 
 def make_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> MarkdownBlock:
-    """Return a table; ``header`` can be empty, and rows can be shorter than it."""
-    width = max([len(header), *map(len, rows)])
-    lines = [_format_row([*header, *[""] * (width - len(header))]), "|" + " --- |" * width, *map(_format_row, rows)]
-    return MarkdownBlock("table", "\n".join(lines))
+    """Return a table block; ``header`` can be empty, and rows can be shorter than it."""
+    num_columns = max([len(header), *map(len, rows)])
+    header_line = _format_row([*header, *[""] * (num_columns - len(header))])
+    return MarkdownBlock("table", "\n".join([header_line, "|" + " --- |" * num_columns, *map(_format_row, rows)]))
 
 
 def _format_row(cells: Sequence[str]) -> str:
@@ -296,15 +311,16 @@ def render_one_line(blocks: Sequence[MarkdownBlock]) -> str:
     line = ""
     for block in blocks:
         if block.kind == "code":
-            block_line = make_code_span(" ".join(" ".join(block.text.split("\n")[1:-1]).split()))
+            _opening_fence, *code_lines, _closing_fence = block.text.split("\n")
+            block_line = make_code_span(" ".join(" ".join(code_lines).split()))
         elif block.kind == "list":
             block_line = "; ".join(
                 _ITEM_MARKER_PATTERN.sub("", item, count=1) for item in block.text.split("\n") if item.strip()
             )
         elif block.kind == "table":
-            rows = block.text.split("\n")  # the second one is the rule below the header
+            header, _rule, *rows = block.text.split("\n")
             # [2:-2]: without the bars at both ends.
-            block_line = "; ".join(row[2:-2].replace(" | ", ", ") for row in (rows[0], *rows[2:]))
+            block_line = "; ".join(row[2:-2].replace(" | ", ", ") for row in (header, *rows))
         else:
             block_line = " ".join(block.text.split())
         if line:

@@ -72,7 +72,7 @@ class RunningText:
             self._is_joined = join_after or (join_before and not text)
 
     def break_line(self) -> None:
-        """End the line."""
+        """Begin a new line of the paragraph, unless the paragraph is empty."""
         if self._pieces:
             self._pieces.append("\n")
             self._is_joined = True
@@ -100,11 +100,14 @@ class MdocInterpreter:
         self._argument_number = 0  # the number of the next argument in an open Fo block, from 1; 0 outside
 
     def add_line(self, tokens: Sequence[str], output: RunningText, defines_name: bool = False) -> None:
-        """Add the text of a line to ``output``; if ``defines_name``, the first ``Nm`` defines the documented name."""
+        """Add the text of a line to ``output``; ``tokens`` are the words of the line, some of which name macros.
+
+        If ``defines_name``, the first ``Nm`` defines the documented name.
+        """
         end = len(tokens)  # the index of the closing punctuation at the end of the line
         while end > 1 and tokens[end - 1] in _CLOSING_PUNCTUATION:
             end -= 1
-        closers: list[str] = []
+        closing_marks: list[str] = []  # of the brackets and quotes that end with the line
         index = 0
         while index < end:
             token = tokens[index]
@@ -112,12 +115,12 @@ class MdocInterpreter:
             if token in _ENCLOSURES:
                 opening, closing = _ENCLOSURES[token]
                 self._add_piece(opening, output, join_after=True)
-                closers.append(closing)
+                closing_marks.append(closing)
             elif token in INLINE_MACROS:
                 index = self._add_macro(token, tokens, index, end, output, defines_name)
             else:
                 self._add_word(token, output)
-        for closing in reversed(closers):
+        for closing in reversed(closing_marks):
             output.add(closing, join_before=True)
         for token in tokens[end:]:
             output.add(token, join_before=True)
@@ -125,9 +128,10 @@ class MdocInterpreter:
     def _add_macro(
         self, macro: str, tokens: Sequence[str], start: int, line_end: int, output: RunningText, defines_name: bool
     ) -> int:
-        """Add the text of a macro, and return the index after its arguments, which end before the next macro.
+        """Add the text of ``macro``, and return the index of the token after its arguments.
 
-        If ``defines_name``, the first ``Nm`` defines the documented name.
+        The arguments begin at the index ``start`` of ``tokens`` and end before the next macro or punctuation. If
+        ``defines_name``, the first ``Nm`` defines the documented name.
         """
         end = next(
             (
@@ -138,13 +142,16 @@ class MdocInterpreter:
             line_end,
         )
         arguments = list(tokens[start:end])
-        if macro in _OPENING:
-            self.open_tags += macro == "Xo"
+        if macro in _OPENING:  # an opening bracket or quote
+            if macro == "Xo":
+                self.open_tags += 1
             opening = arguments.pop(0) if macro == "Eo" and arguments else _OPENING[macro]
             self._add_piece(opening, output, join_after=bool(opening))
         elif macro in _CLOSING:
-            self.open_tags -= macro == "Xc" and self.open_tags > 0
-            output.add(arguments.pop(0) if macro == "Ec" and arguments else _CLOSING[macro], join_before=macro != "Xc")
+            if macro == "Xc" and self.open_tags > 0:
+                self.open_tags -= 1
+            closing = arguments.pop(0) if macro == "Ec" and arguments else _CLOSING[macro]
+            output.add(closing, join_before=macro != "Xc")
         elif macro == "Fl":  # command-line flags
             if not arguments:
                 self._add_piece("-", output, join_after=end < line_end and tokens[end] in ("Fl", "Ns"))
@@ -167,7 +174,9 @@ class MdocInterpreter:
         ``arguments`` can be changed in place.
         """
         if macro == "Xr":  # a reference to another page
-            output.add(arguments[0] + (f"({arguments[1]})" if len(arguments) > 1 else "") if arguments else "")
+            name = arguments[0] if arguments else ""
+            section = f"({arguments[1]})" if len(arguments) > 1 else ""
+            output.add(name + section)
             arguments = arguments[2:]
         elif macro == "Ap":  # an apostrophe
             output.add("'", join_before=True, join_after=True)
@@ -230,7 +239,7 @@ class MdocInterpreter:
         )
 
     def _add_word(self, token: str, output: RunningText) -> None:
-        """Add a word, or a punctuation mark without a space on its inner side."""
+        """Add the word ``token``; a punctuation mark is joined to the word after an opening or before a closing one."""
         self._add_piece(
             token, output, join_before=token in _CLOSING_PUNCTUATION, join_after=token in _OPENING_PUNCTUATION
         )

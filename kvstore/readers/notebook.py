@@ -92,7 +92,8 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
                 yield from _iter_output_blocks(output, name, options)
     elif kind == "heading" and source.strip():  # nbformat 3
         level = cell.get("level")
-        yield MarkdownBlock("heading", f"{'#' * (level if isinstance(level, int) and 0 < level < 7 else 1)} {source}")
+        level = level if isinstance(level, int) and 0 < level < 7 else 1
+        yield MarkdownBlock("heading", f"{'#' * level} {source}")
     elif source.strip():
         yield MarkdownBlock("paragraph", source.strip("\n")) if kind == "markdown" else make_paragraph(source.strip())
 

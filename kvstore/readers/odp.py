@@ -33,9 +33,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
     """
     left_out: list[NavigationPart] | None = None if options.navigation == "keep" else []
     with open_opendocument(stream, origin.name, "ODP", "presentation") as presentation:
-        text = OpenDocumentText(presentation.trees)
+        converter = OpenDocumentText(presentation.trees)
         pages = presentation.body.findall(f"{DRAW}page")
-        slides = [_build_slide(text, page, number, left_out) for number, page in enumerate(pages, 1)]
+        slides = [_build_slide(converter, page, number, left_out) for number, page in enumerate(pages, 1)]
     # The first block of a slide is its heading.
     if not any(len(blocks) > 1 or title for title, blocks in slides):
         raise ReaderError(f"{origin.name}: has no text (slides of pictures?); there is nothing to store")
@@ -45,33 +45,33 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _build_slide(
-    text: OpenDocumentText, page: Element, number: int, left_out: list[NavigationPart] | None
+    converter: OpenDocumentText, page: Element, number: int, left_out: list[NavigationPart] | None
 ) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
     Its date, header, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number``
-    counts the slides from 1.
+    is the number of the slide, from 1.
     """
     title = ""
     title_shape: Element | None = None
     for shape in page:
-        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(text, shape)):
+        if shape.get(_CLASS_ATTRIBUTE) == "title" and (title := _render_line(converter, shape)):
             title_shape = shape
             break
     blocks = [make_heading(2, title or f"Slide {number}")]
     for shape in page:
         running_kind = None if left_out is None else _RUNNING_CLASSES.get(shape.get(_CLASS_ATTRIBUTE, ""))
         if running_kind is None or left_out is None:
-            blocks += [] if shape is title_shape else text.build_blocks([shape])
-        elif running_text := _render_line(text, shape):
+            blocks += [] if shape is title_shape else converter.build_blocks([shape])
+        elif running_text := _render_line(converter, shape):
             excerpt = running_text[:MAX_EXCERPT_CHARACTERS]
             left_out.append(NavigationPart(f"slide {number}", running_kind, len(running_text), excerpt))
     for notes in page.findall(f"{PRESENTATION}notes"):
-        note_blocks = text.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
+        note_blocks = converter.build_blocks([shape for shape in notes if shape.get(_CLASS_ATTRIBUTE) == "notes"])
         blocks += prepend_term("Notes", note_blocks) if note_blocks else []
     return title, blocks
 
 
-def _render_line(text: OpenDocumentText, shape: Element) -> str:
-    """Return the text of a shape on one line."""
-    return render_one_line(text.build_blocks([shape], plain=True))
+def _render_line(converter: OpenDocumentText, shape: Element) -> str:
+    """Return the text of a shape of a slide on one line, without emphasis."""
+    return render_one_line(converter.build_blocks([shape], plain=True))

@@ -51,7 +51,7 @@ def _is_skipped_type(types: Any, type: Any) -> bool:
 
 
 def _iter_objects(file: Any, names: list[str]) -> Iterator[dict[str, JSON] | BadLineError]:
-    """Yield each row as an object, or the error of a row that no document can hold."""
+    """Yield the columns ``names`` of each row as a JSON object, or the error of a row that JSON cannot express."""
     for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=names):
         for row in batch.to_pylist():
             try:

@@ -46,8 +46,9 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
             blocks: list[MarkdownBlock] = []
             for rows in _split_tables(list(_iter_nonblank_rows(sheet_rows, origin))):
                 num_titles = _count_title_rows(rows)
-                blocks += [make_paragraph(" ".join("".join(cells).split())) for cells in rows[:num_titles]]
-                blocks.append(make_table(rows[num_titles], rows[num_titles + 1 :]))
+                titles, header, other_rows = rows[:num_titles], rows[num_titles], rows[num_titles + 1 :]
+                blocks += [make_paragraph(" ".join("".join(cells).split())) for cells in titles]
+                blocks.append(make_table(header, other_rows))
             if blocks:
                 text = join_blocks(blocks) + "\n"
                 key = origin.key if len(sheets) == 1 else f"{origin.key}/{name}"
@@ -75,18 +76,21 @@ def read_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterato
 
 
 def _split_tables(rows: Sequence[tuple[int, list[str]]]) -> Iterator[list[list[str]]]:
-    """Yield the rows of each table of a sheet, given the numbers and cells of its nonempty rows.
+    """Yield the rows of each table of a sheet; ``rows`` has the row number (from 1) and the cells of each nonempty row.
 
     After an empty row, a title begins a new table: a row of one cell, above a header of several cells without digits.
     """
     table: list[list[str]] = []
-    for index, (number, cells) in enumerate(rows):
-        header = rows[index + 1][1] if index + 1 < len(rows) else []
-        has_title = sum(map(bool, cells)) == 1 and sum(map(bool, header)) > 1
-        if table and has_title and number > rows[index - 1][0] + 1 and not any(map(_DIGIT_PATTERN.search, header)):
+    previous_number = 0
+    for (number, cells), (_, next_cells) in zip(rows, [*rows[1:], (0, [])], strict=False):
+        follows_empty_row = number > previous_number + 1
+        # A row with one nonempty cell, above a row with several.
+        is_title = sum(map(bool, cells)) == 1 and sum(map(bool, next_cells)) > 1
+        if table and follows_empty_row and is_title and not any(map(_DIGIT_PATTERN.search, next_cells)):
             yield table
             table = []
         table.append(cells)
+        previous_number = number
     if table:
         yield table
 
@@ -97,10 +101,11 @@ def _count_title_rows(rows: Sequence[Sequence[str]]) -> int:
     Returns 0 if they are probably data: if there are more than ``_MAX_TITLE_ROWS``, if no row follows the row of
     several cells, or if more than three quarters of the rows below it have one cell too, as in a list with one remark.
     """
-    is_wide = [sum(map(bool, cells)) > 1 for cells in rows]
+    is_wide = [sum(map(bool, cells)) > 1 for cells in rows]  # True for a row of several nonempty cells
     num_titles = is_wide.index(True) if any(is_wide[: _MAX_TITLE_ROWS + 1]) else 0
-    rows_below = is_wide[num_titles + 1 :]
-    return num_titles if 4 * sum(rows_below) >= len(rows_below) > 0 else 0
+    is_wide_below = is_wide[num_titles + 1 :]
+    num_wide_below = sum(is_wide_below)
+    return num_titles if is_wide_below and 4 * num_wide_below >= len(is_wide_below) else 0
 
 
 def _open_workbook(stream: BinaryIO, origin: Origin) -> AbstractContextManager[Sheets]:

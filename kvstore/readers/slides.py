@@ -78,8 +78,8 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 def _build_slide(slide: Any, number: int, left_out: list[NavigationPart] | None) -> tuple[str, list[MarkdownBlock]]:
     """Return the title of a slide, empty if it has none, and its blocks, which begin with a heading.
 
-    Its date, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number``
-    counts the slides from 1.
+    Its date, footer and number are added to ``left_out`` instead (None: they become blocks too). ``number`` is the
+    number of the slide, from 1.
     """
     _resolve_alternatives(slide.shapes.element)
     title_shape = slide.shapes.title
@@ -144,7 +144,7 @@ def _build_shape_blocks(shape: Any, depth: int) -> list[MarkdownBlock]:
 
 
 def _get_text_line(shape: Any) -> str:
-    """Return the text of a shape on one line."""
+    """Return the text of a shape of a slide on one line."""
     return " ".join(" ".join(_get_paragraph_text(paragraph._p) for paragraph in shape.text_frame.paragraphs).split())
 
 
@@ -163,7 +163,7 @@ def _get_paragraph_text(paragraph: Any) -> str:
 
 def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
     """Return a shape's text as blocks; paragraphs with a bullet or in a list placeholder become nested list items."""
-    builder = BlockBuilder()
+    builder = BlockBuilder()  # combines consecutive items to lists
     nonblank_paragraphs = [
         (paragraph, text)
         for paragraph in shape.text_frame.paragraphs
@@ -194,7 +194,7 @@ def _build_frame_blocks(shape: Any) -> list[MarkdownBlock]:
 
 
 def _add_lines(inline: InlineBuilder, text: str) -> None:
-    """Add a text to a paragraph, with line breaks between its lines."""
+    """Add a text to the paragraph ``inline``, with line breaks between its lines."""
     for index, line in enumerate(text.split("\n")):
         if index:
             inline.break_line()
@@ -244,7 +244,7 @@ def _format_number(value: float | None) -> str:
 
 
 def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
-    """Return the texts of a diagram (SmartArt), which are in a separate part, as nested lists."""
+    """Return the texts of a diagram (SmartArt) as nested lists; they are in another file of the PPTX package."""
     # The attribute r:dm of an element names the relation to the part with the data of the diagram.
     relation_ids = {
         attribute
@@ -261,7 +261,10 @@ def _build_diagram_blocks(shape: Any) -> list[MarkdownBlock]:
 
 
 def _build_point_blocks(data_model: Element) -> list[MarkdownBlock]:
-    """Return the points of a diagram (ECMA-376, 21.4.3), each below its parent; those without a parent come last."""
+    """Return nested lists of the points of a diagram, which are its nodes with text (ECMA-376, 21.4.3).
+
+    Each point is below its parent; points without a parent come last.
+    """
     texts: dict[str, str] = {}  # by the id of the point
     outermost_points: list[str] = []
     for point in data_model.iter(f"{_DIAGRAM_NAMESPACE}pt"):

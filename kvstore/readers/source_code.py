@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from ..errors import ReaderError
 from ..extensions.extras import import_extra
@@ -35,8 +35,13 @@ _MIN_SPLIT_CHARACTERS = 600
 _MAX_LINE_CHARACTERS = 2000
 _NAME_FIELDS = ("name", "declarator", "type")
 _MAX_NAME_CHARACTERS = 200
-#: An offset in bytes where the enclosing definitions change, and their names from there on, outermost first.
-_Boundary = tuple[int, tuple[str, ...]]
+
+
+class _Boundary(NamedTuple):
+    """An offset in bytes where the enclosing definitions change, and their names from there on, outermost first."""
+
+    offset: int
+    names: tuple[str, ...]
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument | SkippedPart]:
@@ -70,21 +75,24 @@ def _load_parser(language: Language, purpose: str) -> Any:
 
 
 def _iter_boundaries(node: Any, data: bytes, language: Language, names: tuple[str, ...]) -> Iterator[_Boundary]:
-    """Yield (byte offset, names) where a definition in ``node`` begins or ends.
+    """Yield a boundary where each definition in a node of the syntax tree begins, and one where it ends.
 
-    The names are those of the definitions that contain the text after the offset, the outermost first. ``names`` are
-    the names of the definitions that contain ``node``. The definitions in a long definition are yielded too.
+    ``names`` are the names of the definitions that contain the node, the outermost first. ``data`` is the file. In a
+    long definition, the boundaries of the definitions in it are yielded too.
     """
     for start, definition, end in _iter_definitions(node, language):
         inner_names = (*names, _get_definition_name(definition, data))
-        yield start, inner_names
+        yield _Boundary(start, inner_names)
         if end - start >= _MIN_SPLIT_CHARACTERS and len(inner_names) < _MAX_DEPTH:
             yield from _iter_boundaries(definition, data, language, inner_names)
-        yield end, names
+        yield _Boundary(end, names)
 
 
 def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any, int]]:
-    """Yield (start, node, end) for each outermost definition in a node; the start includes the comments above it."""
+    """Yield (start, node, end) for each outermost definition in a node of the syntax tree.
+
+    Start and end are byte offsets; the start includes the comments directly above the definition.
+    """
     comment_start: int | None = None
     comment_row = -2  # the last row of the comment; -2 is not above any row
     for child in node.children:
@@ -93,9 +101,9 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
                 comment_start = child.start_byte
             comment_row = child.end_point[0]
             continue
-        start = (
-            comment_start if comment_start is not None and child.start_point[0] <= comment_row + 1 else child.start_byte
-        )
+        start = child.start_byte
+        if comment_start is not None and child.start_point[0] <= comment_row + 1:  # the comment is directly above it
+            start = comment_start
         comment_start = None
         if child.type in language.definitions and _is_definition(child):
             yield start, child, child.end_byte
@@ -111,7 +119,7 @@ def _iter_definitions(node: Any, language: Language) -> Iterator[tuple[int, Any,
 
 
 def _is_definition(node: Any) -> bool:
-    """True if a node has a body or is not a type specifier: ``struct point p;`` only uses a type."""
+    """True if a node of the syntax tree has a body or is not a type specifier: ``struct point p;`` only uses a type."""
     return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
 
 
@@ -128,7 +136,7 @@ def _find_wrapped_definition(node: Any, language: Language) -> Any | None:
 
 
 def _find_assigned_function(node: Any) -> Any | None:
-    """Return the declarator of ``const name = () => ...``, or None."""
+    """Return the declarator (name and value) of ``const name = () => ...`` in JavaScript, or None."""
     for child in node.named_children:
         value = child.child_by_field_name("value")
         if value is not None and value.type in ("arrow_function", "function_expression", "function", "class"):
@@ -139,7 +147,8 @@ def _find_assigned_function(node: Any) -> Any | None:
 def _get_definition_name(node: Any, data: bytes) -> str:
     """Return the name of a definition, such as ``Store.Open`` for the Go method ``func (s *Store) Open()``.
 
-    Return the words before the body or, if there are none, the type of the node if the definition has no name.
+    A definition without a name gets the words before its body or, if there are none, the type of its node. ``data`` is
+    the file.
     """
     receiver = node.child_by_field_name("receiver")
     name_node = next(
@@ -165,9 +174,9 @@ def _get_definition_name(node: Any, data: bytes) -> str:
 
 
 def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
-    """Yield (byte offset, (name,)) where each definition begins, in a language without a grammar.
+    """Yield a boundary where each definition begins, in a language without a grammar.
 
-    A definition ends where the next begins.
+    The comments above a definition belong to it. It ends where the next one begins.
     """
     opening = re.compile(language.opening, re.I) if language.opening else None
     offset = 0
@@ -176,7 +185,7 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
         match = opening.match(line) if opening is not None else None
         if match:
             name = match["name"].strip('"`[] ')  # names in SQL can be quoted
-            yield offset if comment_start is None else comment_start, (name,)
+            yield _Boundary(offset if comment_start is None else comment_start, (name,))
         if not line.lstrip().startswith(language.comment):
             comment_start = None
         elif comment_start is None:
@@ -187,15 +196,14 @@ def _iter_line_boundaries(text: str, language: Language) -> Iterator[_Boundary]:
 def _iter_sections(
     boundaries: Iterable[_Boundary], data: bytes, file_name: str, language: Language
 ) -> Iterator[MarkdownBlock]:
-    """Yield a heading and a code block for every part of the file with the same enclosing definitions."""
-    sections: list[_Boundary] = []
-    for (start, names), (end, _) in pairwise([(0, ()), *boundaries, (len(data), ())]):
-        # Brackets and blank lines belong to the part above them.
-        if not sections or (
-            sections[-1][1] != names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace")))
-        ):
-            sections.append((start, names))
-    for (start, names), (end, _) in pairwise([*sections, (len(data), ())]):
+    """Yield a heading and a code block for every part of the file ``data`` with the same enclosing definitions."""
+    file_end = _Boundary(len(data), ())
+    sections = [_Boundary(0, ())]
+    for (start, names), (end, _) in pairwise([*boundaries, file_end]):
+        # Brackets and blank lines belong to the section above them.
+        if names != sections[-1].names and any(map(str.isalnum, data[start:end].decode("utf-8", "replace"))):
+            sections.append(_Boundary(start, names))
+    for (start, names), (end, _) in pairwise([*sections, file_end]):
         code = data[start:end].decode("utf-8", "replace")
         if code.strip():
             yield make_heading(min(6, len(names) + 1), ".".join(names) or file_name)

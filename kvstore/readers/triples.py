@@ -20,7 +20,7 @@ _KEY_FIELDS = ("document", "id", "key")
 
 
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Item]:
-    """Yield the triples of each line, and a failure for its invalid parts."""
+    """Yield a fact with the triples and entity names of each line, and a failure for its invalid parts."""
     return read_lines(stream, origin, lambda fields, position: _build_items(fields, position, options), options)
 
 
@@ -33,10 +33,10 @@ def _build_items(fields: dict[str, JSON], position: str, options: ReadOptions) -
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise BadLineError(f"the field {key_field} must be the key of a document; write a string or an integer")
-    lists = [fields.get("triples"), fields.get("entities")]
-    if lists == [None, None]:  # the line is a triple itself
-        lists = [[fields], None]
-    rows, names = ([] if value is None else value for value in lists)
+    rows, names = fields.get("triples"), fields.get("entities")
+    if rows is None and names is None:  # the line is a triple itself
+        rows = [fields]
+    rows, names = [] if rows is None else rows, [] if names is None else names
     if not isinstance(rows, list) or not isinstance(names, list):
         raise BadLineError("the fields triples and entities must be lists; put brackets around each")
     triples = [_parse_triple(row) for row in rows]
@@ -72,7 +72,7 @@ def _parse_triple(row: JSON) -> list[JSON] | None:
 
 
 def _to_text(value: JSON) -> str | None:
-    """Return a nonblank text, or a number as text, or None."""
+    """Return a nonblank text unchanged, a number as text, and None for any other value."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value.strip() else None

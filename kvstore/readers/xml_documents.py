@@ -92,21 +92,18 @@ def _read_entries(
         for child in entry:
             fields.setdefault(get_local_name(child), child)
         title = " ".join(_render_text(fields.get("title"), origin, options).split())
-        body = next(
-            (blocks for name in ("encoded", "content", "description", "summary")
-             if name in fields and (blocks := _parse_markup(fields[name], origin, options))),
-            [],
-        )  # fmt: skip
+        body: list[MarkdownBlock] = []  # of the first field that has text
+        for name in ("encoded", "content", "description", "summary"):
+            if not body and name in fields:
+                body = _parse_markup(fields[name], origin, options)
         if not body and not title:
             continue
-        link = next(
-            (
-                element.get("href") or get_text(element)
-                for element in entry
-                if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate"
-            ),
-            "",
+        links = (
+            element.get("href") or get_text(element)
+            for element in entry
+            if get_local_name(element) == "link" and element.get("rel", "alternate") == "alternate"
         )
+        link = next(links, "")
         default_key = f"{origin.key}:{number}"
         identifier = _find_text(fields, "guid", "id") or link
         author = fields.get("author") if "author" in fields else fields.get("creator")
@@ -134,12 +131,15 @@ def _get_author_name(author: Element) -> str:
 
 
 def _find_text(elements: Mapping[str, Element], *names: str) -> str:
-    """Return the text of the first of the elements ``names`` that has text, or an empty string."""
+    """Return the text of the first element, in the order of ``names``, that has text, or an empty string.
+
+    ``elements`` are the elements of a feed entry by name.
+    """
     return next((text for name in names if name in elements and (text := get_text(elements[name]))), "")
 
 
 def _parse_markup(element: Element, origin: Origin, options: ReadOptions) -> list[MarkdownBlock]:
-    """Return the blocks of a feed element with text, escaped HTML, or HTML elements."""
+    """Return the blocks of a feed element, whose content is plain text, escaped HTML, or HTML elements."""
     if len(element):
         from xml.etree.ElementTree import tostring
 

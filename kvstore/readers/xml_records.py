@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from ..errors import ReaderError
 from .decoding import collapse_whitespace
 from .field_lines import format_entry
-from .markdown_blocks import MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
+from .markdown_blocks import ListItem, MarkdownBlock, join_blocks, make_heading, make_list, make_paragraph
 from .raw_document import JSON, Origin, RawDocument, SkippedPart
 from .scalars import parse_number
 from .xml_tree import get_local_name, get_text, strip_namespace
@@ -26,8 +26,8 @@ _MAX_META_CHARACTERS = 200
 _MAX_LIST_DEPTH = 12
 #: The maximum level of headings; deeper elements become lists.
 _MAX_HEADING_LEVEL = 3
-#: A part of an element: a block, or the blocks of a list item.
-_Part = MarkdownBlock | list[MarkdownBlock]
+#: A block, or the blocks of a list item.
+_BlockOrItem = MarkdownBlock | list[MarkdownBlock]
 
 
 def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPart]:
@@ -37,7 +37,8 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     """
     num_characters = sum(len(element.text or "") + sum(map(len, element.attrib.values())) for element in root.iter())
     children = list(root)
-    if len(children) > 1 and len({child.tag for child in children}) == 1 and all(len(child) for child in children):
+    have_same_name = len({child.tag for child in children}) == 1
+    if len(children) > 1 and have_same_name and all(len(child) for child in children):
         for number, record in enumerate(children, 1):
             if any((element.text or "").strip() or element.attrib for element in record.iter()):
                 yield _build_record(record, f"{origin.key}:{number}")
@@ -45,7 +46,7 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
     if num_characters > _MAX_DATA_CHARACTERS:
         yield SkippedPart(origin.name, "data of over a million characters")
         return
-    blocks = _join_parts(_list_parts(root, level=2))
+    blocks = _make_lists(_list_content(root, level=2))
     if not blocks:
         raise ReaderError(f"{origin.name}: has no text; there is nothing to store")
     title = _find_label(root)
@@ -61,7 +62,8 @@ def read_data(root: Element, origin: Origin) -> Iterator[RawDocument | SkippedPa
 def _build_record(record: Element, default_key: str) -> RawDocument:
     """Return the document of a record; its attributes and short simple children are its metadata.
 
-    ``default_key`` is the key of a record without an id, and the ``other_key`` of any other record.
+    ``default_key`` is the key of a record without an id. Any other record has it as ``other_key``, in case another
+    record has the same id.
     """
     fields: dict[str, str] = dict(record.attrib)
     for child in record:
@@ -75,56 +77,57 @@ def _build_record(record: Element, default_key: str) -> RawDocument:
         if value and len(value) <= _MAX_META_CHARACTERS
     }
     other_key = default_key if identifier else None
-    parts = _list_parts(record, level=2)
+    content = _list_content(record, level=2)
     # At this level, every item is a paragraph of one line, usually "name: value".
-    lines = [part[0].text.partition(": ") for part in parts if isinstance(part, list)]
-    if parts and len(lines) == len(parts) and all(value for _, _, value in lines):  # the record has only fields
+    lines = [item[0].text.partition(": ") for item in content if isinstance(item, list)]
+    has_only_fields = content and len(lines) == len(content) and all(value for _, _, value in lines)
+    if has_only_fields:
         text, format = format_entry(((name, value) for name, _, value in lines), ()), "text"
     else:
-        text = join_blocks([*([make_heading(1, title)] if title else []), *_join_parts(parts)]) + "\n"
+        text = join_blocks([*([make_heading(1, title)] if title else []), *_make_lists(content)]) + "\n"
         format = "markdown"
     return RawDocument(identifier or default_key, title or None, text, meta, format, other_key=other_key)
 
 
-def _list_parts(element: Element, level: int) -> list[_Part]:
+def _list_content(element: Element, level: int) -> list[_BlockOrItem]:
     """Return the text, attributes and children of an element, each as a block or as the blocks of a list item.
 
     An attribute is an item with its name and value, and so is a child without children or with text between them. Other
     children become sections, whose headings have the level ``level``, or items with inner lists.
     """
-    parts: list[_Part] = []
+    content: list[_BlockOrItem] = []
     if (element.text or "").strip():
-        parts.append(make_paragraph(collapse_whitespace(element.text or "")))
+        content.append(make_paragraph(collapse_whitespace(element.text or "")))
     for name, value in element.attrib.items():
         if value.strip() and not name.endswith(("}schemaLocation", "}space")):
-            parts.append([MarkdownBlock("paragraph", f"{strip_namespace(name)}: {collapse_whitespace(value)}")])
+            content.append([MarkdownBlock("paragraph", f"{strip_namespace(name)}: {collapse_whitespace(value)}")])
     for child in element:
         name = get_local_name(child)
         is_mixed = bool(len(child)) and any((grandchild.tail or "").strip() for grandchild in child)
         if not len(child) or is_mixed:
             if description := _describe_element(child):
-                parts.append([MarkdownBlock("paragraph", description)])
-        elif inner_blocks := _join_parts(_list_parts(child, level + 1)):
+                content.append([MarkdownBlock("paragraph", description)])
+        elif inner_blocks := _make_lists(_list_content(child, level + 1)):
             if level <= _MAX_HEADING_LEVEL:
-                parts += [make_heading(level, f"{name} {_find_label(child)}".strip()), *inner_blocks]
+                content += [make_heading(level, f"{name} {_find_label(child)}".strip()), *inner_blocks]
             elif level < _MAX_HEADING_LEVEL + _MAX_LIST_DEPTH:
-                parts.append([MarkdownBlock("paragraph", f"{name}:"), *inner_blocks])
+                content.append([MarkdownBlock("paragraph", f"{name}:"), *inner_blocks])
             else:
-                parts += inner_blocks
+                content += inner_blocks
         if (child.tail or "").strip():
-            parts.append(make_paragraph(collapse_whitespace(child.tail or "")))
-    return parts
+            content.append(make_paragraph(collapse_whitespace(child.tail or "")))
+    return content
 
 
-def _join_parts(parts: Iterable[_Part]) -> list[MarkdownBlock]:
-    """Return the blocks of some parts, with a list for each run of adjacent items."""
+def _make_lists(content: Iterable[_BlockOrItem]) -> list[MarkdownBlock]:
+    """Return blocks in which adjacent list items of ``content`` are combined to one list."""
     blocks: list[MarkdownBlock] = []
-    items: list[tuple[str, list[MarkdownBlock]]] = []
-    for part in parts:
-        if isinstance(part, list):
-            items.append(("-", part))
+    items: list[ListItem] = []
+    for block_or_item in content:
+        if isinstance(block_or_item, list):
+            items.append(ListItem("-", block_or_item))
             continue
-        blocks += [make_list(items), part] if items else [part]
+        blocks += [make_list(items), block_or_item] if items else [block_or_item]
         items = []
     return [*blocks, make_list(items)] if items else blocks
 

@@ -1,7 +1,7 @@
 """Statistics of a page's elements (text, links, prose), and the location of its content.
 
-In: the body of a parsed page. Out: a :class:`PageSurvey`. The page is walked once with an explicit stack, so that depth
-and length are safe. Counts are in characters, without white space around a text.
+In: the body of a parsed page. Out: a :class:`PageAnalysis`. The page is walked once with an explicit stack, so that
+depth and length are safe. Counts are in characters, without white space around a text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from .html_parts import strip_numbering
-from .html_shapes import LinkCounts, LinkingShape, Shape
+from .html_stats import ElementStats, LinkCounts, LinkedElementStats
 
 TEXTLESS_TAGS = frozenset(
     "script style noscript template head title meta link base input select textarea option optgroup datalist output "
@@ -102,8 +102,8 @@ def normalize_words(text: str) -> str:
 _OpenElement = tuple[LexborNode, str, int, int, int, int, int, int, LinkCounts]
 
 
-class PageSurvey:
-    """The shapes of a page's elements, by the parser's element id, and the location of its content.
+class PageAnalysis:
+    """The statistics of a page's elements, by the parser's element id, and the location of its content.
 
     ``content_id`` is the id of the content element; ``content_path_ids`` has the ids of it and its ancestors.
     ``is_content_declared`` is true if the page marks its content with ``<main>`` or ``<article>`` and has its title
@@ -113,7 +113,7 @@ class PageSurvey:
 
     def __init__(self, tree: LexborHTMLParser, body: LexborNode) -> None:
         """Count the text and links of all elements, then locate the content and the title."""
-        self.shapes: dict[int, Shape] = {}
+        self.stats_by_id: dict[int, ElementStats] = {}
         self._hosts = frozenset(_iter_own_hosts(tree))
         # The normalized words of the headings, and the ids of elements with a role.
         headings = list(_iter_heading_words(body))
@@ -138,22 +138,23 @@ class PageSurvey:
         self.title_path_ids = frozenset(_iter_enclosing_ids(title)) if title is not None else frozenset()
         self.is_content_declared = is_declared and title is None
 
-    def get_shape(self, node: LexborNode) -> Shape | None:
+    def get_stats(self, node: LexborNode) -> ElementStats | None:
         """Return the counts of an element, or None for a text and for a tag without text (``br``, ``script``)."""
-        return self.shapes.get(node.mem_id)
+        return self.stats_by_id.get(node.mem_id)
 
     def _measure_weight(self, node: LexborNode) -> int:
         """Return the weight of an element: the number of its characters outside links."""
-        shape = self.shapes.get(node.mem_id)
-        return 0 if shape is None else shape.text_length - shape.linked_length
+        stats = self.stats_by_id.get(node.mem_id)
+        return 0 if stats is None else stats.text_length - stats.linked_length
 
     def _count_elements(self, root: LexborNode) -> None:
-        """Fill ``shapes`` with the counts of all elements, and collect the mains, articles and titles.
+        """Fill ``stats_by_id`` with the counts of all elements, and collect ``<main>``, ``<article>`` and ``<h1>``.
 
-        The totals below count everything from the beginning of the page. The counts of an element are the totals at its
-        end minus those at its start.
+        They are stored in ``_mains``, ``_articles`` and ``_titles``, without nested ones. The totals below count
+        everything from the beginning of the page. The counts of an element are the totals at its end minus those at its
+        start.
         """
-        shapes = self.shapes
+        stats_by_id = self.stats_by_id
         placement_ids = self._main_elements | self._aside_elements
         text_length = linked_length = heading_length = prose_length = 0
         num_elements = 1
@@ -201,8 +202,10 @@ class PageSurvey:
                     num_elements - num_elements_before,
                     is_before_content,
                 )
-                shapes[element_id] = (
-                    Shape(*counts) if link_totals is links_before else LinkingShape(counts, links_before, link_totals)
+                stats_by_id[element_id] = (
+                    ElementStats(*counts)
+                    if link_totals is links_before
+                    else LinkedElementStats(counts, links_before, link_totals)
                 )
                 node = element.next
                 continue
@@ -262,7 +265,7 @@ class PageSurvey:
                 node = node.child
                 continue
             node = node.next
-        shapes[root.mem_id] = LinkingShape(
+        stats_by_id[root.mem_id] = LinkedElementStats(
             (text_length, linked_length, heading_length, prose_length, num_elements, is_before_content),
             no_links,
             link_totals,
@@ -313,14 +316,15 @@ class PageSurvey:
         Return None and False if the page has neither, more than one main, or a main with too little of the text.
         """
         content = max(self._mains, key=self._measure_weight, default=None)
-        if content is not None and (len(self._mains) > 1 or not self._has_most_text(content, body)):
+        has_several_mains = len(self._mains) > 1
+        if content is not None and (has_several_mains or not self._has_most_text(content, body)):
             return None, False
         articles = [article for article, in_main in self._articles if content is None or in_main]
         container = body if content is None else content
         if len(articles) == 1:
             # An article without the page's title can be one part among others, so it needs nearly all of the text.
             has_title = content is not None or not self._titles or articles[0].css_first("h1") is not None
-            has_other_title = any(self.shapes[title.mem_id].heading_length for title in self._titles)
+            has_other_title = any(self.stats_by_id[title.mem_id].heading_length for title in self._titles)
             min_share = _MIN_ARTICLE_SHARE if has_title or not has_other_title else _MIN_UNTITLED_ARTICLE_SHARE
             content = (
                 articles[0]
@@ -331,36 +335,39 @@ class PageSurvey:
 
     def _has_most_text(self, content: LexborNode, body: LexborNode) -> bool:
         """True if the declared content is a large part of the page, or there is no prose next to it."""
-        content_shape, body_shape = self.shapes[content.mem_id], self.shapes[body.mem_id]
+        content_stats, body_stats = self.stats_by_id[content.mem_id], self.stats_by_id[body.mem_id]
         if (
             self._measure_weight(content) >= _MIN_DECLARED_SHARE * self.body_weight
-            or content_shape.text_length >= _MIN_DECLARED_SHARE * body_shape.text_length
+            or content_stats.text_length >= _MIN_DECLARED_SHARE * body_stats.text_length
         ):
             return True
         return (
-            content_shape.text_length > 0
-            and body_shape.prose_length - content_shape.prose_length < _MAX_FINE_PRINT_CHARACTERS
+            content_stats.text_length > 0
+            and body_stats.prose_length - content_stats.prose_length < _MAX_FINE_PRINT_CHARACTERS
         )
 
     def _guess_content(self, body: LexborNode) -> LexborNode:
-        """Return the innermost element with most of the text outside links, and no paragraph or heading next to it."""
+        """Return the content of a page that does not declare it: the innermost element with most of its unlinked text.
+
+        No paragraph or heading, and little other prose, is next to this element or its ancestors.
+        """
         node = body
         while True:
             heaviest: LexborNode | None = None
             prose = 0
             child = node.child
             while child is not None:
-                shape = self.shapes.get(child.mem_id)
-                if shape is not None:
-                    if shape.text_length and child.tag in _FLOW_TAGS and not shape.is_mostly_links:
+                stats = self.stats_by_id.get(child.mem_id)
+                if stats is not None:
+                    if stats.text_length and child.tag in _FLOW_TAGS and not stats.is_mostly_links:
                         return node  # its own paragraphs would be lost if only one child were the content
                     if self._measure_weight(child) > _MIN_CONTENT_SHARE * self.body_weight:
                         heaviest = child
-                    prose += shape.prose_length
+                    prose += stats.prose_length
                 child = child.next
             if heaviest is None or heaviest.tag in ("ul", "ol", "a", "span"):
                 return node
-            if prose - self.shapes[heaviest.mem_id].prose_length > _MAX_FINE_PRINT_CHARACTERS:
+            if prose - self.stats_by_id[heaviest.mem_id].prose_length > _MAX_FINE_PRINT_CHARACTERS:
                 return node  # the other children have too much prose to leave them out
             node = heaviest
 
@@ -376,7 +383,7 @@ class PageSurvey:
         is_inside = False
         for heading in self._titles:
             # A heading that is a link, such as the logo of the site, is not a title.
-            if self.shapes[heading.mem_id].heading_length:
+            if self.stats_by_id[heading.mem_id].heading_length:
                 is_inside = content.mem_id in _iter_enclosing_ids(heading)
                 if not is_inside:
                     return heading
@@ -400,12 +407,12 @@ class PageSurvey:
         title: LexborNode | None = None
         longest_length = 0
         for node in islice(body.css("h2, h3, div, p, td, span, b, font, center"), _MAX_TITLE_CANDIDATES):
-            shape = self.shapes.get(node.mem_id)
+            stats = self.stats_by_id.get(node.mem_id)
             if (
-                shape is None
-                or not 0 < shape.text_length <= _MAX_TITLE_CHARACTERS
-                or shape.num_paging_links
-                or shape.linked_length > _MAX_TITLE_LINKED_SHARE * shape.text_length
+                stats is None
+                or not 0 < stats.text_length <= _MAX_TITLE_CHARACTERS
+                or stats.num_paging_links
+                or stats.linked_length > _MAX_TITLE_LINKED_SHARE * stats.text_length
             ):
                 continue
             text = normalize_words(node.text(deep=True, separator=" "))
@@ -413,8 +420,8 @@ class PageSurvey:
             if len(name) > longest_length:
                 title, longest_length = node, len(name)
         titled_node = body.css_first("div.title, p.title, td.title") if title is None else None
-        shape = self.shapes.get(titled_node.mem_id) if titled_node is not None else None
-        if shape is not None and 0 < shape.text_length <= _MAX_TITLE_CHARACTERS:
+        stats = self.stats_by_id.get(titled_node.mem_id) if titled_node is not None else None
+        if stats is not None and 0 < stats.text_length <= _MAX_TITLE_CHARACTERS:
             title = titled_node
         return title
 

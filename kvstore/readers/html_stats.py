@@ -7,12 +7,12 @@ from typing import NamedTuple
 #: The maximum shares of unlinked text and of prose, relative to the text in links, of an element that is mostly links.
 _MAX_UNLINKED_SHARE = 0.6
 _MAX_PROSE_SHARE = 0.34
-#: The arguments of :class:`Shape`.
-ShapeCounts = tuple[int, int, int, int, int, bool]
+#: The arguments of :class:`ElementStats`.
+ElementCounts = tuple[int, int, int, int, int, bool]
 
 
-class Shape:
-    """The counts of one element and its descendants.
+class ElementStats:
+    """Statistics of one element and its descendants.
 
     Lengths are in characters: ``linked_length`` in links, ``heading_length`` in headings and captions outside links,
     ``prose_length`` in code or longer runs of text outside both. ``num_links`` counts all links. Of these,
@@ -37,9 +37,9 @@ class Shape:
         num_elements: int,
         is_before_content: bool,
     ) -> None:
-        """Store the counts of an element except those of its links. Lengths are in characters.
+        """Store the counts of an element except those of its links; see the class. Lengths are in characters.
 
-        ``linked_length`` is the length of the text in links; ``text_length`` includes it.
+        ``text_length`` includes the other lengths. If ``is_before_content``, no heading or prose precedes its end.
         """
         self.text_length = text_length
         self.linked_length = linked_length
@@ -64,7 +64,7 @@ class Shape:
 
 
 class LinkCounts(NamedTuple):
-    """Link counts; see :class:`Shape`."""
+    """Link counts; see :class:`ElementStats`."""
 
     num_links: int = 0
     num_site_links: int = 0
@@ -76,13 +76,16 @@ class LinkCounts(NamedTuple):
     num_ambiguous_links: int = 0
 
 
-class LinkingShape(Shape):
+class LinkedElementStats(ElementStats):
     """The counts of an element with links: the difference between the totals at its end and at its start."""
 
     __slots__ = LinkCounts._fields
 
-    def __init__(self, counts: ShapeCounts, counts_before: LinkCounts, counts_after: LinkCounts) -> None:
-        """Store the counts of an element, and the links counted between its start and its end."""
+    def __init__(self, counts: ElementCounts, counts_before: LinkCounts, counts_after: LinkCounts) -> None:
+        """Store the counts of an element without links, and the difference of two totals of the page's links.
+
+        ``counts_before`` is the total at the start of the element, ``counts_after`` the total at its end.
+        """
         super().__init__(*counts)
         self.num_links = counts_after.num_links - counts_before.num_links
         self.num_site_links = counts_after.num_site_links - counts_before.num_site_links
