@@ -96,7 +96,7 @@ class CommunityGraphIndex(FileIndex[CommunityGraph, CommunityGraph | None]):
         return CommunityGraph(stored.head["change"], np.split(stored.arrays["nodes"], ends), vectors)
 
     def bind(self, content: CommunityGraph, record: IndexRecord, state: State) -> CommunityGraph | None:
-        """Return the graph, or None if it was built from communities other than the communities of the state."""
+        """Return the graph if it was built from the current communities of the state, else None."""
         communities = bind_index(state, COMMUNITIES)
         return content if communities is not None and communities.change == content.change else None
 
@@ -117,7 +117,7 @@ def build_graph_in_memory(state: State, communities: Communities) -> CommunityGr
     """
 
     def build() -> CommunityGraph:
-        """Build the graph of all communities, even if the state is restricted to some documents."""
+        """Build the graph of all communities, even if the query allows only some documents."""
         if state.counters.change != communities.change:
             raise IndexUnavailableError("the store has changed since the communities were built")
         if communities.entity_count + len(communities) >= _EXACT_BELOW:

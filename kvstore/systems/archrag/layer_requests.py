@@ -149,7 +149,10 @@ def _group_reported_communities(communities: Communities) -> list[list[int]]:
 def _merge_reported(
     communities: Communities, layer: RankedNodes, reported_communities: Sequence[int], vector: Vector
 ) -> RankedNodes:
-    """Return the nodes of a layer, best first, with ``reported_communities`` ranked by the cosines of their reports."""
+    """Return the nodes of a layer, best first, with ``reported_communities`` ranked by the cosines of their reports.
+
+    ``layer`` has the nodes by the cosines of their centroids. ``vector`` is that of the question.
+    """
     visible = communities.filter_visible(np.array(reported_communities, np.int64))
     cosines = communities.compute_cosines(visible, vector).tolist()
     ranked = [
@@ -157,7 +160,13 @@ def _merge_reported(
         *((node, cosine) for node, cosine in layer if node not in communities.text_vectors),
         *((node, _round_cosine(cosine)) for node, cosine in zip(visible.tolist(), cosines, strict=True)),
     ]
-    return sorted(ranked, key=lambda ranked_node: (-ranked_node[1], communities.get_key(ranked_node[0])))
+
+    def get_sort_key(ranked_node: tuple[int, float]) -> tuple[float, str]:
+        """Return the sort key of a node: descending cosine, ties by the key of the community."""
+        community, cosine = ranked_node
+        return -cosine, communities.get_key(community)
+
+    return sorted(ranked, key=get_sort_key)
 
 
 def _round_cosine(cosine: float) -> float:
@@ -207,9 +216,9 @@ def _list_entity_chunks(state: State, entities: Sequence[int]) -> list[list[int]
     graph = state.get_part(GRAPH)
     entity_ids = np.array(entities, np.uint32)
     rows = graph.read_entity_rows(entity_ids, graph.read_degrees(entity_ids), _MAX_ENTITY_CHUNKS)
-    has_other_form = (rows.features & ~np.uint16(LOWER)) != 0  # not only in lower case
+    is_informative = (rows.features & ~np.uint16(LOWER)) != 0  # the mention is not only in lower case
     row_ranges = [slice(start, stop) for start, stop in zip(rows.bounds[:-1], rows.bounds[1:], strict=True)]
-    return [rows.chunks[row_range][has_other_form[row_range]].tolist() for row_range in row_ranges]
+    return [rows.chunks[row_range][is_informative[row_range]].tolist() for row_range in row_ranges]
 
 
 class NodeLabel(NamedTuple):

@@ -56,7 +56,7 @@ class _NearestLayers:
         return f"communities of level {self.levels - layer}" if layer else "entities"
 
     def build_report_candidate(self, community: int, layer: int) -> ReportCandidate:
-        """Return one of the nearest communities as a candidate for a report."""
+        """Return a community, found in ``layer``, as a candidate for a report, with the reason that EXPLAIN shows."""
         return ReportCandidate(community, f"near the question, {self.format_layer(layer)}")
 
 
@@ -160,7 +160,7 @@ class ArchragStrategy:
         return evidence_of(query, self.name, ranking, paths=paths, pool=len(hybrid.chunks))
 
     def _build_all_reports(self, query: Query) -> list[list[Hit]]:
-        """Return the reports of all nearest communities of each layer."""
+        """Return the reports of all communities nearest to the question, as hits: a list for each layer."""
         layers = self._find_nearest_nodes(query)
         candidates = [
             [layers.build_report_candidate(community, layer) for community, _ in ranked_nodes]
@@ -192,8 +192,8 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
     linked_chunks = query.reading.fetch(LinkedChunks([[node for node, _ in nearest] for nearest in layers.nearest]))
     for layer, (nearest, chunk_groups) in enumerate(zip(layers.nearest, linked_chunks, strict=True)):
         for (node, cosine), chunks in zip(nearest, chunk_groups, strict=True):
-            best_cosine = nearest[0][1] or 1.0  # not 0, because it is a divisor
-            relative_cosine = max(0.0, cosine) / best_cosine
+            _, best_cosine = nearest[0]
+            relative_cosine = max(0.0, cosine) / (best_cosine or 1.0)  # 0 is no divisor
             for chunk in chunks:
                 previous = chunk_sources.get(chunk)
                 if previous is None or previous.relative_cosine < relative_cosine:
@@ -202,6 +202,11 @@ def _find_chunk_sources(query: Query, layers: _NearestLayers) -> dict[int, _Chun
 
 
 def _format_path(label: NodeLabel) -> str:
-    """Return the path of a chunk's hit: the community and the entity of the node that led to it."""
-    parts = [] if label.community is None else ['community "{}" (level {})'.format(*label.community)]
-    return " → ".join([*parts, *([label.entity] if label.entity else [])])
+    """Return the path of a chunk's hit, such as 'community "Bergen" (level 1) → Oslo': the node that led to it."""
+    names = []
+    if label.community is not None:
+        title, level = label.community
+        names.append(f'community "{title}" (level {level})')
+    if label.entity:
+        names.append(label.entity)
+    return " → ".join(names)

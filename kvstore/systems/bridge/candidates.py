@@ -76,11 +76,8 @@ class Candidates(ReadRequest[CandidatePool]):
 
     def fetch(self, state: State) -> CandidatePool:
         """Collect the chunks below the abstracts that mention the question's entities, with their cosines with it."""
-        seed_addresses = [
-            (seed, packed_addresses)
-            for seed in self.seeds
-            if len(packed_addresses := _list_abstract_addresses(state, seed))
-        ]
+        addresses_by_seed = [(seed, _list_abstract_addresses(state, seed)) for seed in self.seeds]
+        seed_addresses = [(seed, packed_addresses) for seed, packed_addresses in addresses_by_seed if packed_addresses]
         pool_builder = _PoolBuilder(state, self)
         pool_builder.fill_pool(seed_addresses)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
@@ -119,7 +116,7 @@ class _PoolBuilder:
     """
 
     def __init__(self, state: State, request: Candidates) -> None:
-        """Start with an empty pool; ``request`` has its size, the depth and the allowed documents."""
+        """Start with an empty pool; ``request`` has its maximum size, the depth and the allowed documents."""
         self._state = state
         self._request = request
         #: Caches by id: the records of abstracts, and True or False for chunk ids that exist or not.
@@ -175,14 +172,14 @@ class _PoolBuilder:
         """Yield allowed chunks that are not in the pool yet, each with its route from the entity ``seed``.
 
         They are below the ancestors and descendants ``level`` levels away from the abstracts at the addresses (0: below
-        those abstracts). Adds the abstracts that it visits to ``visited``, and skips abstracts visited before.
+        those abstracts). An address packs a rank and the id of an abstract that mentions the entity. Adds the abstracts
+        that it visits to ``visited``, and skips abstracts visited before.
         """
         allowed = self._request.allowed
         yielded: set[int] = set()
         for first in range(0, len(packed_addresses), _ADDRESSES_PER_READ):
-            starts = [
-                addresses.split_address(address)[1] for address in packed_addresses[first : first + _ADDRESSES_PER_READ]
-            ]
+            batch = map(addresses.split_address, packed_addresses[first : first + _ADDRESSES_PER_READ])
+            starts = [abstract for _, abstract in batch]
             neighbor_groups = self._list_tree_neighbors(starts, level)
             leaves = [abstract for group in neighbor_groups for _, abstract in group if abstract < FIRST_UPPER_ABSTRACT]
             self._cache_existing_chunks(chunk for leaf in leaves for chunk in self._get_chunk_ids(leaf))

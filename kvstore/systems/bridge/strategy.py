@@ -68,8 +68,9 @@ def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) ->
 
 
 def _format_route(loaded_chunk: LoadedChunk, route: AbstractRoute) -> str:
-    """Return the path that EXPLAIN shows for a chunk: entity → abstract → levels up or down and target abstract.
+    """Return the path that EXPLAIN shows for a chunk, such as "tea → abstract 2 → 1 up 5".
 
+    It is the entity, the abstract that mentions it, and the levels up or down to the abstract above the chunk.
     Abstracts are shown as their ordinals in the document.
     """
     document = loaded_chunk.document

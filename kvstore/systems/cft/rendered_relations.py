@@ -76,16 +76,23 @@ class Relations(ReadRequest[RenderedRelations]):
                     edges.append((relative.via, relative.node) if up else (relative.node, relative.via))
         assertions = select_best_assertions(state, edges)
         keys = forest.get_keys(set(chain.from_iterable(edges)))
-        # An edge that only the user stated (USER) has no document to cite.
-        relations = [
-            RelationMention(f"{keys[child]} under {keys[parent]}", assertion.document, assertion.start)
-            for child, parent in edges
-            if (assertion := assertions[child, parent]).document != USER
-        ]
+        relations = []
+        for child, parent in edges:
+            assertion = assertions[child, parent]
+            if assertion.document != USER:  # an edge that only the user stated has no document to cite
+                relation = f"{keys[child]} under {keys[parent]}"
+                relations.append(RelationMention(relation, assertion.document, assertion.start))
         return RenderedRelations(list(map(len, node_groups)), hierarchy.build_sentences(nodes), relations)
 
 
-class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
+class ScoredRelation(NamedTuple):
+    """The first relation that a chunk states, as text ("child under parent"), and the chunk's cosine."""
+
+    relation: str
+    cosine: float
+
+
+class StatingChunks(ReadRequest[dict[int, ScoredRelation]]):
     """A request for the chunks that state relations, each with its first relation and its cosine with ``vector``.
 
     ``vector`` has unit length. Relations of documents without text are omitted.
@@ -94,7 +101,7 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
     relations: Sequence[RelationMention]
     vector: Vector
 
-    def fetch(self, state: State) -> dict[int, tuple[str, float]]:
+    def fetch(self, state: State) -> dict[int, ScoredRelation]:
         """Return, by chunk that states a relation, the first such relation and the chunk's cosine with the question."""
         documents = state.documents.get_many(relation.document for relation in self.relations)
         chunk_relations: dict[int, str] = {}
@@ -103,9 +110,12 @@ class StatingChunks(ReadRequest[dict[int, tuple[str, float]]]):
             if chunk is not None:
                 chunk_relations.setdefault(chunk, relation.relation)
         cosines = compute_cosines(state, np.array(list(chunk_relations), np.uint64), self.vector)
-        return dict(zip(chunk_relations, zip(chunk_relations.values(), cosines.tolist(), strict=True), strict=True))
+        return {
+            chunk: ScoredRelation(relation, cosine)
+            for (chunk, relation), cosine in zip(chunk_relations.items(), cosines.tolist(), strict=True)
+        }
 
-    def list_chunks(self, answer: dict[int, tuple[str, float]]) -> Iterable[int]:
+    def list_chunks(self, answer: dict[int, ScoredRelation]) -> Iterable[int]:
         """Return the ids of the chunks in the answer to this request."""
         return answer
 

@@ -18,7 +18,7 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import RecognitionRequest, record_recognized_entities
 from ...structures.ranking import Ranking, SortKeySource, append_tails, assign_ranks, best
-from .rendered_relations import RelationMention, Relations, StatingChunks
+from .rendered_relations import RelationMention, Relations, ScoredRelation, StatingChunks
 
 #: The maximum number of nodes of an entity to describe.
 _MAX_NODES = 8
@@ -73,22 +73,21 @@ class CftStrategy:
 
 
 def _rank_chunks_by_relation(query: Query, relations: Sequence[RelationMention]) -> tuple[Ranking, dict[int, str]]:
-    """Return the chunks that state the relations, best first by cosine, and the text of each chunk's first relation.
+    """Return the ranking by cosine of the chunks that state the relations, and each chunk's first relation as text.
 
     The ranking has at most :data:`_NUM_FUSED` chunks.
     """
     ranking: Ranking = []
-    chunk_relations: dict[int, tuple[str, float]] = {}
+    chunk_relations: dict[int, ScoredRelation] = {}
     request = StatingChunks(relations, query.vector)
     with query.trace.step("chunks that state the relations") as step:
         if relations:
             chunk_relations = query.reading.fetch(request)
             ids = sorted(chunk_relations)
-            ranking = best(
-                query.reading, ids, np.array([chunk_relations[chunk][1] for chunk in ids], np.float32), _NUM_FUSED
-            )
+            cosines = np.array([chunk_relations[chunk].cosine for chunk in ids], np.float32)
+            ranking = best(query.reading, ids, cosines, _NUM_FUSED)
         step.detail, step.count = "by cosine with the question", len(chunk_relations)
-    return ranking, {chunk: relation for chunk, (relation, _) in chunk_relations.items()}
+    return ranking, {chunk: stated.relation for chunk, stated in chunk_relations.items()}
 
 
 def _fuse_rankings(state: SortKeySource, rankings: Sequence[tuple[str, Ranking]]) -> tuple[Ranking, dict[int, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,9 @@ class _WrittenDescriptions(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return ``item``, the name and the sentence that the model wrote, as text with a tab between them.
+        """Check a description that the model wrote, and return it as text: the name, a tab and the sentence.
+
+        ``item`` is [name, sentence], and ``source`` has the texts that must support the sentence.
 
         Raises ValueError if ``check`` rejects the sentence, if it does not contain the name, has an unresolved pronoun,
         is a fragment, adds nothing to the name, or is not supported by ``source``.
@@ -110,17 +112,22 @@ WRITTEN_DESCRIPTIONS = _WrittenDescriptions()
 (_TABLE,) = WRITTEN_DESCRIPTIONS.tables
 
 
-def _list_descriptions(state: State, document: int) -> list[tuple[str, str, str]]:
-    """Return the sentences that language models wrote about the entities of a document, sorted, without duplicates.
+class _EntityDescription(NamedTuple):
+    """A sentence about an entity, with the entity's name and the name of the language model that wrote it."""
 
-    Each is (name of the entity, sentence, name of the model).
-    """
+    entity_name: str
+    sentence: str
+    model: str
+
+
+def _list_descriptions(state: State, document: int) -> list[_EntityDescription]:
+    """Return the descriptions that models wrote of the entities of a document, sorted, without duplicates."""
     key = records.encode_u64(document)
     if state.lmdb.get(_TABLE, key) is None:
         return []
     _, value = WRITTEN_DESCRIPTIONS.read(state, key)
     models = {text: model for _, (model, texts) in sorted(value.passages.items()) for text in texts}
-    return [(*_split_description(text), models[text]) for text in sorted(models)]
+    return [_EntityDescription(*_split_description(text), models[text]) for text in sorted(models)]
 
 
 def _list_entity_documents(state: State, entity: int) -> list[int]:
@@ -141,16 +148,19 @@ def has_descriptions(state: State) -> bool:
 
 
 def iter_descriptions(state: State, keys: Container[str], documents: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """Yield the descriptions of the entities with these ``keys`` in documents, each as (document, sentence)."""
+    """Yield (document, sentence) for each description in ``documents`` (ids) of an entity with one of the ``keys``.
+
+    Language models wrote the sentences. A key is an entity's name in normal form.
+    """
     if has_descriptions(state):
         for document in documents:
             for sentence in _select_sentences(_list_descriptions(state, document), keys):
                 yield document, sentence
 
 
-def _select_sentences(descriptions: Iterable[tuple[str, str, str]], keys: Container[str]) -> Iterator[str]:
-    """Yield the sentences of the descriptions of the entities with these ``keys``."""
-    return (sentence for name, sentence, _ in descriptions if to_entity_key(name) in keys)
+def _select_sentences(descriptions: Iterable[_EntityDescription], keys: Container[str]) -> Iterator[str]:
+    """Yield the sentences of the descriptions of the entities with these ``keys`` (names in normal form)."""
+    return (description.sentence for description in descriptions if to_entity_key(description.entity_name) in keys)
 
 
 class EntityDescriptions(ReadRequest[list[list[str]]]):
@@ -178,7 +188,7 @@ class EntityDescriptions(ReadRequest[list[list[str]]]):
 
 
 def _iter_rows(reader: TableReader, documents: Iterable[int]) -> TableRows:
-    """Yield the rows of the SQL table ``descriptions``: document id, and index of a description in the document."""
+    """Yield the rows of the SQL table ``descriptions`` for documents (ids), as (document, index of the description)."""
     for document in documents:
         for index in range(len(reader.call_cached(_list_descriptions, document))):
             yield document, index
@@ -193,10 +203,10 @@ DESCRIPTION_TABLE = SqlTable(
     "descriptions",
     "sentences about entities that a model wrote from the chunks of a document",
     {
-        "entity": ("TEXT", lambda reader, row, record: record[0]),
-        "text": ("TEXT", lambda reader, row, record: record[1]),
+        "entity": ("TEXT", lambda reader, row, record: record.entity_name),
+        "text": ("TEXT", lambda reader, row, record: record.sentence),
         "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0]).key),
-        "written_by": ("TEXT", lambda reader, row, record: record[2]),
+        "written_by": ("TEXT", lambda reader, row, record: record.model),
     },
     scan=lambda reader: _iter_rows(reader, _iter_document_ids(reader)),
     load=lambda reader, row: reader.call_cached(_list_descriptions, row[0])[row[1]],

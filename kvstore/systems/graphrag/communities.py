@@ -7,7 +7,7 @@ after the build has an id past the end of the generation; it is assigned to a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, compress, islice
 from typing import Any
@@ -40,14 +40,10 @@ from .community_reports import (
     list_report_spans,
 )
 from .community_rows import (
-    COMMUNITIES,
     ENTITY_COMMUNITIES,
-    FINDINGS_FIELD,
     FIRST_MEMBER_FIELD,
     LEVEL_FIELD,
     MEMBERS,
-    SUMMARY_FIELD,
-    TERMS,
 )
 from .entity_graph import compute_strengths
 from .stored_communities import StoredCommunities, Value, iter_largest
@@ -83,16 +79,12 @@ class Communities(StoredCommunities):
         self._state = state
 
     def list_level(self, level: int) -> list[int]:
-        """Return the ids of the visible communities of a level, and of coarser communities that are not split further.
+        """Return the visible communities of a level, and coarser ones without subcommunities, ids ascending.
 
-        The ids are ascending. The communities are a partition of the entities.
+        Together they contain each entity once. A visible community still has members and chunks in the state.
         """
         communities: list[int] = self.filter_visible(self.tree.get_partition(level)).tolist()
         return communities
-
-    def list_roots(self) -> list[int]:
-        """Return the communities of the coarsest level that still have members and chunks in the state."""
-        return self.list_level(0)
 
     def get_key(self, community: int) -> str:
         """Return the key of a community in statements, such as ``1/vienna``: level and first existing member."""
@@ -140,6 +132,7 @@ class Communities(StoredCommunities):
             return [list(entities) for entities in members]
         all_entities = list(dict.fromkeys(chain.from_iterable(members)))
         existing = set(compress(all_entities, self._state.entities.has_many(all_entities)))
+        # If one of the first members was deleted, further members are read.
         return [
             list(entities)
             if existing.issuperset(entities)
@@ -148,7 +141,7 @@ class Communities(StoredCommunities):
         ]
 
     def list_named_members(self, community: int) -> list[EntityRecord]:
-        """Return the strongest existing members, which a report is written about, sorted by entity key."""
+        """Return the existing members with the most edge weight, which a report names, sorted by entity key."""
         entities = [entity for entity, _ in islice(self.iter_members(community), MAX_NAMED_MEMBERS)]
         return sorted(self._state.entities.get_many(entities), key=lambda record: record.key)
 
@@ -175,8 +168,7 @@ class Communities(StoredCommunities):
         """Return the result of :meth:`list_chunks` for each community; reads the stored chunks of all together."""
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
-            chunks = list(dict.fromkeys(chunk for group in groups for chunk, _ in group))
-            existing = set(compress(chunks, self._state.chunks.has_many(chunks)))
+            existing = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
             groups = [[(chunk, share) for chunk, share in group if chunk in existing] for group in groups]
         return [
             sorted((*group, *self._newer_by_community.get(community, ())), key=lambda chunk_share: -chunk_share[1])
@@ -214,7 +206,7 @@ class Communities(StoredCommunities):
         return [titles[community] for community in communities]
 
     def list_summary_spans(self, community: int) -> list[StoredSpan]:
-        """Return the summary sentences whose chunks exist in the state, in order of documents and offsets."""
+        """Return the sentences of a report's summary whose chunks still exist, in order of documents and offsets."""
         return self._filter_existing(self._get_summary_spans(community), lambda span: span.chunk)
 
     def list_findings(self, community: int) -> list[Finding]:
@@ -233,8 +225,7 @@ class Communities(StoredCommunities):
         ]
         if self._is_current:
             return groups
-        chunks = list(dict.fromkeys(span.chunk for spans in groups for span in spans))
-        existing = set(compress(chunks, self._state.chunks.has_many(chunks)))
+        existing = self._find_existing_chunks(span.chunk for spans in groups for span in spans)
         return [[span for span in spans if span.chunk in existing] for spans in groups]
 
     def get_written_text(self, community: int) -> WrittenText | None:
@@ -247,9 +238,11 @@ class Communities(StoredCommunities):
         text = WrittenTexts(self._state.lmdb).get(self.get(community).content)
         if text is None or not (self.has_spans(self.list_sources(community)) and self._has_named_members(community)):
             return None
-        if missing_descriptions := set(text.value.get("descriptions", ())):
-            missing_descriptions -= {sentence for _, sentence in self.list_descriptions(community)}
-        return None if missing_descriptions else text
+        used_descriptions = set(text.value.get("descriptions", ()))
+        # Most reports use none, and listing the existing ones is expensive.
+        if used_descriptions and used_descriptions - {sentence for _, sentence in self.list_descriptions(community)}:
+            return None
+        return text
 
     def read_text(self, span: StoredSpan) -> str:
         """Return the text of a span whose document exists in the state."""
@@ -265,14 +258,11 @@ class Communities(StoredCommunities):
         These are the sentences chosen for its children, then its own home chunks in full, in order of document keys and
         ordinals. Deleted chunks come first.
         """
-        child_rows = [self._get_record(child) for child in self.get(community).children]
-        sentences = (
+        sources = dict.fromkeys(
             span
-            for row in child_rows
-            # A finding is stored as two entities, a weight and the four fields of its span.
-            for span in (*row[SUMMARY_FIELD], *(finding[3:] for finding in row[FINDINGS_FIELD]))
+            for child in self.get(community).children
+            for span in list_report_spans(self._get_summary_spans(child), self._get_findings(child))
         )
-        sources = dict.fromkeys(StoredSpan(*span) for span in sentences)
         own_spans: list[tuple[str, StoredSpan]] = []
         for chunk, _ in self._list_home_chunks(community)[:MAX_REPORT_CHUNKS]:
             record = self._state.chunks.find(chunk)
@@ -285,7 +275,7 @@ class Communities(StoredCommunities):
         return list(sources)
 
     def is_stale(self, community: int) -> bool:
-        """True if a member, chunk or sentence of the community was deleted, or a newer chunk belongs to it."""
+        """True if a member or chunk of the community was deleted after the build, or a chunk was added to it."""
         members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         return (
             community in self._newer_by_community
@@ -310,13 +300,13 @@ class Communities(StoredCommunities):
         return visible_communities
 
     def find_by_entity(self, entity: int) -> list[int]:
-        """Return the communities of an entity, coarsest first; none if it is newer than the built communities."""
+        """Return the communities that contain an entity, coarsest first; none if it was added after the build."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
         finest = None if row is None else row[0]
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:
-        """Return the finest community of each entity; None if it has none, or is newer than the built communities."""
+        """Return the finest community of each entity; None if it has none, or was added after the build."""
         finest, _ = self._find_finest(list(map(self._display.resolve_entity, entities)))
         return [None if community == NO_COMMUNITY else community for community in finest.tolist()]
 
@@ -341,24 +331,8 @@ class Communities(StoredCommunities):
         return [entity for _, entity in self._state.entities.iter_names() if entity in nodes]
 
     def iter_faults(self) -> Iterator[str]:
-        """Yield a sentence for each inconsistency in the stored rows."""
-        stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
-        if stored_count != self._count:
-            yield f"index communities: {stored_count} communities are stored, not {self._count}"
-            return
-        for community in range(self._count):
-            record = self.get(community)
-            parent = self._find_stored(record.parent)
-            if parent is None and record.parent is not None:
-                yield f"index communities: community {community} is below {record.parent}, which is not stored"
-            elif parent is not None and community not in parent.children:
-                yield f"index communities: community {community} is not among the children of its parent {parent.id}"
-            elif (parent is not None and parent.level >= record.level) or record.level >= self.levels:
-                yield f"index communities: community {community} has the wrong level {record.level}"
-            if self._rows.get(MEMBERS, records.encode_u32(community)) is None:
-                yield f"index communities: the members of community {community} are not stored"
-            if self._is_current and self._rows.get(TERMS, records.encode_u32(community)) is None:
-                yield f"index communities: the terms of community {community} are not stored"
+        """Yield an error message for each inconsistency in the stored rows; see :meth:`iter_row_faults`."""
+        return self.iter_row_faults(needs_terms=self._is_current)
 
     def compute_cosines(self, communities: IntArray, vector: Vector) -> Matrix:
         """Return the cosines of communities with a unit vector.
@@ -375,25 +349,18 @@ class Communities(StoredCommunities):
         """The vectors of the reports that models wrote and that may be shown, by community."""
         if not self._has_written_texts:
             return {}
-        # The digest of the material of a report identifies its text and its vector.
-        digests: list[bytes] = self._rows.get_cached("contents", lambda _: self._list_content_digests())
         cache: dict[bytes, Matrix | None] = self._rows.get_cached("text vectors", lambda _: {})
         vectors = load_text_vectors(self._state.lmdb, cache)
         return {
             community: vectors[digest]
-            for community, digest in enumerate(digests)
+            for community, digest in enumerate(self._content_digests)
             if digest in vectors and (self._is_current or self.get_written_text(community) is not None)
         }
-
-    def _list_content_digests(self) -> list[bytes]:
-        """Return, for each community, the digest of the material that its report is written from."""
-        self.preload(range(self._count))
-        return [self.get(community).content for community in range(self._count)]
 
     def find_nearest(self, vector: Vector, count: int, level: int | None = None) -> list[tuple[int, float]]:
         """Return the ``count`` visible communities nearest to a unit vector, with their cosines, best first.
 
-        With ``level``, only the communities of that partition are considered, see :meth:`list_level`.
+        With ``level``, only the communities that :meth:`list_level` returns are considered.
         """
         scores = self.compute_cosines(np.arange(self._count), vector)
         candidates = None if level is None else set(self.list_level(level))
@@ -409,15 +376,15 @@ class Communities(StoredCommunities):
     # Reading rows -----------------------------------------------------------------------------------------------------
 
     def _iter_existing_members(self, row: Sequence[int] | None) -> Iterator[tuple[int, float]]:
-        """Yield the members in a row that exist in the state, with their weights, in order; the row alternates both."""
-        values = iter(row or ())
+        """Yield (entity, weight) for each member in a stored row that exists in the state, in order."""
+        values = iter(row or ())  # entity, weight, entity, weight, and so on
         for entity, weight in zip(values, values, strict=True):
             if self._is_current or entity in self._state.entities:
                 yield entity, weight / _WEIGHT_SCALE
 
     @cached_property
     def _is_current(self) -> bool:
-        """True if nothing changed since the build and the state is unrestricted, so that every stored id exists."""
+        """True if nothing changed since the build and the query allows all documents, so every stored id exists."""
         # A write transaction can have made changes, but gets its change number only at commit.
         unchanged = self._state.counters.change == self.change and not self._state.lmdb.writable
         return unchanged and self._state.allowed is None
@@ -437,9 +404,9 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _cache(self) -> _StateCache:
-        """The titles and flags known of this state, shared by all states of the same commit.
+        """The cached titles and visibility flags of this state, shared by all states of the same commit.
 
-        A write transaction and a restricted state have their own, since they may contain other communities.
+        A write transaction, and a state limited to some documents, have their own: they may contain other communities.
         """
         if self._state.lmdb.writable or self._state.allowed is not None:
             return _StateCache(self._count)
@@ -457,8 +424,14 @@ class Communities(StoredCommunities):
             return items
         return list(compress(items, self._state.chunks.has_many(map(get_chunk, items))))
 
+    def _find_existing_chunks(self, chunks: Iterable[int]) -> set[int]:
+        """Return those of the chunks that the state contains."""
+        distinct_chunks = list(dict.fromkeys(chunks))
+        return set(compress(distinct_chunks, self._state.chunks.has_many(distinct_chunks)))
+
     def _mask_with_members(self, communities: IntArray) -> npt.NDArray[np.bool_]:
-        """Return a mask of the communities that still have a member; usually, their first member exists."""
+        """Return a mask of the communities that still have a member in the state."""
+        # Usually, the first member exists, and the others need not be looked up.
         mask = np.array(self._state.entities.has_many(self.tree.first_members[communities].tolist()), np.bool_)
         for index in np.flatnonzero(~mask).tolist():
             mask[index] = next(self.iter_members(int(communities[index])), None) is not None
@@ -482,7 +455,7 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _display(self) -> Any:
-        """The entities as the state displays them, with merges applied."""
+        """The mapping of entities to the entities that they were merged into."""
         return load_display_entities(self._state)
 
     # Chunks newer than the generation ---------------------------------------------------------------------------------
@@ -508,9 +481,10 @@ class Communities(StoredCommunities):
 
     @cached_property
     def _newer_by_community(self) -> Mapping[int, list[tuple[int, float]]]:
-        """The newer chunks of each community, whose home is the community or a descendant, with their shares.
+        """By community: (chunk, share) for the chunks added after the build that belong to it or to a descendant.
 
-        Only the first ``_MAX_ASSIGNED_CHUNKS`` newer chunks are assigned.
+        A chunk belongs to the community that most of its names belong to; its share is their fraction of all its names.
+        Only the first ``_MAX_ASSIGNED_CHUNKS`` chunks are assigned.
         """
         chunks = self.list_newer_chunks()[:_MAX_ASSIGNED_CHUNKS]
         chunks_by_community: dict[int, list[tuple[int, float]]] = {}

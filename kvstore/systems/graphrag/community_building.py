@@ -53,7 +53,7 @@ class CommunityTree:
 
     @property
     def finest(self) -> IntArray:
-        """The finest community of each node; NO_COMMUNITY if it is in none."""
+        """The finest community of each node (entity of the graph); :data:`NO_COMMUNITY` (-1) if it is in none."""
         return self.partitions[-1] if len(self.partitions) else np.full(len(self.graph.entities), NO_COMMUNITY)
 
     def group_members(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -132,9 +132,9 @@ def _number_communities(groupings: list[Partition], count: int) -> tuple[Partiti
 
 
 def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) -> IntArray:
-    """Return the weights of names in choosing the home community of their chunk, as fixed-point integers from 1.
+    """Return the weights of mentions of names when the community of a chunk is chosen, as fixed-point integers from 1.
 
-    The weight is the strength divided by the square root of the degree, the number of chunks that mention the name. The
+    The weight of a mention is its strength divided by the square root of the degree (number of chunks) of its name. The
     integer ``FIXED_ONE`` means 1.
     """
     return np.maximum(np.rint(FIXED_ONE * strengths / np.sqrt(degrees.astype(np.float64))).astype(np.int64), 1)
@@ -143,7 +143,9 @@ def compute_home_weights(strengths: npt.NDArray[np.float64], degrees: IntArray) 
 def assign_homes(
     count: int, mention_chunks: IntArray, partitions: Partition, weights: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.float64]]:
-    """Return the finest home community of each of ``count`` chunks, and the fraction of its names' weight in it.
+    """Return two arrays over ``count`` chunks: the finest home community, and the fraction of the names' weight in it.
+
+    The home of a chunk is the community that most of its names, by weight, belong to.
 
     Chunk ``mention_chunks[i]`` mentions a name with weight ``weights[i]``, which is a member of the communities
     ``partitions[:, i]`` (coarsest level first). At each level, the home of a chunk is one of the communities inside its
@@ -182,7 +184,7 @@ def _compute_community_vectors(partitions: Partition, community_levels: IntArray
     equal_masses = np.ones(len(vectors), np.int64)
     for level, node_communities in enumerate(partitions):
         communities = np.flatnonzero(community_levels == level)
-        # A partition repeats coarser communities that the level does not split; their centroids are known already.
+        # A partition repeats coarser communities that the level does not split; their vectors are computed already.
         is_of_level = (node_communities != NO_COMMUNITY) & (community_levels[node_communities] == level)
         groups = np.where(is_of_level, node_communities, NO_COMMUNITY)
         community_vectors[communities] = compute_centroids(groups, count, vectors, equal_masses)[communities]

@@ -158,8 +158,8 @@ class CommunityIndex(GenerationIndex[Communities]):
         return communities.iter_faults()
 
     def build_outline(self, communities: Communities) -> Iterable[OutlineNode]:
-        """Return the coarsest communities as nodes of an outline."""
-        return _iter_outline_nodes(communities, communities.list_roots())
+        """Return the coarsest communities as nodes of the hierarchy that ``Store.outline`` returns."""
+        return _iter_outline_nodes(communities, communities.list_level(0))
 
     def list_writing_tasks(self, communities: Communities) -> Iterable[WritingTask]:
         """Yield a task for each visible community whose sources all exist."""
@@ -177,7 +177,7 @@ class CommunityIndex(GenerationIndex[Communities]):
 
 
 def _iter_outline_nodes(communities: Communities, community_ids: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield some communities as nodes of an outline, whose visible children are computed on demand."""
+    """Yield communities as nodes of the hierarchy of ``Store.outline``; children are computed on demand."""
     for community in community_ids:
         children = [child for child in communities.get(community).children if communities.is_visible(child)]
         num_members, num_chunks = len(communities.list_members(community)), len(communities.list_chunks(community))

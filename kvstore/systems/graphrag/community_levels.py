@@ -61,9 +61,10 @@ def partition_entities(graph: EntityGraph, vectors: Matrix | None, options: Comm
 
 
 def _partition_by_vectors(count: int, edges: Edges, vectors: Matrix, options: CommunityOptions) -> list[Partition]:
-    """Return partitions of the nodes, finest first.
+    """Return partitions of ``count`` nodes, finest first, clustered by edges and by ``vectors`` (ArchRAG, algorithm 1).
 
-    Each round clusters the groups of the round before, with edges weighted by the cosines of their centroids.
+    A partition has the group of each node. Each round clusters the groups of the round before, with edges weighted by
+    the cosines of their centroids.
     """
     partitions: list[Partition] = []
     node_labels: Partition = np.arange(count)

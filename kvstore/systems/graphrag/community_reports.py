@@ -119,29 +119,46 @@ class _Candidate(NamedTuple):
         )
 
 
+class _EntityRelation(NamedTuple):
+    """An edge of the entity graph: its weight, and its two nodes, smaller first."""
+
+    weight: int
+    nodes: tuple[int, int]
+
+
+class _FindingCandidate(NamedTuple):
+    """An edge of the entity graph (its weight, and its two nodes, smaller first), and a sentence that names both nodes.
+
+    It becomes a finding of a report if it is among the strongest.
+    """
+
+    weight: int
+    nodes: tuple[int, int]
+    sentence: _Candidate
+
+
 @dataclass
 class _ReportMaterial:
     """The material for the report of a community.
 
-    ``relations`` (weight, nodes, sentence) are the findings so far. ``spans`` are the spans of the children's reports:
-    a list for each child, last child first.
+    ``relations`` are candidates for its findings. ``spans`` are the spans of the children's reports: a list for each
+    child, last child first.
     """
 
     sentences: list[_Candidate] = field(default_factory=list)
-    relations: list[tuple[int, tuple[int, int], _Candidate]] = field(default_factory=list)
+    relations: list[_FindingCandidate] = field(default_factory=list)
     spans: list[list[StoredSpan]] = field(default_factory=list)
 
-    def inherit(
-        self, summary: Sequence[_Candidate], findings: Sequence[tuple[int, tuple[int, int], _Candidate]]
-    ) -> None:
-        """Add the sentences and the strongest findings of a child community's report to the material of its parent.
+    def inherit(self, summary: Sequence[_Candidate], findings: Sequence[_FindingCandidate]) -> None:
+        """Add the sentences and the strongest findings of a child community's report to this material of its parent.
 
-        ``findings`` are (weight, nodes, sentence), strongest first.
+        ``findings`` are sorted, strongest first.
         """
-        selected = {sentence.span: sentence for sentence in (*summary, *(sentence for *_, sentence in findings))}
-        self.sentences += selected.values()
+        report_sentences = (*summary, *(finding.sentence for finding in findings))
+        sentences_by_span = {sentence.span: sentence for sentence in report_sentences}
+        self.sentences += sentences_by_span.values()
         self.relations += findings[:_MAX_INHERITED_FINDINGS]
-        self.spans.append(list(selected))
+        self.spans.append(list(sentences_by_span))
 
 
 def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, CommunityReport]]:
@@ -172,7 +189,8 @@ def build_reports(state: State, tree: CommunityTree) -> Iterator[tuple[int, Comm
         report = CommunityReport(
             summary=[sentence.span for sentence in summary],
             findings=[
-                Finding(reader.get_entities(nodes), weight, sentence.span) for weight, nodes, sentence in findings
+                Finding(reader.get_entities(finding.nodes), finding.weight, finding.sentence.span)
+                for finding in findings
             ],
             content=_compute_digest([*names, *map(reader.read_text, sources), *descriptions]),
         )
@@ -215,10 +233,10 @@ def _list_named_members(tree: CommunityTree) -> list[list[int]]:
     return [sorted(members) for members in members_by_community]
 
 
-def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int, int]]]]:
-    """Return the edges within each finest community as (weight, pair of nodes), strongest first."""
+def _group_relations(tree: CommunityTree) -> dict[int, list[_EntityRelation]]:
+    """Return the edges within each finest community, strongest first, by community."""
     edges, finest = tree.graph.edges, tree.finest
-    relations_by_community: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+    relations_by_community: dict[int, list[_EntityRelation]] = {}
     is_inside = (finest[edges.first] == finest[edges.second]) & (finest[edges.first] != NO_COMMUNITY)
     columns = (
         finest[edges.first[is_inside]],
@@ -227,18 +245,21 @@ def _group_relations(tree: CommunityTree) -> dict[int, list[tuple[int, tuple[int
         edges.second[is_inside],
     )
     for community, weight, first, second in zip(*(column.tolist() for column in columns), strict=True):
-        relations_by_community.setdefault(community, []).append((weight, (first, second)))
+        relations_by_community.setdefault(community, []).append(_EntityRelation(weight, (first, second)))
     for relations in relations_by_community.values():
-        relations.sort(key=lambda relation: (-relation[0], relation[1]))
+        relations.sort(key=lambda relation: (-relation.weight, relation.nodes))
     return relations_by_community
 
 
-#: Positions (document, byte) at which prose states that one node is below another, by the two nodes, smaller first.
+#: Positions (document, byte) at which prose states an edge of the entity forest, by its two nodes, smaller first.
 _Assertions = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
-    """Return the positions at which prose asserts the edges of the entity forest, by the two nodes, smaller first."""
+    """Return where prose states the edges of the entity forest: positions (document, byte), by the two nodes.
+
+    The smaller node of a pair comes first. Edges that tables and other data state are omitted.
+    """
     nodes = {forest_node: reader.find_node(node.entity) for forest_node, node in state.forest.iter_nodes()}
     positions_by_pair: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for child, parent in state.forest.iter_edges():
@@ -252,13 +273,13 @@ def _find_assertions(state: State, reader: _ChunkReader) -> _Assertions:
 
 
 def _match_sentences(
-    relations: Iterable[tuple[int, tuple[int, int]]], sentences: Sequence[_Candidate], assertions: _Assertions
-) -> Iterator[tuple[int, tuple[int, int], _Candidate]]:
-    """Yield each relation (weight, nodes) with the best sentence that names both nodes, at most 2 · MAX_FINDINGS.
+    relations: Iterable[_EntityRelation], sentences: Sequence[_Candidate], assertions: _Assertions
+) -> Iterator[_FindingCandidate]:
+    """Yield each relation with the best sentence that names both of its nodes, at most 2 · MAX_FINDINGS relations.
 
     Relations without such a sentence are omitted, and very short and very long sentences are ignored. A sentence that
-    asserts the relation (by ``assertions``) is preferred to a sentence that only names both nodes; otherwise, a shorter
-    sentence is preferred.
+    states the relation (at a position in ``assertions``) is preferred to a sentence that only names both nodes;
+    otherwise, a shorter sentence is preferred.
     """
     sentences_by_node: dict[int, list[_Candidate]] = {}
     for sentence in sentences:
@@ -274,30 +295,25 @@ def _match_sentences(
                 matches,
                 key=lambda sentence: (not sentence.contains_any(positions), sentence.words.length, sentence.order),
             )
-            yield weight, (first, second), best_sentence
+            yield _FindingCandidate(weight, (first, second), best_sentence)
             match_count += 1
         if match_count == 2 * MAX_FINDINGS:  # one sentence can state several
             return
 
 
-def _select_findings(
-    relations: Sequence[tuple[int, tuple[int, int], _Candidate]],
-) -> list[tuple[int, tuple[int, int], _Candidate]]:
-    """Return at most :data:`MAX_FINDINGS` relations (weight, nodes, sentence), strongest first, no sentence twice."""
-    used_spans: set[StoredSpan] = set()
-    findings: list[tuple[int, tuple[int, int], _Candidate]] = []
-    for relation in sorted(relations, key=lambda relation: (-relation[0], relation[1])):
-        _, _, sentence = relation
-        if sentence.span not in used_spans and len(findings) < MAX_FINDINGS:
-            used_spans.add(sentence.span)
-            findings.append(relation)
-    return findings
+def _select_findings(relations: Sequence[_FindingCandidate]) -> list[_FindingCandidate]:
+    """Return the :data:`MAX_FINDINGS` strongest relations with distinct sentences, strongest first."""
+    strongest_by_span: dict[StoredSpan, _FindingCandidate] = {}
+    for relation in sorted(relations, key=lambda relation: (-relation.weight, relation.nodes)):
+        strongest_by_span.setdefault(relation.sentence.span, relation)
+    return list(strongest_by_span.values())[:MAX_FINDINGS]
 
 
 def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return the sentences that a greedy cover selects for a summary, in order of chunks and offsets.
+    """Return the sentences of a summary, in order of chunks and offsets.
 
-    If there are more than three documents, at most two sentences of each are selected.
+    A greedy cover selects them: together they have most of the words that many of the chunks share. If there are more
+    than three documents, at most two sentences of each are selected.
     """
     sentences_by_span = {sentence.span: sentence for sentence in candidates}
     candidates = sorted(sentences_by_span.values(), key=lambda sentence: sentence.order)
@@ -338,7 +354,7 @@ class _ChunkReader:
         self._sentence_rules: dict[int, tuple[str, str | None]] = {}
 
     def find_node(self, entity: int) -> int | None:
-        """Return the node of an entity, or None if the graph does not have it."""
+        """Return the node of an entity (its index in the graph), or None if the graph does not have it."""
         return self._nodes_by_entity.get(self._display.resolve_entity(entity))
 
     def get_entities(self, nodes: tuple[int, int]) -> tuple[int, int]:

@@ -116,7 +116,7 @@ class HierarchySentences(ReadRequest[list[list[str]]]):
         ]
 
 
-class CommunityHead(NamedTuple):
+class CommunityLabel(NamedTuple):
     """The key, the title and the level of a community."""
 
     key: str
@@ -124,17 +124,17 @@ class CommunityHead(NamedTuple):
     level: int
 
 
-class CommunityHeads(ReadRequest[list[CommunityHead]]):
+class CommunityLabels(ReadRequest[list[CommunityLabel]]):
     """A request for the keys, titles and levels of communities."""
 
     communities: Sequence[int]
 
-    def fetch(self, state: State) -> list[CommunityHead]:
+    def fetch(self, state: State) -> list[CommunityLabel]:
         """Read the key, the title and the level of each community."""
         communities = require_communities(state)
         keys, titles = communities.get_keys(self.communities), communities.get_titles(self.communities)
         levels = (communities.get(community).level for community in self.communities)
-        return list(map(CommunityHead, keys, titles, levels))
+        return list(map(CommunityLabel, keys, titles, levels))
 
 
 class CommunityChunks(ReadRequest[list[list[int]]]):

@@ -42,7 +42,10 @@ def get_community_text(state: State, communities: Communities, community: int) -
 
 
 def _iter_visible(reader: TableReader) -> TableRows:
-    """Yield the ids of the communities that still have members and chunks; none if there is no index."""
+    """Yield the ids of the communities that still have members and chunks, the rows of the table ``communities``.
+
+    There are none without an index ``communities``.
+    """
     communities = get_communities(reader.state)
     if communities is not None:
         yield from filter(communities.is_visible, range(len(communities)))
@@ -57,20 +60,21 @@ def _find_by_key(reader: TableReader, key: str) -> TableRows:
 
 
 def _make_column(
-    kind: str, read: Callable[[State, Communities, int], SqlValue]
+    sql_type: str, read: Callable[[State, Communities, int], SqlValue]
 ) -> tuple[str, Callable[[TableReader, TableRow, Any], SqlValue]]:
-    """Return the SQL type of a column, and the function that reads its value.
+    """Return a column of an SQL table: its type, and a function that reads its value for a row.
 
-    ``kind`` is the type. ``read`` returns the value for a state, its communities and the id of the row's community.
+    ``read`` returns the value for a state, its communities and the id of the row's community.
     """
 
     def read_value(reader: TableReader, row: TableRow, record: Any) -> SqlValue:
         """Return the value of the column for a row, which is a community or begins with one."""
         communities = get_communities(reader.state)
         assert communities is not None  # rows exist only if the index does
-        return read(reader.state, communities, row if isinstance(row, int) else row[0])
+        community = row if isinstance(row, int) else row[0]
+        return read(reader.state, communities, community)
 
-    return kind, read_value
+    return sql_type, read_value
 
 
 def _get_parent_key(state: State, communities: Communities, community: int) -> str | None:
@@ -132,9 +136,9 @@ def _iter_memberships(reader: TableReader, name: str) -> TableRows:
     if communities is None or entity is None:
         return
     for community in communities.find_by_entity(entity):
-        for row in _iter_members(reader, community):
-            if reader.get_entity_name(row[1]) == name:  # another spelling of the name also leads to the entity
-                yield row
+        for _, member, weight in _iter_members(reader, community):
+            if reader.get_entity_name(member) == name:  # another spelling of the name also leads to the entity
+                yield community, member, weight
 
 
 MEMBER_TABLE = SqlTable(
@@ -170,7 +174,10 @@ def _make_unknown_error(communities: Communities, key: str) -> InputError:
 
 
 def describe_community(state: State, key: str) -> Mapping[str, Any]:
-    """Return the properties of a community; raises InputError if the key is unknown or there is no index."""
+    """Return the properties of a community, by name, for DESCRIBE and the explorer.
+
+    ``key`` is such as ``1/vienna``. Raises InputError if it is unknown or there is no index.
+    """
     communities = get_communities(state)
     if communities is None:
         raise InputError("there are no communities; run CREATE INDEX communities to build them")

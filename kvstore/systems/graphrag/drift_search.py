@@ -152,7 +152,7 @@ class DriftStrategy:
 
 
 def _collect_paths(rounds: Iterable[Sequence[LocalResult]]) -> dict[int, str]:
-    """Return the path to each chunk in the first search that found it."""
+    """Return, by chunk, the reason (path) why the first search that found it did, preceded by its round."""
     paths: dict[int, str] = {}
     for round_number, results in enumerate(rounds):
         prefix = f"follow-up {round_number}: " if round_number else ""
@@ -167,7 +167,7 @@ def _fetch_keys(query: Query, entities: Sequence[int]) -> dict[int, str]:
     if not entities:
         return {}
     names = query.reading.fetch(NodeNames(list(map(make_entity_node, entities))))
-    # The name of an entity is (False, key, 0).
+    # A node's name is (False, key, 0) for an entity.
     return {entity: key for entity, (_, key, _) in zip(entities, names, strict=True)}
 
 

@@ -39,8 +39,8 @@ from .community_index import COMMUNITIES
 from .community_requests import (
     ChunkTexts,
     CommunityChunks,
-    CommunityHead,
-    CommunityHeads,
+    CommunityLabel,
+    CommunityLabels,
     CoverSentences,
 )
 from .report_hits import CommunityReports, ReportContent, build_report_hit, renumber_hits
@@ -57,7 +57,7 @@ _UNASSIGNED_TOKENS = 400
 #: The maximum number of chunks that a cover report is chosen from, and the tokens of the shortest such report.
 _MAX_COVER_CHUNKS, _MIN_REPORT_TOKENS = 200, 80
 #: The names of the report on unassigned chunks, and its path.
-_UNASSIGNED_HEAD = CommunityHead("", "in no community", 0)
+_UNASSIGNED_LABEL = CommunityLabel("", "in no community", 0)
 _UNASSIGNED_PATH = "in no community, or newer than the communities"
 
 #: The number of reports of each level that a language model rates.
@@ -226,7 +226,7 @@ def _build_reports(query: Query, selected: Sequence[_SelectedGroup], scoring: _C
     )
     if len(community_ids) < len(selected):  # the unassigned chunks are among them
         candidates = _fetch_candidates(query, [(None, scoring.unassigned)])
-        reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_HEAD, _UNASSIGNED_TOKENS)
+        reports[None] = _build_cover(query, candidates[None], _UNASSIGNED_LABEL, _UNASSIGNED_TOKENS)
     hits = []
     for community, score in selected:
         content = reports[community]
@@ -244,10 +244,10 @@ def _build_reports_within(
     reports with larger shares. A group without a sentence that fits has no report.
     """
     community_ids = [group.community for group in selected if group.community is not None]
-    chunk_groups, heads = query.reading.fetch(CommunityChunks(community_ids), CommunityHeads(community_ids))
+    chunk_groups, labels = query.reading.fetch(CommunityChunks(community_ids), CommunityLabels(community_ids))
     chunks_by_group = _list_allowed_chunks(query, scoring, zip(community_ids, chunk_groups, strict=True))
-    heads_by_group: dict[int | None, CommunityHead] = dict(zip(community_ids, heads, strict=True))
-    heads_by_group[None] = _UNASSIGNED_HEAD
+    labels_by_group: dict[int | None, CommunityLabel] = dict(zip(community_ids, labels, strict=True))
+    labels_by_group[None] = _UNASSIGNED_LABEL
     candidates = _fetch_candidates(query, [(group.community, chunks_by_group[group.community]) for group in selected])
     shares = {community: max(0.0, score) * len(chunks_by_group[community]) for community, score in selected}
     remaining_share, remaining_tokens = math.fsum(shares.values()), max_tokens
@@ -258,9 +258,9 @@ def _build_reports_within(
     )
     for group_id, score in smallest_first:
         num_tokens = int(remaining_tokens * shares[group_id] / remaining_share) if remaining_share > 0 else 0
-        head = heads_by_group[group_id]
-        content = _build_cover(query, candidates[group_id], head, num_tokens)
-        path = _UNASSIGNED_PATH if group_id is None else f"community of level {head.level}"
+        label = labels_by_group[group_id]
+        content = _build_cover(query, candidates[group_id], label, num_tokens)
+        path = _UNASSIGNED_PATH if group_id is None else f"community of level {label.level}"
         hits[group_id] = hit = build_report_hit(content, path, score)
         remaining_share -= shares[group_id]
         remaining_tokens -= 0 if hit is None else sum(count_text_tokens(line) for line in hit.text.split("\n"))
@@ -317,17 +317,17 @@ def _split_chunks(community: int | None, chunks: Sequence[int]) -> tuple[Sequenc
     return (chunks[:1], chunks[1:]) if community is None else ([], chunks)
 
 
-def _build_cover(query: Query, source: _CoverSource, head: CommunityHead, max_tokens: int) -> ReportContent:
+def _build_cover(query: Query, source: _CoverSource, label: CommunityLabel, max_tokens: int) -> ReportContent:
     """Return a report of at most ``max_tokens`` tokens, whose sentences cover most of what the chunks say.
 
-    Sentences of the nearest chunk, if that comes first, get at most half of the tokens. ``head`` has the key, title and
-    level of the report.
+    Sentences of the nearest chunk, if that comes first, get at most half of the tokens. ``label`` has the key, title
+    and level of the report.
     """
     sentences = select_cover(source.preferred, max_tokens // 2) if source.preferred else []
     remaining_tokens = max_tokens - sum(count_text_tokens(sentence.text) for sentence in sentences)
     sentences += select_cover(source.others, remaining_tokens, question_words=extract_question_words(query.question))
     spans = [TextSpan(*source.positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences]
-    return ReportContent(head.key, head.title, head.level, "\n".join(sentence.text for sentence in sentences), spans)
+    return ReportContent(label.key, label.title, label.level, "\n".join(sentence.text for sentence in sentences), spans)
 
 
 def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
@@ -336,7 +336,8 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
     The children of each relevant community are rated next, and replace it if any of them is relevant too. No state is
     held while the model rates. The descent stops if the communities are rebuilt in the meantime.
     """
-    hits_by_community: dict[int, tuple[int, Hit]] = {}
+    ratings: dict[int, int] = {}  # of the relevant communities without relevant children
+    reports: dict[int, Hit] = {}
     relevant_communities: list[int] | None = None
     change: int | None = None
     while relevant_communities is None or relevant_communities:
@@ -351,13 +352,14 @@ def _rate_reports(question: str, distiller: Distiller) -> list[Hit]:
             community_ids = children.communities[order].tolist()
             parents = dict(zip(community_ids, children.parents[order].tolist(), strict=True))
             contents = query.reading.fetch(CommunityReports(community_ids))
-        reports = [build_report_hit(content, "rated by the model", score=0.0) for content in contents]
-        hits = {community: hit for community, hit in zip(community_ids, reports, strict=True) if hit is not None}
+        all_hits = [build_report_hit(content, "rated by the model", score=0.0) for content in contents]
+        hits = {community: hit for community, hit in zip(community_ids, all_hits, strict=True) if hit is not None}
+        reports |= hits
         relevant_communities = []
         for community, rating in zip(hits, distiller.rate_passages(question, list(hits.values())), strict=True):
             if rating:
-                hits_by_community[community] = rating, hits[community]
+                ratings[community] = rating
                 relevant_communities.append(community)
         for community in relevant_communities:
-            hits_by_community.pop(parents[community], None)
-    return [hit for _, hit in sorted(hits_by_community.values(), key=lambda rated: -rated[0])]
+            ratings.pop(parents[community], None)
+    return [reports[community] for community in sorted(ratings, key=lambda community: -ratings[community])]

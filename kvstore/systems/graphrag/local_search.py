@@ -198,7 +198,7 @@ def find_near_entities(
     if not candidates:
         return []
     names = query.reading.fetch(NodeNames(list(map(make_entity_node, candidates))))
-    # The name of an entity is (False, key, 0).
+    # A node's name is (False, key, 0) for an entity.
     keys = {entity: key for entity, (_, key, _) in zip(candidates, names, strict=True)}
     best_score = max(scores.values()) or 1.0  # not 0, because it is a divisor
     order = sorted(candidates, key=lambda entity: (-scores[entity], keys[entity]))[:limit]
@@ -221,7 +221,7 @@ def _score_entities(query: Query, rankings: Iterable[Ranking], excluded: Contain
         rarities = _compute_rarities(query, in_chunks.degrees).tolist()
         entities, is_own_text = rows.entities.tolist(), ((rows.features & np.uint16(_OWN_TEXT_FEATURES)) != 0).tolist()
         max_score = max(score for _, score in ranking) or 1.0  # not 0, because it is a divisor
-        # The mentions are grouped by chunk, and ``bounds`` are the borders of the groups.
+        # The mentions of chunk i of the ranking are rows.bounds[i] to rows.bounds[i + 1].
         for chunk_index, (_, score) in enumerate(ranking):
             for mention in range(rows.bounds[chunk_index], rows.bounds[chunk_index + 1]):
                 if is_own_text[mention] and entities[mention] not in excluded:
@@ -337,7 +337,7 @@ def _format_path(starts: Sequence[StartEntity], mentioned_starts: Iterable[int])
 
 
 def _compute_rarities(query: Query, degrees: Degrees) -> npt.NDArray[np.float64]:
-    """Return the rarity of entities: the fewer chunks mention one, the higher.
+    """Return the rarity (IDF) of entities: ln(1 + number of all chunks / number of chunks that mention the entity).
 
     Chunks that mention an entity only in lower case count only if there are no others.
     """

@@ -71,7 +71,7 @@ class CommunityReports(ReadRequest[list[ReportContent]]):
 
 
 class ReportSource(NamedTuple):
-    """The basis of a report: sentences of documents, or a model's text with the spans it cites.
+    """The content of a report: the sentences at ``spans``, or a model's text, which cites the spans.
 
     ``spans`` is empty if no part of the report may be shown.
     """
@@ -150,11 +150,10 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
         contents = query.reading.fetch(CommunityReports([candidate.community for candidate in batch]))
         for (community, path), content in zip(batch, contents, strict=True):
             report = build_report_hit(content, path, score=0.0)
-            if (
-                len(reports) < limit
-                and report is not None
-                and (num_tokens := count_text_tokens(report.text)) <= remaining_tokens
-            ):
+            if report is None or len(reports) == limit:
+                continue
+            num_tokens = count_text_tokens(report.text)
+            if num_tokens <= remaining_tokens:
                 reports[community] = report
                 remaining_tokens -= num_tokens
         start += batch_size
@@ -164,8 +163,10 @@ def select_reports(query: Query, candidates: Sequence[ReportCandidate], share: f
 
 def _count_reports(share: float, top: int) -> int:
     """Return the number of reports among the first ``top`` hits: report n has the rank n / ``share``, rounded up."""
+    if not share:
+        return 0
     # The first count after which the next report has a rank greater than ``top``.
-    return next(count for count in range(top + 1) if not share or math.ceil((count + 1) / share) > top)
+    return next(count for count in range(top + 1) if math.ceil((count + 1) / share) > top)
 
 
 def insert_reports(
@@ -185,8 +186,9 @@ def insert_reports(
     hits: list[Hit] = []
     communities: list[int | None] = []
     while len(hits) < query.top and (chunk_hits or report_hits):
-        num_placed = len(reports) - len(report_hits)
-        is_report = report_hits and (not chunk_hits or math.ceil((num_placed + 1) / share) <= len(hits) + 1)
+        # The next report is due if its rank is reached, or if there are no chunks left.
+        next_number = 1 + len(reports) - len(report_hits)
+        is_report = report_hits and (not chunk_hits or math.ceil(next_number / share) <= len(hits) + 1)
         community, hit = report_hits.popleft() if is_report else (None, chunk_hits.popleft())
         score = hit.score
         # Scores must not increase with the rank, and a report must not tie with a chunk.
@@ -201,7 +203,10 @@ def insert_reports(
 
 
 def build_report_hit(content: ReportContent, path: str, score: float) -> Hit | None:
-    """Return a report as a hit with rank 1, or None if it has no spans. The hit has the position of its first span."""
+    """Return a report as a hit with rank 1 at its first span, or None if it has no spans, so that it may not be shown.
+
+    ``path`` is the reason for the hit that EXPLAIN shows.
+    """
     if not content.spans:
         return None
     first_span = content.spans[0]

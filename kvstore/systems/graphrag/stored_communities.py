@@ -26,6 +26,7 @@ from .community_rows import (
     COMMUNITIES,
     ENTITY_COMMUNITIES,
     FINDINGS_FIELD,
+    MEMBERS,
     SUMMARY_FIELD,
     TERMS,
     VECTORS,
@@ -59,9 +60,9 @@ class StoredCommunities:
     """The communities of one generation."""
 
     def __init__(self, rows: GenerationRows, dimension: int) -> None:
-        """Read the communities of one build (generation) of the index from its ``rows``.
+        """Use the stored ``rows`` of one build of the index, which are read on demand.
 
-        Their vectors have ``dimension`` numbers.
+        The vectors of communities have ``dimension`` numbers.
         """
         self._rows = rows
         self._dimension = dimension
@@ -76,9 +77,9 @@ class StoredCommunities:
         return self._count
 
     def get_cached(self, name: str, make: Callable[[], Value]) -> Value:
-        """Return the result of ``make``, cached under ``name`` for all states that read this build of the index.
+        """Return the value cached under ``name``; ``make`` computes it on the first call.
 
-        The result must not depend on the state.
+        All states that read this build of the index share the value, so it must not depend on the state.
         """
         return self._rows.get_cached(name, lambda _: make())
 
@@ -153,6 +154,30 @@ class StoredCommunities:
             self.preload([community])
         return self._records[community]
 
+    def iter_row_faults(self, *, needs_terms: bool) -> Iterator[str]:
+        """Yield an error message for each inconsistency in the stored rows.
+
+        It checks the number of communities, parents, children, levels and members and, if ``needs_terms``, that each
+        community has the terms of its report, by which word search finds it.
+        """
+        stored_count = sum(1 for _ in self._rows.scan(COMMUNITIES))
+        if stored_count != self._count:
+            yield f"index communities: {stored_count} communities are stored, not {self._count}"
+            return
+        for community in range(self._count):
+            record = self.get(community)
+            parent = self._find_stored(record.parent)
+            if parent is None and record.parent is not None:
+                yield f"index communities: community {community} is below {record.parent}, which is not stored"
+            elif parent is not None and community not in parent.children:
+                yield f"index communities: community {community} is not among the children of its parent {parent.id}"
+            elif (parent is not None and parent.level >= record.level) or record.level >= self.levels:
+                yield f"index communities: community {community} has the wrong level {record.level}"
+            if self._rows.get(MEMBERS, records.encode_u32(community)) is None:
+                yield f"index communities: the members of community {community} are not stored"
+            if needs_terms and self._rows.get(TERMS, records.encode_u32(community)) is None:
+                yield f"index communities: the terms of community {community} are not stored"
+
     def _find_stored(self, community: int | None) -> Community | None:
         """Return a community, or None if its id is None or invalid."""
         return self.get(community) if community is not None and 0 <= community < self._count else None
@@ -200,6 +225,16 @@ class StoredCommunities:
         for child in self._get_record(community)[CHILDREN_FIELD]:
             yield from self._iter_subtree(child)
 
+    @property
+    def _content_digests(self) -> list[bytes]:
+        """For each community, the digest of the material of its report, which identifies a model's text and vector."""
+        return self._rows.get_cached("contents", self._read_content_digests)
+
+    def _read_content_digests(self, _: GenerationRows) -> list[bytes]:
+        """Read the digest of the material of each community's report."""
+        self.preload(range(self._count))
+        return [self.get(community).content for community in range(self._count)]
+
     def _get_root_path(self, community: int) -> list[int]:
         """Return a community and its ancestors, coarsest first."""
         path = [] if community == NO_COMMUNITY else [community]
@@ -209,13 +244,13 @@ class StoredCommunities:
 
     @property
     def _first_chunks(self) -> IntArray:
-        """One chunk assigned to each community or its descendants, :data:`NO_COMMUNITY` if it has none."""
+        """For each community, one of the chunks of the community or its descendants; -1 if there are none."""
         return self._rows.get_cached("first chunks", lambda rows: _read_first_chunks(rows, self.tree))
 
     def _find_finest(self, entities: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Return the finest community of each entity, and the entity's number of chunks at build time.
+        """Return two arrays: the finest community of each entity, and the entity's number of chunks at build time.
 
-        A newer entity has :data:`NO_COMMUNITY` and 0.
+        An entity that was added after the build has :data:`NO_COMMUNITY` and 0.
         """
         # ``indexes`` are those of the entities that have a row.
         indexes, rows = self._rows.read_numbers(
@@ -239,12 +274,12 @@ class StoredCommunities:
 
 
 def _read_first_chunks(rows: GenerationRows, tree: StoredTree) -> IntArray:
-    """Return a chunk assigned to each community or its descendants; :data:`NO_COMMUNITY` (-1) without any."""
+    """Return, for each community, a chunk assigned to it or to a descendant; :data:`NO_COMMUNITY` (-1) without any."""
     first_chunks = np.full(len(tree), NO_COMMUNITY, np.int64)
-    for key, row in rows.scan(CHUNK_HOMES):
-        community = records.U32.unpack(key)[0]
+    for key, (chunk, *_) in rows.scan(CHUNK_HOMES):
+        (community,) = records.U32.unpack(key)
         while community != NO_COMMUNITY and first_chunks[community] == NO_COMMUNITY:
-            first_chunks[community] = row[0]  # a row alternates chunks and shares
+            first_chunks[community] = chunk
             community = tree.parents[community]
     return first_chunks
 

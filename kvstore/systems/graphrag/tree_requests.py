@@ -37,7 +37,7 @@ class ChunkPlacement(NamedTuple):
     """The chunks that are reported apart from the communities, and the communities that may be shown.
 
     ``unassigned`` are the chunks in no community, then the newer ones. ``newer`` are the chunks added after the build.
-    ``allowed`` is the mask of the communities with an allowed chunk, or None if the query is unrestricted.
+    ``allowed`` is the mask of the communities with an allowed chunk, or None if the query allows all documents.
     """
 
     unassigned: list[int]
@@ -48,7 +48,8 @@ class ChunkPlacement(NamedTuple):
 class UnassignedChunks(ReadRequest[ChunkPlacement]):
     """A request for the chunks in no community.
 
-    Looks among ``near_chunks``, the chunks near the question, and all chunks of the query's restriction.
+    Looks among ``near_chunks``, the chunks near the question, and, if the query allows only some documents, among all
+    chunks of these.
     """
 
     near_chunks: Sequence[int]
@@ -125,8 +126,8 @@ class ScoredChildren(ReadRequest[ScoredCommunities]):
         """
         communities = require_communities(state)
         tree = communities.tree
-        ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
-        ids = communities.filter_visible(ids) if self.allowed is None else ids[self.allowed[ids]]
+        all_ids = tree.get_partition(0) if self.parents is None else np.sort(tree.list_children(self.parents))
+        ids = communities.filter_visible(all_ids) if self.allowed is None else all_ids[self.allowed[all_ids]]
         # Rounded, so that cosines that differ only by rounding errors tie.
         scores = communities.compute_cosines(ids, self.vector).astype(np.float64).round(6)
         if self.rarities:
@@ -161,15 +162,16 @@ def score_terms(terms: str, rarities: Mapping[str, float]) -> float:
     This is BM25 without length normalization, divided by its upper bound. ``rarities`` are the IDF weights of the
     question's words, and ``terms`` the terms of the text, see :func:`~.report_terms.join_terms`.
     """
-    max_score = math.fsum(rarities.values()) * (K1 + 1) or 1.0  # not 0, because it is a divisor
+    max_score = math.fsum(rarities.values()) * (K1 + 1)
     counts = ((rarity, terms.count(f" {term} ")) for term, rarity in rarities.items())
-    return math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count) / max_score
+    score = math.fsum(rarity * count * (K1 + 1) / (count + K1) for rarity, count in counts if count)
+    return score / (max_score or 1.0)  # 0 is no divisor
 
 
 def _get_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
     """Return the terms of the report on each community, as one string, see :func:`~.report_terms.join_terms`.
 
-    They are stored, but rebuilt if the query is restricted or something changed since the build.
+    The stored terms are used only if the query allows all documents and nothing changed since the build.
     """
     if state.allowed is None and communities.is_unchanged:
         return communities.get_built_terms(community_ids)
@@ -177,9 +179,9 @@ def _get_terms(state: State, communities: Communities, community_ids: Sequence[i
 
 
 def _build_terms(state: State, communities: Communities, community_ids: Sequence[int]) -> list[str]:
-    """Return the terms of the report on each community, as one string.
+    """Return the terms of the report on each community, as one string, from its current title and text.
 
-    They are cached for all states, and rebuilt if the report changed.
+    They are cached for all states, by the sources of the report, and rebuilt if these changed.
     """
     titles = communities.get_titles(community_ids)
     reports = find_report_sources(state, communities, community_ids)

@@ -69,12 +69,13 @@ class HippoRagStrategy:
 
 
 def _find_nearest_starts(query: Query) -> dict[int, float]:
-    """Return the start nodes of a PageRank walk, with their masses, for a question without a known name.
+    """Return the start nodes of a PageRank walk, mapped to their masses (weights), for a question without a known name.
 
     They are the names nearest to the question by embedding, with their cosines as masses. Without the index
     ``synonyms``, they are the names in the nearest chunk, with equal masses.
     """
     with query.trace.step("nearest names") as step:
+        # None without the index ``synonyms``.
         nearest_names = query.reading.fetch(NearestNames(query.vector, _NUM_NEAREST_NAMES))
         masses = {entity: cosine for entity, cosine in nearest_names or () if cosine > 0}
         reason = "no entity of the question is known"

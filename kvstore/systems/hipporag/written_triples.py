@@ -100,7 +100,8 @@ class _WrittenTriples(WrittenListFact):
             return prompt
         triple_schema = build_object_schema(
             subject=build_enum_schema([title] if title else names[:_MAX_NAMES]),
-            predicate=build_enum_schema([_PREDICATE_MARK.join(parts) for parts in predicates[:_MAX_NAMES]]),
+            # A predicate is a relation and an object.
+            predicate=build_enum_schema([_PREDICATE_MARK.join(predicate) for predicate in predicates[:_MAX_NAMES]]),
         )
         second_schema = build_array_schema(triple_schema, _MAX_SECOND_TRIPLES)
         return replace(prompt, build_second=partial(self.build_schema_prompt, passages, second_schema))
@@ -118,9 +119,9 @@ class _WrittenTriples(WrittenListFact):
     def convert_item(
         self, item: Sequence[str], passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return a triple that the model wrote as text: subject, relation and object, separated by tabs.
+        """Check a triple that the model wrote, and return it as text: subject, relation and object, separated by tabs.
 
-        Raises ValueError if it is not a triple, or if the passage does not support it.
+        ``item`` is [subject, relation, object]. Raises ValueError if it is not, or if ``passage`` does not support it.
         """
         from ...models.triple_support import check_triple
 
@@ -139,7 +140,10 @@ class _WrittenTriples(WrittenListFact):
         parse_triple(text.split("\t"))
 
     def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
-        """Return each name that the triples introduce as an entity, as the model wrote it, with :data:`TRIPLE_KIND`."""
+        """Return (name, kind of entity) for each subject and object of the triples, which become entities.
+
+        The name is as the model wrote it, and the kind is :data:`TRIPLE_KIND`.
+        """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_forms_by_key().values())
 
     def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:

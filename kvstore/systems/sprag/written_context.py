@@ -58,7 +58,7 @@ class _WrittenContext(WrittenFact):
         return _ENTRY_SCHEMA
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the title and the sentence that the model wrote. Raises ValueError if ``check`` rejects one."""
+        """Return the title and the sentence in the model's answer. Raises ValueError if ``check`` rejects one."""
         from ...models.text_checks import trim_to_sentences
 
         title, about = to_printable(" ".join(entry["title"].split())), trim_to_sentences(entry["about"])
@@ -85,7 +85,10 @@ def _build_document_passage(document: ChunkedText) -> SourcePassage:
 
 
 def _iter_section_passages(document: ChunkedText) -> Iterator[tuple[int, SourcePassage]]:
-    """Yield (index in the outline, passage) for each section that contains chunks, except short sections."""
+    """Yield (index of the section among the document's headings, passage for the prompt) for each longer section.
+
+    The passage is the beginning of the section. Sections without chunks of their own are skipped.
+    """
     ordinals_by_section: dict[int, list[int]] = {}
     for ordinal, chunk in enumerate(document.chunks):
         if chunk.section >= 0:  # -1: before the first heading
@@ -116,7 +119,8 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     document_lines: list[str] = []
     document_entry = value.get_texts(_build_document_passage(document).digest)
     if document_entry is not None:
-        _, (title, sentence, *_) = document_entry  # the model, and the title and the sentence that it wrote
+        # An entry is the name of the model, and the title and the sentence that it wrote.
+        _, (title, sentence, *_) = document_entry
         document_lines = [sentence] if document.title else [title, sentence]
     section_entries = {
         section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)
@@ -126,8 +130,8 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
         lines = list(document_lines)
         section_entry = section_entries.get(chunk.section)
         if section_entry is not None:
-            _, texts = section_entry
-            lines.append(texts[1])  # the sentence; the title is first
+            _, (_, sentence, *_) = section_entry
+            lines.append(sentence)
         headers.append("\n".join(lines))
     return headers
 
