@@ -21,6 +21,7 @@ from .decoding import decode_text
 from .line_markup import ProtectedTexts, find_line, find_nonblank_line, get_margin
 from .markdown import find_first_title, prepend_paragraphs
 from .markdown_blocks import (
+    ListItem,
     MarkdownBlock,
     join_blocks,
     make_code_block,
@@ -130,21 +131,17 @@ class _AsciiDocFile:
         index = 0
         while index < len(lines):
             line = lines[index]
-            if not line:
-                index += 1
-                continue
-            if line.startswith("//") and not line.startswith("///"):
+            is_comment = line.startswith("//") and not line.startswith("///")
+            is_anchor = line.startswith("[[")
+            if not line or is_comment or is_anchor:
                 index += 1
                 continue
             if match := _ATTRIBUTE_PATTERN.match(line):
                 self._set_attribute(match[1], match[2] or "")
                 index += 1
                 continue
-            if (match := _BLOCK_ATTRIBUTES_PATTERN.match(line)) and not line.startswith("[["):
+            if match := _BLOCK_ATTRIBUTES_PATTERN.match(line):
                 attributes = [part.strip() for part in match[1].split(",")]
-                index += 1
-                continue
-            if line.startswith("[["):  # an anchor
                 index += 1
                 continue
             if (match := _BLOCK_TITLE_PATTERN.match(line)) and index + 1 < len(lines) and lines[index + 1]:
@@ -221,7 +218,8 @@ class _AsciiDocFile:
     ) -> int:
         """Append a paragraph, listing or quotation, and return the index of the line after it.
 
-        It ends at a blank line, or at a line that begins another block.
+        It ends at a blank line, or at a line that begins another block. The first of the ``attributes`` above it is its
+        style, such as ``source`` or ``quote``.
         """
         end = start
         while end < len(lines) and lines[end] and (end == start or not self._can_interrupt_paragraph(lines[end])):
@@ -262,9 +260,10 @@ class _AsciiDocFile:
         attributes: list[str],
         blocks: list[MarkdownBlock],
     ) -> int:
-        """Append the block between two equal delimiter lines, such as ``----``, and return the index after it.
+        """Append the block between two equal delimiter lines, such as ``----``; return the index of the line after it.
 
-        ``opening`` is the match of the first delimiter line. Comments and passthrough blocks are dropped.
+        ``opening`` is the match of the first delimiter line, and ``attributes`` are those above the block, such as
+        ``source`` and ``python``. Comments and passthrough blocks are dropped.
         """
         fence = opening[1]
         end = find_line(lines, start + 1, fence.__eq__)
@@ -288,11 +287,9 @@ class _AsciiDocFile:
             blocks += prepend_term(style.capitalize(), inner_blocks)
         elif fence[0] == "_" or style in ("quote", "verse"):
             attribution = ", ".join(filter(None, attributes[1:]))
-            blocks.append(
-                make_quote(
-                    [*inner_blocks, *([make_paragraph(f"— {self._render_inline(attribution)}")] if attribution else [])]
-                )
-            )
+            if attribution:
+                inner_blocks.append(make_paragraph(f"— {self._render_inline(attribution)}"))
+            blocks.append(make_quote(inner_blocks))
         else:
             blocks += inner_blocks
         return end + 1
@@ -300,12 +297,12 @@ class _AsciiDocFile:
     def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse the list whose first item is at ``index``, and return it with the index of the line after it.
 
-        Items with the same marker are on the same level, and blocks joined by ``+`` belong to their item.
+        Items with the same marker are on the same level; an item with another marker begins an inner list.
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
         list_marker = _normalize_marker(first_match[1])
-        items: list[tuple[str, list[MarkdownBlock]]] = []
+        items: list[ListItem] = []
         self._open_markers.append(list_marker)
         while index < len(lines):
             match = _ITEM_PATTERN.match(lines[index])
@@ -323,8 +320,7 @@ class _AsciiDocFile:
             if nested_match and _normalize_marker(nested_match[1]) not in self._open_markers and depth < _MAX_DEPTH:
                 inner_list, index = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
-            item_number = len(items) + 1
-            items.append(("-" if list_marker[0] in "*-" else f"{item_number}.", blocks))
+            items.append(ListItem("-" if list_marker[0] in "*-" else f"{len(items) + 1}.", blocks))
             next_index = find_nonblank_line(lines, index)
             next_match = _ITEM_PATTERN.match(lines[next_index]) if next_index < len(lines) else None
             if next_match is None or _normalize_marker(next_match[1]) != list_marker:
@@ -335,7 +331,7 @@ class _AsciiDocFile:
 
     def _parse_definition_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse a list of terms and definitions, and return it with the index of the line after it."""
-        items: list[tuple[str, list[MarkdownBlock]]] = []
+        items: list[ListItem] = []
         while index < len(lines) and (match := _TERM_PATTERN.match(lines[index])):
             end = index + 1
             text = [match[3] or ""]
@@ -357,7 +353,7 @@ class _AsciiDocFile:
                 inner_list, end = self._parse_list(lines, next_index, depth + 1)
                 blocks.append(inner_list)
             index = self._parse_attached_blocks(lines, end, depth, blocks)
-            items.append(("-", blocks))
+            items.append(ListItem("-", blocks))
             next_index = find_nonblank_line(lines, index)
             if next_index == len(lines) or not _TERM_PATTERN.match(lines[next_index]):
                 break
@@ -365,7 +361,7 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append the blocks that ``+`` lines attach to an item, and return the index of the next line."""
+        """Append to ``blocks`` those that ``+`` lines attach to a list item, and return the index of the next line."""
         while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
             index += 1
             attributes: list[str] = []
@@ -408,17 +404,16 @@ class _AsciiDocFile:
         for match in re.finditer(
             rf"{_CELL_PATTERN.pattern}((?:[^|\\]|\\.)*?)(?={_CELL_PATTERN.pattern}|\Z)", "\n".join(lines), re.S
         ):
-            spec, text = match[1], match[2].replace("\\|", "|").strip("\n")
-            body = [cell_line.strip() for cell_line in text.split("\n")]
-            cell_text = (
-                render_one_line(self.parse_blocks(body, depth + 1))
-                if "a" in spec  # a cell that contains blocks
-                else self._render_inline(" ".join(text.split()))
-            )
-            repetition = re.match(r"(\d+)[*+]", spec)
+            cell_format, text = match[1], match[2].replace("\\|", "|").strip("\n")
+            if "a" in cell_format:  # a cell that contains blocks
+                cell_lines = [cell_line.strip() for cell_line in text.split("\n")]
+                cell_text = render_one_line(self.parse_blocks(cell_lines, depth + 1))
+            else:
+                cell_text = self._render_inline(" ".join(text.split()))
+            repetition = re.match(r"(\d+)[*+]", cell_format)
             num_cells = min(int(repetition[1]), _MAX_REPETITIONS) if repetition else 1
             # 3* repeats the cell, 3+ lets it span columns.
-            all_cells += [cell_text] * num_cells if "*" in spec else [cell_text, *[""] * (num_cells - 1)]
+            all_cells += [cell_text] * num_cells if "*" in cell_format else [cell_text, *[""] * (num_cells - 1)]
         if not num_columns or not all_cells:
             return []
         rows = [all_cells[start : start + num_columns] for start in range(0, len(all_cells), num_columns)]
@@ -478,11 +473,8 @@ def _normalize_marker(marker: str) -> str:
 
 def _join_lines(lines: Iterator[str] | Sequence[str]) -> str:
     """Join the lines of a paragraph with spaces; a line that ends with `` +`` keeps its line break."""
-    text = ""
-    for line in lines:
-        has_break = line.endswith(" +")
-        text += (line[:-2] if has_break else line).strip() + ("\n" if has_break else " ")
-    return text.strip()
+    pieces = (f"{line[:-2].strip()}\n" if line.endswith(" +") else f"{line.strip()} " for line in lines)
+    return "".join(pieces).strip()
 
 
 def _remove_checkbox(text: str) -> str:

@@ -109,9 +109,10 @@ def read_value(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterat
 
 
 def _split_main_list(value: JSON) -> tuple[list[dict[str, JSON]], JSON]:
-    """Return the objects of a value's main list, and the rest of the value.
+    """Return the objects of a value's main list, and the value without it.
 
-    The main list is the value itself, or a field with more than half of its text. Without one, the list is empty.
+    The main list is the value itself, or a field with more than half of its text. Without one, the list is empty, and
+    the value is returned unchanged.
     """
     if objects := _get_objects(value):
         return objects, None
@@ -136,11 +137,18 @@ def _measure_size(value: JSON) -> int:
 
 
 def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
-    """Return a function that makes the document of an object, and remembers the keys used in the file."""
+    """Return a function that makes the document of an object.
+
+    It remembers the keys of the file: only the first document with a key gets an alternative (``other_key``), because
+    a key that occurs twice in a file is an error.
+    """
     used_keys: set[str] = set()
 
     def make_document(fields: dict[str, JSON], position: str) -> Iterator[Item]:
-        """Yield the document of the object ``fields``; its default key ends with its line number."""
+        """Yield the document of the object ``fields``; its default key ends with its line number.
+
+        ``position`` is ``path:line``.
+        """
         default_key = origin.key + position.removeprefix(origin.name)
         raw_document = _build_document(fields, default_key, options)
         yield replace(raw_document, other_key=choose_other_key(raw_document.key, default_key, used_keys))
@@ -149,7 +157,10 @@ def _make_document_maker(origin: Origin, options: ReadOptions) -> ItemMaker:
 
 
 def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options: ReadOptions) -> Iterator[Item]:
-    """Yield the items that ``make_items`` makes from the object of each line, and a failure for each invalid line."""
+    """Yield the documents or facts that ``make_items`` makes of each line's object, and a failure for an invalid line.
+
+    Raises ReaderError if all lines are blank.
+    """
     lines = _iter_lines(stream, origin, options)
     nonblank_lines = ((number, line) for number, line in lines if not isinstance(line, str) or line.strip())
     first_line = next(nonblank_lines, None)
@@ -159,7 +170,10 @@ def read_lines(stream: BinaryIO, origin: Origin, make_items: ItemMaker, options:
 
 
 def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: ItemMaker) -> Iterator[Item]:
-    """Yield the items that ``make_items`` makes from numbered objects or lines, and a failure for each invalid one."""
+    """Yield the documents or facts that ``make_items`` makes from each row, and a failure for each invalid row.
+
+    ``rows`` are numbers, from 1, with objects or lines of JSON; a BadLineError is a line that cannot be decoded.
+    """
     for line_number, row in rows:
         position = f"{origin.name}:{line_number}"
         try:
@@ -171,7 +185,7 @@ def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: It
 
 
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
-    """Yield the lines with their numbers, from 1.
+    """Yield the number (from 1) and the text of each line.
 
     In UTF-8, an invalid byte affects only its line, which becomes a BadLineError.
     """
@@ -271,7 +285,7 @@ def _build_document(fields: dict[str, JSON], default_key: str, options: ReadOpti
     """Return the document of an object; raises BadLineError if it has no text or a field of the wrong type.
 
     Key, title and text are removed from ``fields``. The other fields, and those of an object ``meta``, become the
-    metadata.
+    metadata. ``default_key`` is the key of an object without one.
     """
     key_field, key = take_field(fields, options.key, _KEY_FIELDS)
     title_field, title = take_field(fields, options.title, _TITLE_FIELDS)

@@ -41,6 +41,7 @@ from .latex_parts import (
 )
 from .markdown_blocks import (
     InlineBuilder,
+    ListItem,
     MarkdownBlock,
     make_code_block,
     make_heading,
@@ -338,7 +339,10 @@ class _LatexText(LatexCursor):
         self._offset = end + 1
 
     def _read_quantity(self, *, has_number: bool) -> None:
-        """Add a number with its unit, or a unit, of the package siunitx."""
+        r"""Read the arguments of a command of the package siunitx, and add a number with its unit, or only a unit.
+
+        ``has_number`` is true for ``\SI`` and ``\qty``.
+        """
         self._read_option()
         number = self._source.render_line(self._read_argument(), self._depth) if has_number else ""
         unit = format_unit(self._read_argument())
@@ -353,7 +357,10 @@ class _LatexText(LatexCursor):
             self._inline.add_text(f"({'; '.join(notes)})")
 
     def _read_formula(self, opening: str) -> None:
-        """Read a formula up to its closing delimiter; an unclosed delimiter is text."""
+        """Read a formula up to its closing delimiter, and add its source; an unclosed delimiter is text.
+
+        ``opening`` is the opening delimiter, such as ``$``.
+        """
         closing = {"\\(": "\\)", "\\[": "\\]"}.get(opening, opening)
         end = self._offset if closing not in self._unclosed_delimiters else -1
         while end >= 0:
@@ -376,7 +383,7 @@ class _LatexText(LatexCursor):
     # --- environments -------------------------------------------------------------------------------------------------
 
     def _read_environment(self) -> None:
-        """Read the environment after ``begin`` and add its blocks."""
+        r"""Read the environment after ``\begin``, such as a table or a list, and add its blocks."""
         name_match = ENVIRONMENT_PATTERN.match(self._text, self._offset)
         if name_match is None:
             return
@@ -449,7 +456,7 @@ class _LatexText(LatexCursor):
 
     def _add_items(self, body: str, environment: str) -> None:
         """Add the list in the body of an environment; text before the first item becomes blocks before the list."""
-        items: list[tuple[str, list[MarkdownBlock]]] = []
+        items: list[ListItem] = []
         for option, text in split_items(body, "bibitem" if environment == "thebibliography" else "item"):
             if option is None and not items and not text.strip():
                 continue
@@ -468,7 +475,7 @@ class _LatexText(LatexCursor):
             elif len(term) > _MAX_BULLET_CHARACTERS and blocks and blocks[0].kind == "paragraph":
                 blocks = [MarkdownBlock("paragraph", f"{term} {blocks[0].text}"), *blocks[1:]]
             if blocks:
-                items.append((f"{len(items) + 1}." if environment == "enumerate" else "-", blocks))
+                items.append(ListItem(f"{len(items) + 1}." if environment == "enumerate" else "-", blocks))
         if items:
             self._add_blocks(make_list(items))
 

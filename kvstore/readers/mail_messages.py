@@ -320,30 +320,16 @@ def _choose_alternative(part: Message) -> Message | None:
     This is the plain text, unless it is missing or another form has much more text; then it is the last other form with
     text. If no form has text, return the plain text, which can be empty, or None if it is missing.
     """
-    alternatives = (
-        [alternative for alternative in part.get_payload() if isinstance(alternative, Message)]
-        if part.is_multipart()
-        else []
-    )
+    payload = part.get_payload() if part.is_multipart() else []
+    alternatives = [alternative for alternative in payload if isinstance(alternative, Message)]
     word_counts = {id(alternative): _count_words(alternative) for alternative in alternatives}
-    plain_text = next(
-        (alternative for alternative in alternatives if alternative.get_content_type() == "text/plain"), None
-    )
+    plain_text = next((form for form in alternatives if form.get_content_type() == "text/plain"), None)
     max_words = max(word_counts.values(), default=0)
-    if (
-        plain_text is not None
-        and word_counts[id(plain_text)]
-        and word_counts[id(plain_text)] >= _MIN_PLAIN_SHARE * max_words
-    ):
+    num_plain_words = word_counts[id(plain_text)] if plain_text is not None else 0
+    if num_plain_words and num_plain_words >= _MIN_PLAIN_SHARE * max_words:
         return plain_text
-    return next(
-        (
-            alternative
-            for alternative in reversed(alternatives)
-            if alternative is not plain_text and word_counts[id(alternative)]
-        ),
-        plain_text,
-    )
+    other_forms = (form for form in reversed(alternatives) if form is not plain_text and word_counts[id(form)])
+    return next(other_forms, plain_text)
 
 
 def _count_words(alternative: Message) -> int:

@@ -81,7 +81,7 @@ class OpenDocumentText:
         return blocks
 
     def build_blocks(self, elements: Iterable[Element], plain: bool = False) -> list[MarkdownBlock]:
-        """Return the blocks of elements, without the notes that they cite; ``plain`` text has no emphasis."""
+        """Return the blocks of elements; ``plain`` text has no emphasis. The notes that they cite go to ``_notes``."""
         builder = BlockBuilder()
         self._add_elements(elements, builder, plain)
         return builder.finish_blocks()
@@ -103,11 +103,11 @@ class OpenDocumentText:
     def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:
         """Add a paragraph or heading as the block that its style names, then the text boxes in it.
 
-        Headings and ``plain`` paragraphs have no emphasis.
+        Headings and ``plain`` paragraphs have no emphasis. The first title or level-one heading becomes ``title``.
         """
-        lineage = self._list_style_names(element)
-        is_title = "Title" in lineage
-        if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE_PATTERN.match, lineage)):
+        style_names = self._list_style_names(element)
+        is_title = "Title" in style_names
+        if element.tag == f"{TEXT}p" and not is_title and any(map(_CODE_STYLE_PATTERN.match, style_names)):
             builder.add_code("".join(_iter_verbatim(element)))
             return
         boxes: list[Element] = []
@@ -123,7 +123,7 @@ class OpenDocumentText:
             builder.add_blocks(make_heading(min(6, level + self._heading_shift), title))
         elif texts:
             paragraphs = [make_paragraph(text) for text in texts]
-            is_quote = any(map(_QUOTE_STYLE_PATTERN.match, lineage))
+            is_quote = any(map(_QUOTE_STYLE_PATTERN.match, style_names))
             builder.add_blocks(*([make_quote(paragraphs)] if is_quote else paragraphs))
         for box in boxes:
             builder.add_blocks(*self.build_blocks(box))
@@ -142,7 +142,10 @@ class OpenDocumentText:
         return [*names, name] if name and name not in names else names
 
     def _add_inline(self, element: Element, inline: InlineBuilder, boxes: list[Element]) -> None:
-        """Add the text of an element to ``inline``, and the frames in it to ``boxes``."""
+        """Add the text of an element to the paragraph ``inline``, and the frames (text boxes) in it to ``boxes``.
+
+        The notes in it are added to ``_notes``; their numbers become text.
+        """
         inline.add_text(element.text or "")
         for part in element:
             if part.tag in _IGNORED_TAGS:
@@ -174,10 +177,10 @@ class OpenDocumentText:
         """True if the style of a span is bold, italic, or named emphasis."""
         if span.tag != f"{TEXT}span":
             return False
-        lineage = self._list_style_names(span)
-        if any(name.endswith("Emphasis") for name in lineage):
+        style_names = self._list_style_names(span)
+        if any(name.endswith("Emphasis") for name in style_names):
             return True
-        for name in lineage:
+        for name in style_names:
             text_properties = self._styles[name].find(f"{STYLE}text-properties") if name in self._styles else None
             if text_properties is not None and (
                 text_properties.get(f"{_FORMATTING_NAMESPACE}font-weight") == "bold"
@@ -214,7 +217,7 @@ class OpenDocumentText:
                 is_first = False
 
     def _build_table(self, table: Element) -> list[MarkdownBlock]:
-        """Return the blocks of a table; a table of one cell becomes the blocks of that cell."""
+        """Return the table as a list of one block; a table of one cell becomes the blocks of that cell."""
         rows: list[list[str]] = []
         table_rows = list(iter_rows(table))
         if len(table_rows) == 1 and len(list(iter_cells(table_rows[0]))) == 1:  # a box around text

@@ -120,7 +120,7 @@ def _silence_logger(library: str) -> Iterator[None]:
 
 
 def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[PageLine]], tuple[NavigationPart, ...]]:
-    """Return the lines of pages without running heads and page numbers, and the removed lines.
+    """Return the lines of each page without running heads, running feet and page numbers, and the removed lines.
 
     A running line is among the first or last of its page. At the same height, other pages have a line that differs only
     in numbers. It must occur on ``_MIN_RUNNING_PAGES`` pages, and on ``_MIN_RUNNING_SHARE`` of the pages between its
@@ -130,9 +130,9 @@ def _remove_running_lines(pages: Sequence[list[PageLine]]) -> tuple[list[list[Pa
     lines_by_position: dict[tuple[str, int, str], list[tuple[int, PageLine]]] = {}
     for page_index, lines in enumerate(pages):
         lines_from_top = sorted(lines, key=lambda line: -line.y)  # y grows upward
-        edges = [("head", line) for line in lines_from_top[:_NUM_EDGE_LINES]]
-        edges += [("foot", line) for line in lines_from_top[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
-        for edge, line in edges:
+        edge_lines = [("head", line) for line in lines_from_top[:_NUM_EDGE_LINES]]
+        edge_lines += [("foot", line) for line in lines_from_top[_NUM_EDGE_LINES:][-_NUM_EDGE_LINES:]]
+        for edge, line in edge_lines:
             normalized = _NUMBER_PATTERN.sub("#", line.text)
             if len(normalized) <= _MAX_RUNNING_CHARACTERS:
                 lines_by_position.setdefault((edge, round(line.y / _HEIGHT_TOLERANCE), normalized), []).append(
@@ -203,7 +203,10 @@ def _normalize_word(word: str) -> str:
 
 
 def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
-    """Return the text of one page, empty if it has no lines; the positions of lines determine the paragraphs."""
+    """Return the text of one page, empty if it has no lines; the positions of lines determine the paragraphs.
+
+    ``spellings`` has the words of the whole document, to join words that are hyphenated at line ends.
+    """
     if not lines:
         return ""
     lengths = sorted(len(line.text) for line in lines)
@@ -211,7 +214,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
     # The distances between adjacent lines, without gaps between blocks and jumps to the next column.
     steps = sorted(previous.y - line.y for previous, line in pairwise(lines) if 0 < previous.y - line.y < 3 * line.size)
     leading = steps[len(steps) // 2] if steps else 0.0  # the median
-    tables = {id(rows[0]): rows for rows in _find_tables(lines)}
+    tables = {id(rows[0]): rows for rows in _find_tables(lines)}  # by the id of the first row
     table_lines = {id(row) for rows in tables.values() for row in rows}
     paragraphs: list[str] = []
     num_lines = 0  # of the current paragraph
@@ -238,7 +241,7 @@ def _build_page_text(lines: Sequence[PageLine], spellings: _Spellings) -> str:
 
 
 def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
-    """Yield the rows of each table: consecutive lines of at least three pieces that begin at about the same places."""
+    """Yield the rows of each table: consecutive lines of three or more pieces, each of which begins in its column."""
     rows: list[PageLine] = []
     for line in lines:
         if rows and _has_same_columns(rows[0], line):
@@ -253,16 +256,16 @@ def _find_tables(lines: Sequence[PageLine]) -> Iterator[list[PageLine]]:
 
 def _has_same_columns(row: PageLine, line: PageLine) -> bool:
     """True if a line has as many pieces as the first row of a table, and each begins in the same column."""
-    starts = [x for x, _ in row.pieces]
+    starts = [piece.x for piece in row.pieces]
     return len(line.pieces) == len(starts) and all(
-        start - _MAX_ALIGNED_OFFSET * line.size <= x < end
-        for start, end, (x, _) in zip(starts, [*starts[1:], math.inf], line.pieces, strict=True)
+        start - _MAX_ALIGNED_OFFSET * line.size <= piece.x < end
+        for start, end, piece in zip(starts, [*starts[1:], math.inf], line.pieces, strict=True)
     )
 
 
 def _render_table(rows: Sequence[PageLine]) -> str:
-    """Return a table with a line for each row, and its columns aligned by spaces."""
-    return align_columns([[" ".join(text.split()) for _, text in row.pieces] for row in rows])
+    """Return a table as text with a line for each row, and its columns aligned by spaces."""
+    return align_columns([[" ".join(piece.text.split()) for piece in row.pieces] for row in rows])
 
 
 def _choose_separator(

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median_high
-from typing import Any
+from typing import Any, NamedTuple
 
 from .decoding import clean_text
 from .pdf_fonts import GLYPH_UNITS, MIN_WORD_GAP, RECOGNIZED_GAP, PenTracker
@@ -53,9 +53,16 @@ _MIN_SPLIT_LINES = 5
 _MIN_ALIGNED_SHARE = 0.8
 
 
+class LinePiece(NamedTuple):
+    """A text of a line between two wide gaps, and the x position of its start in points."""
+
+    x: float
+    text: str
+
+
 @dataclass(slots=True)
 class PageLine:
-    """A line of a page: its pieces with their x positions, and its letter size, in points.
+    """A line of a page: its pieces, position and letter size, in points.
 
     A line of several pieces has wide gaps: a row of a table, a term beside its definition, or columns of text.
     """
@@ -63,14 +70,14 @@ class PageLine:
     x: float
     y: float
     size: float
-    pieces: list[tuple[float, str]]
-    after_blank: bool = False
+    pieces: list[LinePiece]
+    after_blank: bool = False  # True if it follows a blank line
     end_x: float | None = None  # the x position after its last letter, if known
 
     @property
     def text(self) -> str:
         """The text of all pieces with single spaces."""
-        return " ".join(" ".join(text.split()) for _, text in self.pieces)
+        return " ".join(" ".join(piece.text.split()) for piece in self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +118,21 @@ class _LineCollector:
     def track_operator(
         self, operator: bytes, operands: Sequence[Any], transformation: Sequence[float], text_matrix: Sequence[float]
     ) -> None:
-        """Update the pen, and record the position of the text if the operator shows one, before pypdf executes it.
+        """Update the pen for an operator of the page, and record the position of the text that it shows, if any.
 
-        The operands of ``TJ`` are changed in place, so that pypdf recognizes the gaps between words.
+        pypdf calls this before it executes the operator, with the current transformation and text matrices. The
+        operands of ``TJ`` are changed in place, so that pypdf recognizes the gaps between words.
         """
         self._pen.track_operator(operator, operands)
         if operator not in (b"Tj", b"TJ", b"'", b'"') or not operands:  # does not show text
             return
         operand = operands[-1] if operator != b"TJ" else operands[0]
-        pieces = list(operand) if isinstance(operand, list) else [operand]
+        strings_and_gaps = list(operand) if isinstance(operand, list) else [operand]
         # Without spaces, except in strings that pypdf has not decoded.
-        num_characters = sum(len(piece) - piece.count(" ") for piece in pieces if isinstance(piece, str))
-        num_characters += sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+        num_characters = sum(len(text) - text.count(" ") for text in strings_and_gaps if isinstance(text, str))
+        num_characters += sum(len(codes) for codes in strings_and_gaps if isinstance(codes, bytes))
         x, y = _get_position(transformation, text_matrix)
-        advance = self._pen.measure_advance(pieces)
+        advance = self._pen.measure_advance(strings_and_gaps)
         # The advance is scaled by both matrices.
         end_x = (
             None
@@ -138,7 +146,10 @@ class _LineCollector:
     def collect_text(
         self, text: str, transformation: Sequence[float], text_matrix: Sequence[float], font: object, size: float
     ) -> None:
-        """Add a text that pypdf reports to the lines; the matrices position it, and ``size`` is the font size."""
+        """Add a text that pypdf reports to ``lines``, split at wide gaps between the texts that operators have shown.
+
+        The current transformation and the text matrix give its position; ``size`` is the font size in text units.
+        """
         shown_texts, self._shown_texts = self._shown_texts, []
         x, y = _get_position(transformation, text_matrix)
         # Scale the size to points; rotated text has its scale in the second entry of each matrix.
@@ -162,7 +173,7 @@ class _LineCollector:
                 self._open_line.end_x = shown_texts[-1].end_x if shown_texts and index == nonblank_lines[-1] else None
 
     def _record_line_end(self) -> None:
-        """Record the end of a line.
+        """Record in ``_separation`` that pypdf reported the end of a line.
 
         A second line end before the next text is a blank line, unless spaces were shown elsewhere on the page before
         it.
@@ -172,7 +183,7 @@ class _LineCollector:
         self._separation = replace(separation, ends_line=True, has_blank_line=separation.has_blank_line or is_blank)
 
     def _record_spaces(self, y: float, size: float) -> None:
-        """Record a text that consists of spaces, at the height ``y`` and in the font size ``size``."""
+        """Record in ``_separation`` a text of spaces, at the height ``y`` and in the font size ``size``."""
         is_distant = self._separation.has_distant_space or not self._is_below(y, size)
         self._separation = replace(self._separation, has_space=True, has_distant_space=is_distant)
 
@@ -190,21 +201,18 @@ class _LineCollector:
             or abs(line.y - y) > _MAX_LINE_OFFSET * max(size, line.size)
             or (separation.ends_line and not (is_next_cell or _continues_line(line, x, y, size)))
         ):
-            self._open_line = PageLine(x, y, size, [(x, text)], separation.has_blank_line)
+            self._open_line = PageLine(x, y, size, [LinePiece(x, text)], separation.has_blank_line)
             self.lines.append(self._open_line)
             return
-        is_separate = separation.has_space or (separation.ends_line and line.end_x is None)
+        was_separated = separation.has_space or (separation.ends_line and line.end_x is None)
+        begins_word = was_separated or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS)
         start, last_text = line.pieces[-1]
-        if (
-            (is_separate or (line.end_x is not None and x - line.end_x > MIN_WORD_GAP * size / GLYPH_UNITS))
-            and last_text.strip()
-            and not last_text[-1].isspace()
-        ):
+        if begins_word and last_text.strip() and not last_text[-1].isspace():
             last_text += " "
         if is_next_cell or _is_wide_gap(x - start, len(last_text.strip()), size):
-            line.pieces.append((x, text))
+            line.pieces.append(LinePiece(x, text))
         else:
-            line.pieces[-1] = start, last_text + text
+            line.pieces[-1] = LinePiece(start, last_text + text)
 
     def _is_below(self, y: float, size: float) -> bool:
         """True if ``y`` is the height of a line shortly below the open line, or if no line is open."""
@@ -213,7 +221,7 @@ class _LineCollector:
 
 
 def _widen_word_gaps(operands: Sequence[Any]) -> list[Any]:
-    """Return the operands of TJ with every word gap widened enough for pypdf to recognize it.
+    """Return the operands of TJ (strings and gaps) with every word gap widened enough for pypdf to recognize it.
 
     pypdf compares a gap with half the width of the font's space, or an estimate of it, and then loses most spaces of
     justified text. The pen position is unchanged, because the added width is subtracted after the gap.
@@ -253,7 +261,10 @@ def _continues_line(line: PageLine, x: float, y: float, size: float) -> bool:
 
 
 def _is_next_cell(line: PageLine, x: float, y: float, size: float) -> bool:
-    """True if a text is at the height of a line, and to the right of it after a gap, such as the next cell of a row."""
+    """True if a text at (x, y) is at the height of a line, and to its right after a gap, as the next cell of a row is.
+
+    ``size`` is the font size of the text. All lengths are in points.
+    """
     start, last_text = line.pieces[-1]
     if abs(line.y - y) > _MAX_HEIGHT_ERROR * size or x <= start:
         return False
@@ -378,7 +389,8 @@ def _attach_markers(lines: list[PageLine]) -> list[PageLine]:
         if items:
             item = min(items, key=lambda line: line.x)
             start, text = item.pieces[0]
-            item.pieces[0], item.after_blank = (start, f"{marker.text} {text}"), True
+            item.pieces[0] = LinePiece(start, f"{marker.text} {text}")
+            item.after_blank = True
             attached.add(id(marker))
     return [line for line in lines if id(line) not in attached]
 
@@ -391,11 +403,11 @@ def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
     split_lines = [line for line in lines if len(line.pieces) == 2]
     if len(split_lines) < max(_MIN_SPLIT_LINES, _MIN_SPLIT_SHARE * len(lines)):
         return lines
-    right_start = median_high(line.pieces[1][0] for line in split_lines)
-    aligned_lines = [line for line in split_lines if abs(line.pieces[1][0] - right_start) < line.size]
+    right_start = median_high(right_piece.x for _, right_piece in (line.pieces for line in split_lines))
+    aligned_lines = [line for line in split_lines if abs(line.pieces[1].x - right_start) < line.size]
     if len(aligned_lines) < _MIN_ALIGNED_SHARE * len(split_lines):
         return lines
-    usual_lengths = [median_high(len(line.pieces[column][1].strip()) for line in aligned_lines) for column in (0, 1)]
+    usual_lengths = [median_high(len(line.pieces[column].text.strip()) for line in aligned_lines) for column in (0, 1)]
     if min(usual_lengths) < _MIN_COLUMN_CHARACTERS:
         return lines
     left_column: list[PageLine] = []
@@ -403,5 +415,5 @@ def _reorder_columns(lines: list[PageLine]) -> list[PageLine]:
     for line in lines:
         for x, text in line.pieces:
             column = right_column if x > right_start - line.size else left_column
-            column.append(PageLine(x, line.y, line.size, [(x, text)], line.after_blank))
+            column.append(PageLine(x, line.y, line.size, [LinePiece(x, text)], line.after_blank))
     return left_column + right_column

@@ -182,7 +182,10 @@ class RoffInterpreter:
         return _ESCAPE_PATTERN.sub(expand_escape, source)
 
     def _handle_condition(self, name: str, args: str) -> None:
-        """Evaluate ``.if``, ``.ie`` or ``.el``, and read or skip the rest of the line or the block after it."""
+        """Evaluate ``.if``, ``.ie`` or ``.el``, and read or skip the rest of the line or the block after it.
+
+        ``name`` is the name of the request, and ``args`` the rest of its line.
+        """
         if name == "el":
             is_true = not self._pending_conditions.pop() if self._pending_conditions else False
         else:
@@ -200,7 +203,7 @@ class RoffInterpreter:
             self._skip_block(args)
 
     def _evaluate_condition(self, args: str) -> tuple[bool, str]:
-        """Return the value of a condition, and the rest of the line."""
+        """Return the value of the condition that begins ``args``, and the rest of the line after the condition."""
         is_negated = args.startswith("!")
         args = args[1:].lstrip() if is_negated else args
         is_true = False
@@ -260,16 +263,21 @@ class RoffInterpreter:
             self._macros[names[0]] = previous_body + body
 
     def _set_string(self, request: str, args: str) -> None:
-        """Define a string (``ds``) or append to it (``as``); predefined strings are not changed."""
+        """Define a string (``ds``) or append to it (``as``); predefined strings are not changed.
+
+        ``args`` is the name of the string and its text.
+        """
         name, _, value = args.partition(" ")
         value = value.lstrip(" ").removeprefix('"')[:_MAX_STRING_CHARACTERS]
         if name and name not in _PREDEFINED_STRINGS:
-            self._strings[name] = (self._strings.get(name, "") if request == "as" else "")[
-                :_MAX_STRING_CHARACTERS
-            ] + value
+            previous_value = self._strings.get(name, "") if request == "as" else ""
+            self._strings[name] = previous_value[:_MAX_STRING_CHARACTERS] + value
 
     def _set_register(self, args: str) -> None:
-        """Handle ``.nr``: set a number register, or change it by a signed amount."""
+        """Handle ``.nr``: set a number register (a variable), or change it by a signed amount.
+
+        ``args`` is the name of the register and the amount.
+        """
         words = args.split()
         if len(words) > 1 and re.fullmatch(r"[-+]?\d{1,9}[a-z]?", words[1]):
             register, amount = words[:2]
@@ -330,7 +338,7 @@ def _strip_comment(line: str) -> str:
 
 
 def _strip_brackets(name: str) -> str:
-    """Return the name in an escape: ``[name]``, ``(xy`` or ``x``."""
+    """Return the name in an escape, which is written as ``[name]``, ``(xy`` or ``x``, without its brackets."""
     return name[1:-1] if name[0] == "[" else name[1:] if name[0] == "(" else name
 
 
@@ -342,10 +350,12 @@ def _find_expression_end(args: str) -> int:
         if args.startswith(("\\n(", "\\w(", "\\(", "\\*("), index):  # an escape with a name of two characters
             index += len("\\n(xy") if args[index + 1] != "(" else len("\\(xy")
             continue
-        depth += (args[index] == "(") - (args[index] == ")")
-        if args[index] in " \t" and depth <= 0:
-            break
-        if args.startswith("\\{", index):
+        character = args[index]
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+        elif (character in " \t" and depth <= 0) or args.startswith("\\{", index):
             break
         index += 1
     return min(index, len(args))

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 from ..errors import ReaderError
 from .markdown_blocks import (
     InlineBuilder,
+    ListItem,
     MarkdownBlock,
     join_blocks,
     make_code_block,
@@ -127,7 +128,7 @@ class _XmlProse:
 
     def _read_head(self) -> str:
         """Return the title of the document, or an empty string, and store its metadata in ``meta``."""
-        head = next((child for child in self._root if get_local_name(child) in _HEAD_NAMES), None)
+        head = _find_child(self._root, _HEAD_NAMES)
         title = None
         if head is not None:
             title = _find_descendant(head, "article-title", "title", "book-title", "title-main")
@@ -142,18 +143,12 @@ class _XmlProse:
             date = _find_descendant(head, "pub-date", "pubdate", "date")
             if date is not None and (text := _format_date(date)):
                 self.meta["date"] = text
-            doi = next(
-                (
-                    element
-                    for element in head.iter()
-                    if get_local_name(element) == "article-id" and element.get("pub-id-type") == "doi"
-                ),
-                None,
-            )
+            identifiers = (element for element in head.iter() if get_local_name(element) == "article-id")
+            doi = next((identifier for identifier in identifiers if identifier.get("pub-id-type") == "doi"), None)
             if doi is not None and (text := get_text(doi)):
                 self.meta["doi"] = text
         if title is None:
-            title = next((child for child in self._root if get_local_name(child) in _TITLE_NAMES), None)
+            title = _find_child(self._root, _TITLE_NAMES)
         return get_text(title) if title is not None else ""
 
     def _build_section(self, element: Element, level: int) -> list[MarkdownBlock]:
@@ -161,24 +156,15 @@ class _XmlProse:
 
         ``level`` is the level of the heading.
         """
-        title = next((child for child in element if get_local_name(child) in _TITLE_NAMES), None)
-        head = next(
-            (
-                child
-                for child in element
-                if get_local_name(child) in _HEAD_NAMES and (get_local_name(child) != "front" or _is_jats_head(child))
-            ),
-            None,
-        )
+        title = _find_child(element, _TITLE_NAMES)
+        heads = (child for child in element if get_local_name(child) in _HEAD_NAMES)
+        head = next((child for child in heads if get_local_name(child) != "front" or _is_jats_head(child)), None)
         if title is None and head is not None:
-            title = next(
-                (candidate for candidate in head.iter() if get_local_name(candidate) in ("title", "article-title")),
-                None,
-            )
+            title = next((part for part in head.iter() if get_local_name(part) in ("title", "article-title")), None)
         blocks: list[MarkdownBlock] = []
-        label = None
+        label = None  # the number of the section
         if title is not None and (text := self._render_line(title)):
-            label = next((child for child in element if get_local_name(child) == "label"), None)
+            label = _find_child(element, frozenset({"label"}))
             blocks.append(make_heading(min(level, 6), f"{get_text(label)} {text}" if label is not None else text))
             level += 1
         elif get_local_name(element) == "abstract":
@@ -187,14 +173,16 @@ class _XmlProse:
         if head is not None:
             for abstract in _iter_outermost(head, _ABSTRACT_NAMES):
                 blocks += self._build_section(abstract, level)
-        return blocks + self._build_children(
-            element, level, frozenset(candidate for candidate in (title, head, label) if candidate is not None)
-        )
+        read_children = frozenset(child for child in (title, head, label) if child is not None)
+        return blocks + self._build_children(element, level, excluded=read_children)
 
     def _build_children(
         self, element: Element, level: int, excluded: frozenset[Element] = frozenset()
     ) -> list[MarkdownBlock]:
-        """Return the blocks of an element's text and children, except those in ``excluded``."""
+        """Return the blocks of an element's text and of its children, except the children ``excluded``.
+
+        ``level`` is the heading level of sections among the children.
+        """
         blocks: list[MarkdownBlock] = []
         inline = InlineBuilder()
         # If an element with blocks has no text of its own, each of its children is a separate paragraph.
@@ -266,7 +254,10 @@ class _XmlProse:
         return self._build_section(element, level)
 
     def _build_list(self, element: Element, name: str, level: int) -> list[MarkdownBlock]:
-        """Return the blocks before the first item of a list, then the list."""
+        """Return the blocks before the first item of a list, then the list.
+
+        ``name`` is the name of the element, and ``level`` the heading level of sections in it.
+        """
         list_type = element.get("list-type") or element.get("type") or element.get("rend") or ""
         is_numbered = name in (
             "orderedlist",
@@ -281,7 +272,7 @@ class _XmlProse:
             "numbered",
         )
         leading_blocks: list[MarkdownBlock] = []
-        items: list[tuple[str, list[MarkdownBlock]]] = []
+        items: list[ListItem] = []
         term = ""
         for child in element:
             child_name = get_local_name(child)
@@ -291,20 +282,22 @@ class _XmlProse:
                 term = self._render_line(child)
                 continue
             if child_name not in _ITEM_NAMES:
-                (items[-1][1] if items else leading_blocks).extend(self._build_block(child, child_name, level))
+                (items[-1].blocks if items else leading_blocks).extend(self._build_block(child, child_name, level))
                 continue
-            blocks = self._build_children(
-                child, level, frozenset(candidate for candidate in child if get_local_name(candidate) == "label")
-            )
-            blocks, term = prepend_term(term, blocks), ""
+            labels = frozenset(part for part in child if get_local_name(part) == "label")
+            blocks = prepend_term(term, self._build_children(child, level, excluded=labels))
+            term = ""
             if blocks:
-                items.append((f"{len(items) + 1}." if is_numbered else "-", blocks))
+                items.append(ListItem(f"{len(items) + 1}." if is_numbered else "-", blocks))
         return [*leading_blocks, *([make_list(items)] if items else [])]
 
     def _build_term_list(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return a list of ``term: definition``, after the other blocks in it, such as its title."""
+        """Return the other blocks of a definition list, such as its title, then a list of ``term: definition``.
+
+        ``level`` is the heading level of sections in it.
+        """
         leading_blocks: list[MarkdownBlock] = []
-        items: list[tuple[str, list[MarkdownBlock]]] = []
+        items: list[ListItem] = []
         terms: list[str] = []
         for child in element:
             name = get_local_name(child)
@@ -319,12 +312,15 @@ class _XmlProse:
                 else:
                     definition += self._build_children(entry_element, level)
             if name in _ENTRY_NAMES or name not in _TERM_NAMES:
-                items.append(("-", prepend_term(", ".join(filter(None, terms)), definition)))
+                items.append(ListItem("-", prepend_term(", ".join(filter(None, terms)), definition)))
                 terms = []
-        return [*leading_blocks, *([make_list([item for item in items if item[1]])] if items else [])]
+        return [*leading_blocks, *([make_list([item for item in items if item.blocks])] if items else [])]
 
     def _build_table(self, element: Element, level: int) -> list[MarkdownBlock]:
-        """Return the caption of a table as a paragraph, and the table."""
+        """Return the caption of a table as a paragraph, and the table; its first row is the header.
+
+        ``level`` is the heading level of sections in its cells.
+        """
         blocks: list[MarkdownBlock] = []
         for child in element:
             if get_local_name(child) in _TITLE_NAMES or get_local_name(child) in ("caption", "label"):
@@ -337,7 +333,10 @@ class _XmlProse:
         return [*blocks, *([make_table(rows[0], rows[1:])] if rows else [])]
 
     def _add_inline(self, element: Element, inline: InlineBuilder) -> None:
-        """Add an element to a paragraph: a footnote number, a line break, code, emphasis, a quote, a link or text."""
+        """Add an element to a paragraph: a footnote number, a line break, code, emphasis, a quote, a link or text.
+
+        The text of a footnote is added to ``_footnotes``.
+        """
         name = get_local_name(element)
         if name in _IGNORED_NAMES:
             return
@@ -381,6 +380,11 @@ class _XmlProse:
         inline = InlineBuilder(plain=True)
         self._add_inline_children(element, inline)
         return " ".join(" ".join(inline.take_paragraphs()).split())
+
+
+def _find_child(element: Element, names: frozenset[str]) -> Element | None:
+    """Return the first child that has one of the names, or None."""
+    return next((child for child in element if get_local_name(child) in names), None)
 
 
 def _find_descendant(element: Element, *names: str) -> Element | None:
