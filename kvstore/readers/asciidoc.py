@@ -361,7 +361,10 @@ class _AsciiDocFile:
         return make_list(items), index
 
     def _parse_attached_blocks(self, lines: Sequence[str], index: int, depth: int, blocks: list[MarkdownBlock]) -> int:
-        """Append to ``blocks`` those that ``+`` lines attach to a list item, and return the index of the next line."""
+        """Append to ``blocks`` those that ``+`` lines attach to a list item, and return the index of the next line.
+
+        ``depth`` is the number of blocks and lists that contain the item.
+        """
         while index + 1 < len(lines) and lines[index] == "+" and depth < _MAX_DEPTH:
             index += 1
             attributes: list[str] = []

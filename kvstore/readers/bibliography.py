@@ -200,7 +200,7 @@ def _format_person(source: str) -> str:
 
 
 def _remove_latex(value: str) -> str:
-    """Return a value on one line without LaTeX markup."""
+    """Return the value of a field on one line without LaTeX markup; accents and commands become letters."""
     if "\\" in value or "$" in value:
         from .latex import render_line
 

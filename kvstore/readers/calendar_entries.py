@@ -64,7 +64,7 @@ def _build_document(
     """Return the document of an entry, or None if the entry has no title, no paragraphs and no location.
 
     ``calendar`` is the name of its calendar. ``default_key`` is the key of an entry without UID; an entry with a UID
-    has it as ``other_key``.
+    has it as ``other_key``, in case another entry has the same UID.
     """
     title = " ".join(entry.get_text("SUMMARY").split())
     start, due = _parse_time(entry.find_property("DTSTART")), _parse_time(entry.find_property("DUE"))
@@ -152,16 +152,16 @@ class _Moment:
         return " ".join(filter(None, (self.formatted_day, self.formatted_time, self.zone)))
 
 
-def _parse_time(line: Property | None) -> _Moment | None:
-    """Return the time of a property, or None if the property is missing or invalid."""
-    match = _DATE_PATTERN.match(line.value.strip()) if line is not None else None
-    if line is None or match is None:
+def _parse_time(property: Property | None) -> _Moment | None:
+    """Return the day or time in a property, such as ``DTSTART``, or None if the property is missing or invalid."""
+    match = _DATE_PATTERN.match(property.value.strip()) if property is not None else None
+    if property is None or match is None:
         return None
     with suppress(ValueError):  # not a valid date
         year, month, day, hour, minute, second = (int(digits or 0) for digits in match.groups()[:6])
         if match[4] is None:
             return _Moment(date(year, month, day), "")
-        zone = "UTC" if match[7] else line.get_parameter("TZID").strip("/").split(" (")[0]
+        zone = "UTC" if match[7] else property.get_parameter("TZID").strip("/").split(" (")[0]
         second = min(second, 59)  # a leap second
         return _Moment(datetime(year, month, day, hour, minute, second), zone)
     return None
@@ -227,15 +227,15 @@ def _describe_weekday(text: str) -> str:
     return f"the {_ORDINALS.get(ordinal, f'{ordinal}.')} {weekday}" if ordinal else weekday
 
 
-def _format_person(line: Property) -> str:
+def _format_person(property: Property) -> str:
     """Return the name and address of an organizer or attendee, and the reply if it is not an acceptance.
 
     The result is empty if the property has neither a name nor an address.
     """
-    address = re.sub(r"(?i)^mailto:", "", line.text)
+    address = re.sub(r"(?i)^mailto:", "", property.text)
     # Calendars write invalid:nomail for people without an address.
     address = address if "@" in address and "invalid:" not in address.lower() else ""
-    name = line.get_parameter("CN").strip()
+    name = property.get_parameter("CN").strip()
     person = f"{name} <{address}>" if name and address and name != address else name or address
-    reply = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(line.get_parameter("PARTSTAT").upper(), "")
+    reply = {"DECLINED": "declined", "TENTATIVE": "may come"}.get(property.get_parameter("PARTSTAT").upper(), "")
     return f"{person} ({reply})" if person and reply else person

@@ -56,7 +56,8 @@ class Component:
 
     def find_property(self, *names: str) -> Property | None:
         """Return the first nonempty property named ``names[0]``, else ``names[1]``, and so on, or None."""
-        return next((line for name in names for line in self.list_properties(name) if line.value.strip()), None)
+        properties = (property for name in names for property in self.list_properties(name))
+        return next((property for property in properties if property.value.strip()), None)
 
     def list_properties(self, name: str) -> list[Property]:
         """Return the properties with this name, in order."""
@@ -64,8 +65,8 @@ class Component:
 
     def get_text(self, *names: str) -> str:
         """Return the text of the property that :meth:`find_property` returns, or an empty string."""
-        line = self.find_property(*names)
-        return "" if line is None else line.text
+        text_property = self.find_property(*names)
+        return "" if text_property is None else text_property.text
 
     def split_values(self, name: str) -> list[str]:
         """Return the comma-separated values of all properties with this name."""
@@ -127,7 +128,10 @@ def split_value(value: str, separator: str) -> list[str]:
 
 
 def _iter_properties(text: str) -> Iterator[Property]:
-    """Yield the properties of an unfolded text, one per line; an invalid line continues the value of the one before."""
+    """Yield the property on each line of a text whose folded lines are joined.
+
+    An invalid line continues the value of the line before it, and so does a line after a quoted-printable line break.
+    """
     pending: Property | None = None
     value_pieces: list[str] = []
     is_soft_break = False  # True if quoted-printable continues on this line
@@ -146,13 +150,13 @@ def _iter_properties(text: str) -> Iterator[Property]:
         yield _decode_quoted_printable(replace(pending, value="".join(value_pieces)))
 
 
-def _is_quoted_printable(line: Property) -> bool:
+def _is_quoted_printable(property: Property) -> bool:
     """True if a property declares its value as quoted-printable (vCard 2.1)."""
-    return "QUOTED-PRINTABLE" in line.parameters.get("ENCODING", ())
+    return "QUOTED-PRINTABLE" in property.parameters.get("ENCODING", ())
 
 
 def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
-    """Return the values of each parameter by its name in capitals.
+    """Return the values of each parameter by its name in capitals; ``source`` is written as ``;NAME=VALUE;...``.
 
     A parameter without a name (vCard 2.1) is an ENCODING or a TYPE.
     """
@@ -169,13 +173,13 @@ def _parse_parameters(source: str) -> dict[str, tuple[str, ...]]:
     return parameters
 
 
-def _decode_quoted_printable(line: Property) -> Property:
+def _decode_quoted_printable(property: Property) -> Property:
     """Return a property with its quoted-printable value decoded; other properties are returned unchanged."""
-    if not _is_quoted_printable(line):
-        return line
-    data = quopri.decodestring(line.value.encode())
+    if not _is_quoted_printable(property):
+        return property
+    data = quopri.decodestring(property.value.encode())
     try:
-        text = data.decode(line.get_parameter("CHARSET") or "utf-8")
+        text = data.decode(property.get_parameter("CHARSET") or "utf-8")
     except (LookupError, ValueError):
         text = data.decode("cp1252", "replace")  # old programs write it without saying so
-    return replace(line, value=clean_text(text).replace("\0", "").replace("\n", "\\n"))
+    return replace(property, value=clean_text(text).replace("\0", "").replace("\n", "\\n"))

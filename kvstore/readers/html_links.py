@@ -190,7 +190,10 @@ def is_standalone(node: LexborNode, tag: str, stats: ElementStats, analysis: Pag
 
 
 def _is_action_or_paging_link(stats: ElementStats | None) -> bool:
-    """True if an element is only a link with the label of a page action or of pagination."""
+    """True if an element is only a link whose label is a page action (``edit``) or leads to other pages (``next``).
+
+    ``stats`` are the counts of its text and links; None for a text.
+    """
     return (
         stats is not None
         and stats.num_links == 1

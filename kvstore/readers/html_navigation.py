@@ -397,7 +397,8 @@ class NavigationFilter:
 def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_match: re.Match[str]) -> str | None:
     """Return the reason to leave out an element that consists of links because of its class or id, or None.
 
-    ``class_match`` is the match of ``_NAVIGATION_NAME_PATTERN`` in the class and id.
+    ``class_and_id`` is its class and id in lowercase, and ``class_match`` the match of ``_NAVIGATION_NAME_PATTERN`` in
+    them, whose groups are kinds of navigation.
     """
     if class_match["contents"]:
         return "table of contents"
@@ -405,13 +406,8 @@ def _find_class_reason(tag: str, stats: ElementStats, class_and_id: str, class_m
         return "navigation"
     if tag in ("table", "dl"):
         return None
-    if (
-        (stats.num_site_links > 1 and 2 * stats.num_site_links >= stats.num_links)
-        or _SHARING_PATTERN.search(class_and_id)
-        or class_match["footing"]
-    ):
-        return "links"
-    return None
+    leads_to_site = stats.num_site_links > 1 and 2 * stats.num_site_links >= stats.num_links
+    return "links" if leads_to_site or _SHARING_PATTERN.search(class_and_id) or class_match["footing"] else None
 
 
 def _is_breadcrumbs(node: LexborNode, stats: ElementStats, class_match: re.Match[str]) -> bool:

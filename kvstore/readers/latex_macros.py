@@ -56,7 +56,10 @@ class MacroTable:
         return self._macros.get(name)
 
     def count_expansion(self, expansion: str) -> None:
-        """Count the characters of an expansion, and a fixed cost; raises EndlessMacrosError above the limit."""
+        """Subtract the characters of an expansion, and a fixed cost, from the limit of the file.
+
+        Raises EndlessMacrosError if the limit is exceeded.
+        """
         self._characters_left -= _EXPANSION_COST + len(expansion)
         if self._characters_left < 0:
             raise EndlessMacrosError
@@ -76,7 +79,10 @@ class LatexCursor:
         self._offset = space.end() if space else self._offset
 
     def _read_argument(self) -> str:
-        """Return the next argument: the content of braces, a command, or a character; empty if none follows."""
+        """Return the next argument and move the offset after it; empty if none follows.
+
+        An argument is the content of braces, a command, or a character.
+        """
         self._skip_space()
         if self._offset >= len(self._text):
             return ""
@@ -95,7 +101,10 @@ class LatexCursor:
         return self._text[self._offset - 1]
 
     def _read_option(self, opening: str = "[", closing: str = "]") -> str | None:
-        """Return the optional argument in brackets that follows, or None without moving the cursor."""
+        """Return the optional argument in brackets that follows, and move the offset after it.
+
+        If none follows, return None, and do not move the offset.
+        """
         start = self._offset
         self._skip_space()
         if self._offset < len(self._text) and self._text[self._offset] == opening:
@@ -115,7 +124,7 @@ class LatexCursor:
         self._offset = 0
 
     def _expand_macro(self, macro: Macro) -> None:
-        """Read the arguments of a macro and insert its expansion at the current offset."""
+        """Read the arguments of a macro from the source, and insert its expansion at the current offset."""
         arguments = []
         if macro.num_arguments and macro.default is not None:
             option = self._read_option()
@@ -134,7 +143,7 @@ class LatexCursor:
         self._insert_source(expansion)
 
     def _read_definition(self, command: str) -> None:
-        """Read and store the definition after ``command``, such as ``newcommand``."""
+        """Read the definition of a macro after ``command``, such as ``newcommand``, and store the macro."""
         name = self._read_argument().strip()
         if command == "NewDocumentCommand":
             num_arguments, default = self._read_argument().count("m"), None  # the mandatory arguments
@@ -152,7 +161,7 @@ class LatexCursor:
             self._macros.define_macro(name, Macro(min(num_arguments, _MAX_MACRO_ARGUMENTS), default, body))
 
     def _read_plain_definition(self, command: str) -> None:
-        """Read and store the definition after ``def``, ``gdef`` or ``edef``; skip the one after ``let``."""
+        """Read the definition of a macro after ``def``, ``gdef`` or ``edef``, and store it; skip that after ``let``."""
         name = self._read_argument().strip()
         if command == "let":
             self._skip_space()

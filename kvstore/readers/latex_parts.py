@@ -113,12 +113,12 @@ def split_items(body: str, command: str) -> Iterator[tuple[str | None, str]]:
 
 
 def split_rows(body: str) -> Iterator[str]:
-    """Yield the rows of a table."""
+    """Yield the source of each row in the body of a table; rows are separated by two backslashes."""
     return _split_parts(body, "\\\\")
 
 
 def split_cells(row: str) -> Iterator[str]:
-    """Yield the cells of a row."""
+    """Yield the source of each cell in a row of a table; cells are separated by ``&``."""
     return _split_parts(row, "&")
 
 

@@ -100,6 +100,7 @@ class _MailPart(EmailMessage):
     depth = 0
 
     def __init__(self, policy: Any = None) -> None:
+        """Create an empty part; the parser of the standard library passes its ``policy``."""
         super().__init__(policy)
         self._part_numbers = count(1)  # all parts of a message share one counter
 

@@ -183,8 +183,11 @@ class ManualBlocks:
         self._flush_paragraph()
         self._next_line_handler = None
 
-    def _indent(self, args: str) -> None:
-        """Handle ``.RS``: open an indentation level; a short paragraph before it that is no sentence becomes a term."""
+    def _indent(self, macro_args: str) -> None:
+        """Handle the macro ``.RS``: open an indentation level.
+
+        A short paragraph before it that is not a sentence becomes a term.
+        """
         was_code = self._code_lines is not None
         self._finish_code()
         if len(self._levels) > MAX_LIST_DEPTH:
@@ -205,8 +208,8 @@ class ManualBlocks:
         if was_code:
             self._code_lines = []
 
-    def _unindent(self, args: str) -> None:
-        """Handle ``.RE``: return to the indentation before the last ``.RS``; code around it continues."""
+    def _unindent(self, macro_args: str) -> None:
+        """Handle the macro ``.RE``: return to the indentation before the last ``.RS``; code around it continues."""
         was_code = self._code_lines is not None
         self._finish_code()
         self._flush_paragraph()

@@ -92,30 +92,33 @@ class _ManualPage(ManualBlocks):
 
     # --- macros -------------------------------------------------------------------------------------------------------
 
-    def _handle_macro(self, name: str, args: str) -> None:
+    def _handle_macro(self, name: str, macro_args: str) -> None:
         """Process a macro: a font, a macro in ``_MACROS``, or an inline macro of mdoc; others are ignored."""
         if name in _FONT_MACROS:
-            texts = [self._roff.render_text(argument) for argument in split_arguments(args)]
+            texts = [self._roff.render_text(argument) for argument in split_arguments(macro_args)]
             if texts:
-                ending = "\\c" if args.endswith("\\c") else ""
+                ending = "\\c" if macro_args.endswith("\\c") else ""
                 self._add_text("".join(texts) if name in _ALTERNATING_FONT_MACROS else " ".join(texts), ending)
         elif name in self._MACROS:
-            self._MACROS[name](self, args)
+            self._MACROS[name](self, macro_args)
         elif name in INLINE_MACROS:
-            self._add_mdoc_line([name, *self._render_tokens(args)])
+            self._add_mdoc_line([name, *self._render_tokens(macro_args)])
 
-    def _render_tokens(self, args: str) -> list[str]:
+    def _render_tokens(self, macro_args: str) -> list[str]:
         r"""Return the arguments of an mdoc macro as text.
 
         An argument that begins with ``\&``, which marks it as text instead of a macro, gets a NUL at its end.
         """
         return [
             self._roff.render_text(token) + ("\0" if token.startswith("\\&") and len(token) > 2 else "")
-            for token in split_arguments(args)
+            for token in split_arguments(macro_args)
         ]
 
     def _add_mdoc_line(self, tokens: Sequence[str]) -> None:
-        """Add a line of inline mdoc macros to the open code, term, reference or paragraph."""
+        """Add a line of inline mdoc macros to the open code block, term, bibliographic reference or paragraph.
+
+        ``tokens`` are the first macro and its arguments, some of which are macros.
+        """
         if self._code_lines is not None:
             self._code_lines.append(self._render_mdoc_line(tokens))
             return
@@ -136,18 +139,18 @@ class _ManualPage(ManualBlocks):
             self._running_text.break_line()
 
     def _render_mdoc_line(self, tokens: Sequence[str]) -> str:
-        """Return the text of a line of inline mdoc macros."""
+        """Return the text of a line of inline mdoc macros; ``tokens`` are the macros and their arguments."""
         output = RunningText()
         self._mdoc.add_line(tokens, output)
         return output.take_text()
 
-    def _render_fields(self, args: str) -> list[str]:
+    def _render_fields(self, macro_args: str) -> list[str]:
         """Return the arguments of a macro, each as text on one line."""
-        return [collapse_whitespace(self._roff.render_text(argument)) for argument in split_arguments(args)]
+        return [collapse_whitespace(self._roff.render_text(argument)) for argument in split_arguments(macro_args)]
 
-    def _read_header(self, args: str) -> None:
-        """Handle ``.TH``: name, section, date, source and manual."""
-        fields = self._render_fields(args)
+    def _read_header(self, macro_args: str) -> None:
+        """Handle the macro ``.TH``: store name and section as ``heading``, and the other fields in ``meta``."""
+        fields = self._render_fields(macro_args)
         if self.heading or not fields:
             return
         name, section, *other_fields = [*fields, ""] if len(fields) < 2 else fields
@@ -156,30 +159,32 @@ class _ManualPage(ManualBlocks):
             if value:
                 self.meta[field_name] = value
 
-    def _read_document_title(self, args: str) -> None:
-        """Handle ``.Dt``: name and section."""
-        fields = self._render_fields(args)
+    def _read_document_title(self, macro_args: str) -> None:
+        """Handle the macro ``.Dt``: store name and section as ``heading``, and the section in ``meta``."""
+        fields = self._render_fields(macro_args)
         if fields and not self.heading:
             section = fields[1] if len(fields) > 1 else ""
             self.heading = _format_heading(fields[0], section)
             if section:
                 self.meta["section"] = section
 
-    def _read_document_date(self, args: str) -> None:
-        """Handle ``.Dd``: the date."""
-        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", collapse_whitespace(self._roff.render_text(args)))
+    def _read_document_date(self, macro_args: str) -> None:
+        """Handle the macro ``.Dd``: store the date in ``meta``."""
+        date = re.sub(r"\$Mdocdate:?\s*(.*?)\s*\$", r"\1", collapse_whitespace(self._roff.render_text(macro_args)))
         if date and date != "$Mdocdate$":
             self.meta["date"] = date
 
-    def _read_system(self, args: str) -> None:
-        """Handle ``.Os``: the operating system."""
-        if args.strip():
-            self.meta["source"] = collapse_whitespace(" ".join(map(self._roff.render_text, split_arguments(args))))
+    def _read_system(self, macro_args: str) -> None:
+        """Handle the macro ``.Os``: store the operating system as the source in ``meta``."""
+        if macro_args.strip():
+            self.meta["source"] = collapse_whitespace(
+                " ".join(map(self._roff.render_text, split_arguments(macro_args)))
+            )
 
-    def _start_section(self, args: str, level: int = 2) -> None:
-        """Handle ``.SH`` and ``.Sh``, and at level 3 ``.SS`` and ``.Ss``.
+    def _start_section(self, macro_args: str, level: int = 2) -> None:
+        """Handle the macros ``.SH`` and ``.Sh``, and at level 3 ``.SS`` and ``.Ss``: begin a section with its heading.
 
-        Without arguments, the next line is the title.
+        All open lists and indentations end. Without arguments, the next line is the title.
         """
         self._finish_code()
         self._flush_paragraph()
@@ -187,22 +192,22 @@ class _ManualPage(ManualBlocks):
             self._close_level()
         self._num_excess_levels = 0
         self._levels[0].close_list()
-        title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(args))
+        title = " ".join(self._roff.render_text(argument).replace("\0", "") for argument in split_arguments(macro_args))
         if not title.strip():
             self._pass_next_line_to(lambda text: self._add_section_heading(text, level))
             return
         self._add_section_heading(title, level)
 
     def _add_section_heading(self, title: str, level: int) -> None:
-        """Add the heading of a section; if it is the first one, the section is NAME."""
+        """Add the heading of a section, and record if the section is NAME (the first one) or SYNOPSIS."""
         title = collapse_whitespace(title)
         if level == 2:
             self._in_name_section = not self._description and (not self._levels[0].blocks)
             self._in_synopsis = title.upper() == "SYNOPSIS"
         self._levels[0].add_blocks(make_heading(level, title))
 
-    def _start_paragraph(self, args: str) -> None:
-        """Handle ``.PP`` and its synonyms: end the paragraph and the item; in code, add a blank line."""
+    def _start_paragraph(self, macro_args: str) -> None:
+        """Handle the macro ``.PP`` and its synonyms: end the paragraph and the item; in code, add a blank line."""
         if self._code_lines is not None:
             self._code_lines.append("")
             return
@@ -211,96 +216,101 @@ class _ManualPage(ManualBlocks):
         if not self._levels[-1].mdoc_list_type:
             self._levels[-1].is_list_ending = True
 
-    def _add_space(self, args: str) -> None:
-        """Handle ``.sp``: vertical space ends the paragraph, unless it is negative; in code, it is a blank line."""
+    def _add_space(self, macro_args: str) -> None:
+        """Handle the macro ``.sp``: space that is not negative ends the paragraph; in code, it is a blank line."""
         if self._code_lines is not None:
             self._code_lines.append("")
-        elif not args.strip().startswith("-"):
+        elif not macro_args.strip().startswith("-"):
             self._flush_paragraph()
 
-    def _break_line(self, args: str) -> None:
-        """Handle ``.br``: a line break within a paragraph."""
+    def _break_line(self, macro_args: str) -> None:
+        """Handle the macro ``.br``: add a line break to the paragraph; in code, lines are kept anyway."""
         if self._code_lines is None:
             self._running_text.break_line()
 
-    def _start_term(self, args: str) -> None:
-        """Handle ``.TP``: the next line is a term."""
+    def _start_term(self, macro_args: str) -> None:
+        """Handle the macro ``.TP``: begin a list item whose term is the next line."""
         self._begin_item()
         self._pass_next_line_to(lambda term: self._levels[-1].open_item(make_item(term)))
 
-    def _add_further_term(self, args: str) -> None:
-        """Handle ``.TQ``: the next line is another term of the same item."""
+    def _add_further_term(self, macro_args: str) -> None:
+        """Handle the macro ``.TQ``: the next line is another term of the same item."""
         self._flush_paragraph()
         items = self._levels[-1].items
         if items and not items[-1].blocks:
             self._pass_next_line_to(items[-1].terms.append)
         else:
-            self._start_term(args)
+            self._start_term(macro_args)
 
-    def _start_indented(self, args: str) -> None:
-        """Handle ``.IP``: open a list item for its bullet, number or term; without one, continue the current item."""
+    def _start_indented(self, macro_args: str) -> None:
+        """Handle the macro ``.IP``: begin a list item with its bullet, number or term.
+
+        Without an argument, the current item continues.
+        """
         self._begin_item()
-        term = next(iter(self._render_fields(args)), "")
+        term = next(iter(self._render_fields(macro_args)), "")
         if term:
             self._levels[-1].open_item(make_item(term))
         else:
             self._levels[-1].is_list_ending = False
 
-    def _start_verbatim(self, args: str) -> None:
-        """Handle ``.nf``, ``.EX`` and ``.Vb``: begin a code block."""
+    def _start_verbatim(self, macro_args: str) -> None:
+        """Handle the macros ``.nf``, ``.EX`` and ``.Vb``: begin a code block."""
         self._flush_paragraph()
         if self._code_lines is None:
             self._code_lines = []
 
-    def _finish_verbatim(self, args: str) -> None:
+    def _finish_verbatim(self, macro_args: str) -> None:
         """Handle the end of a code block, such as ``.fi``."""
         self._finish_code()
 
-    def _start_link(self, args: str) -> None:
-        """Handle ``.UR`` and ``.MT``: the address of the link whose text follows."""
-        link_arguments = split_arguments(args)
+    def _start_link(self, macro_args: str) -> None:
+        """Handle the macros ``.UR`` and ``.MT``: remember the address of the link whose text follows."""
+        link_arguments = split_arguments(macro_args)
         self._link = self._roff.render_text(link_arguments[0]) if link_arguments else ""
 
-    def _finish_link(self, args: str) -> None:
-        """Handle ``.UE`` and ``.ME``: add the address after the text of the link, and the punctuation after it."""
+    def _finish_link(self, macro_args: str) -> None:
+        """Handle the macros ``.UE`` and ``.ME``: end a link, and add its address and the punctuation after it."""
         if self._link:
-            self._add_text(f"<{self._link}>{''.join(map(self._roff.render_text, split_arguments(args)[:1]))}")
+            self._add_text(f"<{self._link}>{''.join(map(self._roff.render_text, split_arguments(macro_args)[:1]))}")
         self._link = ""
 
-    def _add_inline_link(self, args: str) -> None:
-        """Handle ``.URL`` and ``.MTO``: an address, its label, and the text directly after it."""
-        address, label, suffix = [*map(self._roff.render_text, split_arguments(args)), "", "", ""][:3]
+    def _add_inline_link(self, macro_args: str) -> None:
+        """Handle the macros ``.URL`` and ``.MTO``: add a link from its address, its label, and the text after it."""
+        address, label, suffix = [*map(self._roff.render_text, split_arguments(macro_args)), "", "", ""][:3]
         self._add_text((f"{label} <{address}>" if label else address) + suffix)
 
-    def _start_synopsis(self, args: str) -> None:
-        """Handle ``.SY``: begin a synopsis with the name of a command."""
+    def _start_synopsis(self, macro_args: str) -> None:
+        """Handle the macro ``.SY``: begin a synopsis with the name of a command."""
         self._flush_paragraph()
-        self._add_source(" ".join(split_arguments(args)[:1]))
+        self._add_source(" ".join(split_arguments(macro_args)[:1]))
 
-    def _add_option(self, args: str) -> None:
-        """Handle ``.OP``: an optional argument of a command."""
-        self._add_text("[" + " ".join(map(self._roff.render_text, split_arguments(args))) + "]")
+    def _add_option(self, macro_args: str) -> None:
+        """Handle the macro ``.OP``: add an optional argument of a command in brackets."""
+        self._add_text("[" + " ".join(map(self._roff.render_text, split_arguments(macro_args))) + "]")
 
-    def _read_include(self, args: str) -> None:
-        """Handle ``.so``: a reference to another page."""
-        self.included_page = args.strip()
+    def _read_include(self, macro_args: str) -> None:
+        """Handle the macro ``.so``: store the path of the page that this page refers to in ``included_page``."""
+        self.included_page = macro_args.strip()
 
-    def _ignore_macro(self, args: str) -> None:
+    def _ignore_macro(self, macro_args: str) -> None:
         """Ignore a macro that only changes the layout."""
 
     # --- displays, lists and tables -----------------------------------------------------------------------------------
 
-    def _start_list(self, args: str) -> None:
-        """Handle ``.Bl``: begin a list of the kind that its options name."""
+    def _start_list(self, macro_args: str) -> None:
+        """Handle the mdoc macro ``.Bl``: begin a list of the type that its options name, such as ``-bullet``."""
         self._flush_paragraph()
-        list_type = next((option.lstrip("-") for option in split_arguments(args) if option in _LIST_OPTIONS), "item")
+        list_type = next(
+            (option.lstrip("-") for option in split_arguments(macro_args) if option in _LIST_OPTIONS), "item"
+        )
         if len(self._levels) <= MAX_LIST_DEPTH:
             self._levels.append(IndentLevel(mdoc_list_type=list_type))
         else:
             self._num_excess_levels += 1
 
-    def _finish_list(self, args: str) -> None:
-        """Handle ``.El``: end the innermost list, unless it was too deeply nested to be begun."""
+    def _finish_list(self, macro_args: str) -> None:
+        """Handle the mdoc macro ``.El``: end the innermost list, unless it was too deeply nested to be begun."""
         self._finish_code()
         self._flush_paragraph()
         self._next_line_handler = None
@@ -309,14 +319,14 @@ class _ManualPage(ManualBlocks):
         elif len(self._levels) > 1:
             self._close_level()
 
-    def _start_list_item(self, args: str) -> None:
-        """Handle ``.It``: begin an item with its term, or add a row in a column list."""
+    def _start_list_item(self, macro_args: str) -> None:
+        """Handle the mdoc macro ``.It``: begin a list item with its term; in a column list, add a row."""
         self._begin_item()
         level = self._levels[-1]
         if level.mdoc_list_type == "column":
-            level.rows.append([self._render_mdoc_line(self._render_tokens(cell)) for cell in _split_cells(args)])
+            level.rows.append([self._render_mdoc_line(self._render_tokens(cell)) for cell in _split_cells(macro_args)])
             return
-        term = self._render_mdoc_line(self._render_tokens(args))
+        term = self._render_mdoc_line(self._render_tokens(macro_args))
         if level.mdoc_list_type in ("tag", "hang", "ohang", "inset", "diag"):  # lists of terms
             level.open_item(ManualItem([term]))
             if self._mdoc.open_tags:
@@ -325,41 +335,41 @@ class _ManualPage(ManualBlocks):
             level.open_item(ManualItem([], f"{len(level.items) + 1}." if level.mdoc_list_type == "enum" else "-"))
 
     def _extend_term(self, text: str) -> None:
-        """Append text to a term that spans several lines (``Xo``)."""
+        """Append text to the term of the last item; a term in ``Xo`` and ``Xc`` spans several lines."""
         items = self._levels[-1].items
         if items:
             items[-1].terms[-1] = f"{items[-1].terms[-1]} {text}".strip()
         if self._mdoc.open_tags:
             self._pass_next_line_to(self._extend_term)
 
-    def _start_display(self, args: str) -> None:
-        """Handle ``.Bd``: begin a display, which is a code block if its lines are not filled."""
+    def _start_display(self, macro_args: str) -> None:
+        """Handle the mdoc macro ``.Bd``: begin a code block if the lines are to be displayed as they are."""
         self._flush_paragraph()
-        display_options = split_arguments(args)
+        display_options = split_arguments(macro_args)
         if "-literal" in display_options or "-unfilled" in display_options:
             self._code_lines = []
 
-    def _add_code_line(self, args: str) -> None:
-        """Handle ``.Dl`` and ``.D1``: one displayed line."""
+    def _add_code_line(self, macro_args: str) -> None:
+        """Handle the mdoc macros ``.Dl`` and ``.D1``: add a code block of one line."""
         self._flush_paragraph()
-        line = self._render_mdoc_line(self._render_tokens(args))
+        line = self._render_mdoc_line(self._render_tokens(macro_args))
         if self._code_lines is not None:
             self._code_lines.append(line)
         elif line:
             self._levels[-1].add_blocks(make_code_block(line))
 
-    def _start_reference(self, args: str) -> None:
-        """Handle ``.Rs``: begin a bibliographic reference."""
+    def _start_reference(self, macro_args: str) -> None:
+        """Handle the macro ``.Rs``: begin a bibliographic reference."""
         self._reference_parts = []
 
-    def _finish_reference(self, args: str) -> None:
-        """Handle ``.Re``: add the parts of a reference as one sentence."""
+    def _finish_reference(self, macro_args: str) -> None:
+        """Handle the macro ``.Re``: add the parts of a reference as one sentence."""
         parts, self._reference_parts = self._reference_parts, None
         if parts:
             self._running_text.add(", ".join(parts) + ".")
 
-    def _read_table(self, args: str) -> None:
-        """Handle ``.TS``: a tbl table."""
+    def _read_table(self, macro_args: str) -> None:
+        """Handle the macro ``.TS``: read a table of the preprocessor tbl up to ``.TE``, and add it."""
         self._finish_code()
         self._flush_paragraph()
         separator = "\t"
@@ -386,8 +396,8 @@ class _ManualPage(ManualBlocks):
         if rows:
             self._levels[-1].add_blocks(make_table(rows[0], rows[1:]))
 
-    def _read_equation(self, args: str) -> None:
-        """Handle ``.EQ``: an eqn formula, whose source is kept."""
+    def _read_equation(self, macro_args: str) -> None:
+        """Handle the macro ``.EQ``: read a formula of the preprocessor eqn up to ``.EN``, and add its source."""
         text = " ".join(self._roff.read_raw_lines("EN"))
         if text.strip():
             self._add_text(" ".join(text.split()))
@@ -461,6 +471,6 @@ def _clean_cell(text: str) -> str:
     return "" if text in ("\\^", "\\_", "_", "=") else text
 
 
-def _split_cells(args: str) -> list[str]:
+def _split_cells(macro_args: str) -> list[str]:
     """Return the cells of a row in an mdoc column list."""
-    return [part for cell in args.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]
+    return [part for cell in macro_args.split("\t") for part in re.split(r"(?:^|\s)Ta(?:\s|$)", cell)]

@@ -115,22 +115,15 @@ def parse_simple_table(lines: Sequence[str], table_start: int) -> ParsedTable | 
 def parse_grid_table(lines: Sequence[str], table_start: int) -> ParsedTable | None:
     """Parse the grid table that begins at a line; return None if it is invalid.
 
-    The text of a cell that spans columns is in the first of them. Each row of the body that a cell spans has the same
-    list object. Header rows that a cell spans are merged into one.
+    The text of a cell that spans columns is in the first of them. A cell that spans rows of the body is in each of them
+    (as the same list of lines). Header rows that a cell spans are merged into one.
     """
     end = find_line(lines, table_start, lambda line: line[:1] not in ("+", "|"))
     table = lines[table_start:end]
     if len(table) < 3 or not GRID_BORDER_PATTERN.match(table[-1]):
         return None
-    border_offsets = sorted(
-        {
-            offset
-            for line in table
-            if GRID_BORDER_PATTERN.match(line)
-            for offset, character in enumerate(line)
-            if character == "+"
-        }
-    )
+    borders = [line for line in table if GRID_BORDER_PATTERN.match(line)]
+    border_offsets = sorted({offset for line in borders for offset, sign in enumerate(line) if sign == "+"})
     # Lines that are much shorter than the borders are invalid, and would make more cells than the file has characters.
     if len(table) * len(border_offsets) > sum(map(len, table)):
         return None

@@ -33,8 +33,8 @@ _SENTENCE_ENDINGS = (".", "!", "?", "…", "。")
 def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[RawDocument]:
     """Yield the subtitles of a recording as one document.
 
-    A line that equals the last line before its cue is dropped, because rolling subtitles show lines twice. A paragraph
-    ends at a pause, at another speaker, and at the end of a sentence if it is long.
+    Lines of a subtitle that equal the last line before it are dropped, because rolling subtitles show lines twice. A
+    paragraph ends at a pause, at another speaker, and at the end of a sentence if it is long.
     """
     text = decode_text(stream.read(), origin.name, options.encoding)
     paragraphs: list[str] = []
@@ -45,10 +45,11 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
         if not new_lines:
             end_time = max(end_time, cue_end)
             continue
+        is_after_pause = start_time - end_time > _MIN_PAUSE_SECONDS
         is_complete = (
             paragraphs and len(paragraphs[-1]) >= _MIN_LONG_CHARACTERS and last_line.endswith(_SENTENCE_ENDINGS)
         )
-        if not paragraphs or start_time - end_time > _MIN_PAUSE_SECONDS or is_complete or speaker != last_speaker:
+        if not paragraphs or is_after_pause or is_complete or speaker != last_speaker:
             speaker_label = f"{speaker}: " if speaker else ""
             paragraphs.append(f"[{_format_time(start_time)}] {speaker_label}{' '.join(new_lines)}")
         else:
@@ -62,7 +63,10 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
-    """Yield the start and end in seconds, the speaker and the lines of each cue; text outside cues is dropped."""
+    """Yield the start and end in seconds, the speaker and the lines of each cue, which is a subtitle with its times.
+
+    The speaker is empty if it is not named. Text outside cues is dropped.
+    """
     lines = text.split("\n")
     time_lines = [
         (index, time_match) for index, line in enumerate(lines) if (time_match := _CUE_TIMES_PATTERN.fullmatch(line))
@@ -78,7 +82,8 @@ def _iter_cues(text: str) -> Iterator[tuple[float, float, str, list[str]]]:
             plain = " ".join(unescape(_STYLE_PATTERN.sub("", _VOICE_PATTERN.sub("", line))).split())
             if plain:
                 texts.append(plain)
-        yield _to_seconds(*time_match.groups()[:4]), _to_seconds(*time_match.groups()[4:]), speaker, texts
+        start_time, end_time = time_match.groups()[:4], time_match.groups()[4:]
+        yield _to_seconds(*start_time), _to_seconds(*end_time), speaker, texts
 
 
 def _to_seconds(hours: str | None, minutes: str, seconds: str, decimals: str) -> float:

@@ -32,7 +32,10 @@ _MAX_COLUMNS = 10_000
 
 
 def _iter_rows(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, list[str] | str]]:
-    """Yield the number of each row's first line, and its cells or the reason why it is invalid; skip blank rows."""
+    """Yield the number (from 1) of each row's first line, and its cells, or the reason why it is invalid.
+
+    Blank rows are skipped.
+    """
     # The limit is global to the process; raising it only allows longer cells elsewhere.
     csv.field_size_limit(sys.maxsize)
     lines = iter_decoded_lines(stream, origin.name, options.encoding)

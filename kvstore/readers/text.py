@@ -88,7 +88,10 @@ def find_title(text: str) -> str | None:
 
 
 def _is_right_aligned(line: str, width: int) -> bool:
-    """True if a line is right-aligned, as dates and authors are; it is then not a title."""
+    """True if a line is right-aligned on a page of ``width`` characters, as dates and authors are.
+
+    Such a line is not a title.
+    """
     # Its center is in the last quarter of the page: (start + end) / 2 > 0.75 * width.
     return width >= _MIN_PAGE_WIDTH and get_indent(line) + len(line.rstrip()) > 1.5 * width
 

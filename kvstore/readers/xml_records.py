@@ -144,7 +144,10 @@ def _describe_element(element: Element) -> str:
 
 
 def _find_label(element: Element) -> str:
-    """Return the title, name, label or id of an element, from an attribute or a child, or an empty string."""
+    """Return the name of an element for readers: its title, name, label or id; empty if it has none of them.
+
+    The title, name and label can be an attribute or a child.
+    """
     for name in ("title", "name", "label"):
         label = element.get(name) or next(
             (get_text(child) for child in element if get_local_name(child) == name and not len(child)), ""

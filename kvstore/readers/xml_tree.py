@@ -120,7 +120,7 @@ class _TreeParser:
         self._builder.end(_format_name(name))
 
     def _count_characters(self, size: int) -> None:
-        """Count characters added to the tree; raises XmlError above the limit."""
+        """Subtract the ``size`` of a text from the limit of characters of the tree; raises XmlError above the limit."""
         if self._characters_left is not None:
             self._characters_left -= size
             if self._characters_left < 0:
