@@ -77,10 +77,9 @@ def group_entity_sentences(chunks: OrderedChunks, mentions: EntityMentions) -> l
 
 
 def compute_leaf_vectors(vectors: Matrix, leaves: Sequence[EntitySentences]) -> Matrix:
-    """Return the unit centroid of the chunks that contain the sentences of each leaf topic, shape (leaves, dimension).
+    """Return a unit vector for each of ``leaves``, the sentences that mention an entity, shape (leaves, dimension).
 
-    ``leaves`` are the leaves of the tree of related content: the sentences that mention an entity. ``vectors`` are the
-    vectors of all chunks.
+    It is the centroid of the chunks that contain the sentences. ``vectors`` are the vectors of all chunks.
     """
     centroids: Matrix = np.zeros((len(leaves), vectors.shape[1]), np.float32)
     for centroid, leaf in zip(centroids, leaves, strict=True):

@@ -2,7 +2,7 @@
 
 In: chunks near a question, or nodes found before. Out: the nodes above or below them. A node is a chunk, an abstract or
 a topic; its vector is that of the text that a language model wrote about it, or the sum of its chunks' vectors. If the
-state is restricted, there are no topics, since topics include text of other documents.
+query allows only some documents, there are no topics, since topics include text of other documents.
 """
 
 from __future__ import annotations
@@ -35,14 +35,19 @@ _FIRST_TOPIC_LEVEL = 1_000
 
 #: The key of a document and the ordinal of a chunk in it, by which nodes of equal cosine are sorted.
 NodePosition = tuple[str, int]
-#: The kind of a node, and the id of the chunk, abstract or topic.
-_NodeId = tuple[Literal["chunk", "abstract", "topic"], int]
+
+
+class NodeId(NamedTuple):
+    """The kind of a tree node, and its number: the id of the chunk, abstract or topic."""
+
+    kind: Literal["chunk", "abstract", "topic"]
+    number: int
 
 
 class TreeNode(NamedTuple):
     """A node and its cosine with the question; ``position`` is the position of its first chunk, or None for a topic."""
 
-    id: _NodeId
+    id: NodeId
     level: int
     cosine: float
     position: NodePosition | None
@@ -67,14 +72,14 @@ class NodesAbove(ReadRequest[NodesAboveChunks]):
         Topics that are too broad to show are omitted.
         """
         reader = _NodeReader(state)
-        distinct_nodes: dict[_NodeId, None] = {}  # a set that preserves the order
+        distinct_nodes: dict[NodeId, None] = {}  # a set that preserves the order
         for chunk, abstracts, topics in zip(
             self.chunks, reader.find_abstracts(self.chunks), reader.find_topics(self.chunks), strict=True
         ):
-            distinct_nodes[("chunk", chunk)] = None
-            distinct_nodes.update(dict.fromkeys(("abstract", abstract) for abstract in abstracts))
-            distinct_nodes.update(dict.fromkeys(("topic", topic) for topic in topics))
-        shown_nodes = [(kind, id) for kind, id in distinct_nodes if kind != "topic" or not reader.is_too_broad(id)]
+            distinct_nodes[NodeId("chunk", chunk)] = None
+            distinct_nodes.update(dict.fromkeys(NodeId("abstract", abstract) for abstract in abstracts))
+            distinct_nodes.update(dict.fromkeys(NodeId("topic", topic) for topic in topics))
+        shown_nodes = [node for node in distinct_nodes if node.kind != "topic" or not reader.is_too_broad(node.number)]
         return NodesAboveChunks(
             nodes=reader.score_nodes(shown_nodes, self.vector),
             node_count=len(distinct_nodes),
@@ -100,12 +105,14 @@ class RootsAbove(ReadRequest[list[TreeNode]]):
         without_topics = [chunk for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True) if not topics]
         records = dict(zip(without_topics, state.chunks.get_many(without_topics), strict=True))
         documents = state.documents.get_many(record.document for record in records.values())
-        distinct_roots: dict[_NodeId, None] = {}  # a set that preserves the order
+        distinct_roots: dict[NodeId, None] = {}  # a set that preserves the order
         for chunk, topics in zip(self.chunks, topics_by_chunk, strict=True):
-            distinct_roots.update(dict.fromkeys(("topic", topic) for topic in topics if reader.is_root_topic(topic)))
+            distinct_roots.update(
+                dict.fromkeys(NodeId("topic", topic) for topic in topics if reader.is_root_topic(topic))
+            )
             root_abstract = None if topics else documents[records[chunk].document].root
             if root_abstract is not None:
-                distinct_roots[("abstract", root_abstract)] = None
+                distinct_roots[NodeId("abstract", root_abstract)] = None
         return reader.score_nodes(list(distinct_roots), self.vector)
 
 
@@ -121,7 +128,7 @@ class NodesBelow(ReadRequest[list[TreeNode]]):
     def fetch(self, state: State) -> list[TreeNode]:
         """Return the children of tree nodes (topics or abstracts), each once, with their cosines with the question."""
         reader = _NodeReader(state)
-        reader.load_abstracts(id for (kind, id), *_ in self.parents if kind == "abstract")
+        reader.load_abstracts(node.id.number for node in self.parents if node.id.kind == "abstract")
         distinct_children = dict.fromkeys(chain.from_iterable(reader.list_children(node.id) for node in self.parents))
         return reader.score_nodes(list(distinct_children), self.vector)
 
@@ -146,9 +153,9 @@ class NodeHits(ReadRequest[list[Hit | None]]):
         """Return the hit of each node, in order; None for a topic that is too broad or has no text left."""
         reader = _NodeReader(state)
         hits = {  # by node id
-            **reader.build_chunk_hits([node for node in self.nodes if node.id[0] == "chunk"]),
-            **reader.build_abstract_hits([node for node in self.nodes if node.id[0] == "abstract"]),
-            **reader.build_topic_hits([node for node in self.nodes if node.id[0] == "topic"]),
+            **reader.build_chunk_hits([node for node in self.nodes if node.id.kind == "chunk"]),
+            **reader.build_abstract_hits([node for node in self.nodes if node.id.kind == "abstract"]),
+            **reader.build_topic_hits([node for node in self.nodes if node.id.kind == "topic"]),
         }
         return [hits.get(node.id) for node in self.nodes]
 
@@ -157,15 +164,15 @@ class _NodeReader:
     """Reads the nodes (chunks, abstracts and topics) of a state; caches the records of abstracts."""
 
     def __init__(self, state: State) -> None:
-        """Read tree nodes (chunks, abstracts and topics) from a state; a restricted state has no topics."""
+        """Read tree nodes from a state; there are no topics if the query allows only some documents."""
         self._state = state
-        # A topic can contain chunks of any document, so a restricted state has none.
+        # A topic can contain chunks of any document, also of those that the query does not allow.
         self._topics: Topics | None = bind_index(state, TOPICS) if state.allowed is None else None
         self._abstracts: dict[int, AbstractRecord] = {}
 
     @property
     def _bound_topics(self) -> Topics:
-        """The topics of the state, which must exist."""
+        """The topics of the state; there must be an index of them, as there is if a node is a topic."""
         assert self._topics is not None, "a node is a topic only if there are topics"
         return self._topics
 
@@ -175,7 +182,7 @@ class _NodeReader:
         self._abstracts.update(zip(missing, self._state.abstracts.get_many(missing), strict=True))
 
     def find_abstracts(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return the abstracts above each chunk, nearest first; caches their records."""
+        """Return the abstracts above each chunk, from its leaf abstract to the root; caches their records."""
         paths: list[list[int]] = [[chunk // GROUP_SIZE] for chunk in chunks]  # the leaf abstract of a chunk id
         unfinished = paths
         while unfinished:
@@ -207,37 +214,37 @@ class _NodeReader:
         max_count = int(topics.tree.sizes[topic]) + len(topics.list_newer_chunks())
         return max_count > _MAX_TOPIC_CHUNKS and topics.count_chunks(topic) > _MAX_TOPIC_CHUNKS
 
-    def list_children(self, node: _NodeId) -> list[_NodeId]:
+    def list_children(self, node: NodeId) -> list[NodeId]:
         """Return the children of a node; a chunk has none, and an abstract must be loaded."""
         kind, id = node
         if kind == "topic":
             topics = self._bound_topics.list_children(id)
             if topics:
-                return [("topic", topic) for topic in topics]
-            return [("chunk", chunk) for chunk in self._bound_topics.list_chunks(id)]
+                return [NodeId("topic", topic) for topic in topics]
+            return [NodeId("chunk", chunk) for chunk in self._bound_topics.list_chunks(id)]
         if kind == "abstract":
             record = self._abstracts[id]
             if record.level:
-                return [("abstract", child) for child in record.children]
-            return [("chunk", chunk) for chunk in range(record.first_chunk, record.last_chunk + 1)]
+                return [NodeId("abstract", child) for child in record.children]
+            return [NodeId("chunk", chunk) for chunk in range(record.first_chunk, record.last_chunk + 1)]
         return []
 
-    def score_nodes(self, nodes: Sequence[_NodeId], vector: Vector) -> list[TreeNode]:
+    def score_nodes(self, nodes: Sequence[NodeId], vector: Vector) -> list[TreeNode]:
         """Return nodes, in order, with the cosines of their vectors with a unit vector.
 
         If a language model wrote the text of a topic, and the text has a vector, that is the vector of the topic. The
         vector of any other node is the sum of its chunks' vectors.
         """
-        self.load_abstracts(id for kind, id in nodes if kind == "abstract")
-        chunk_groups, positions = self._locate_nodes([(kind, id) for kind, id in nodes if kind != "topic"])
+        self.load_abstracts(node.number for node in nodes if node.kind == "abstract")
+        chunk_groups, positions = self._locate_nodes([node for node in nodes if node.kind != "topic"])
         sums = self._sum_chunks(chunk_groups)
-        topics = [id for kind, id in nodes if kind == "topic"]
+        topics = [node.number for node in nodes if node.kind == "topic"]
         if topics:
             topic_vectors = self._sum_topics(topics)
             for index, topic in enumerate(topics):
-                if (model_text := self._bound_topics.get_written_text(topic)) is not None:
-                    text_vector = model_text.vector
-                    topic_vectors[index] = topic_vectors[index] if text_vector is None else text_vector
+                model_text = self._bound_topics.get_written_text(topic)
+                if model_text is not None and model_text.vector is not None:
+                    topic_vectors[index] = model_text.vector
             sums = np.concatenate((sums, topic_vectors))  # the topics last
         lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))
         cosines = np.round(sums @ vector.astype(np.float64) / np.where(lengths == 0, 1, lengths), _DECIMALS).tolist()
@@ -245,20 +252,24 @@ class _NodeReader:
         topic_cosines = iter(cosines[len(positions) :])
         return [
             TreeNode(node, self._get_level(node), next(topic_cosines), None)
-            if node[0] == "topic"
+            if node.kind == "topic"
             else TreeNode(node, self._get_level(node), *next(scored_nodes))
             for node in nodes
         ]
 
-    def _get_level(self, node: _NodeId) -> int:
+    def _get_level(self, node: NodeId) -> int:
         """Return the level that orders nodes of equal position: chunks first, then abstracts, then topics."""
         kind, id = node
         if kind == "topic":
             return _FIRST_TOPIC_LEVEL + int(self._bound_topics.tree.levels[id])
         return _CHUNK_LEVEL if kind == "chunk" else self._abstracts[id].level
 
-    def _locate_nodes(self, nodes: Sequence[_NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
-        """Return the chunks at or below each chunk or abstract, ascending, and the position of the first of them."""
+    def _locate_nodes(self, nodes: Sequence[NodeId]) -> tuple[list[list[int]], list[NodePosition]]:
+        """Return two lists over ``nodes``, which are chunks and abstracts: their chunks, and their positions.
+
+        The chunks of a chunk are itself, and those of an abstract are the chunks below it, ascending. The position is
+        the document key and the ordinal of the first of them.
+        """
         chunks = [id for kind, id in nodes if kind == "chunk"]
         chunk_records = dict(zip(chunks, self._state.chunks.get_many(chunks), strict=True))
         documents_of_nodes = [
@@ -285,6 +296,7 @@ class _NodeReader:
 
     def _sum_chunks(self, chunk_groups: Sequence[Sequence[int]]) -> npt.NDArray[np.float64]:
         """Return the sums of the vectors of groups of adjacent chunks, shape (groups, dimension)."""
+        # The vectors of a group are adjacent rows, because its chunks are adjacent in ``chunks``.
         chunks = sorted(set(chain.from_iterable(chunk_groups)))
         row_by_chunk = {chunk: row for row, chunk in enumerate(chunks)}
         vectors = self._read_vectors(chunks)
@@ -319,9 +331,9 @@ class _NodeReader:
         totals: npt.NDArray[np.float64] = np.add.reduceat(summed_rows, starts, axis=0, dtype=np.float64)
         return totals[inverse]
 
-    def build_chunk_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
+    def build_chunk_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
         """Return the hits of chunk nodes, by node id, still without a rank (0)."""
-        loaded_chunks = ChunkReadRequest([node.id[1] for node in nodes]).fetch(self._state)
+        loaded_chunks = ChunkReadRequest([node.id.number for node in nodes]).fetch(self._state)
         hits = {}
         for node, loaded in zip(nodes, loaded_chunks, strict=True):
             record, document = loaded.record, loaded.document
@@ -339,10 +351,10 @@ class _NodeReader:
             )
         return hits
 
-    def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
+    def build_abstract_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
         """Return the hits of abstract nodes, by node id; their spans are the sentences of the abstracts."""
-        self.load_abstracts(node.id[1] for node in nodes)
-        abstracts = [self._abstracts[node.id[1]] for node in nodes]
+        self.load_abstracts(node.id.number for node in nodes)
+        abstracts = [self._abstracts[node.id.number] for node in nodes]
         documents = self._state.documents.get_many(abstract.document for abstract in abstracts)
         outlines = self._state.documents.get_outlines(documents)
         chunk_groups, positions = self._locate_nodes([node.id for node in nodes])
@@ -354,7 +366,7 @@ class _NodeReader:
                 TextSpan(document.key, first_ordinal + bisect_right(starts, start) - 1, start, end)
                 for start, end in abstract.summary
             )
-            ordinal = document.get_abstract_ordinal(node.id[1])
+            ordinal = document.get_abstract_ordinal(node.id.number)
             last_ordinal = first_ordinal + len(chunks) - 1
             path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
@@ -364,12 +376,14 @@ class _NodeReader:
             )
         return hits
 
-    def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[_NodeId, Hit]:
+    def build_topic_hits(self, nodes: Sequence[TreeNode]) -> dict[NodeId, Hit]:
         """Return the hits of topic nodes, by node id; omits topics that are too broad or have no text left."""
-        shown_nodes = [node for node in nodes if not self.is_too_broad(node.id[1])]
+        shown_nodes = [node for node in nodes if not self.is_too_broad(node.id.number)]
         hits = {}
-        for node, spans in zip(shown_nodes, self.read_topic_spans([node.id[1] for node in shown_nodes]), strict=True):
-            topics, topic = self._bound_topics, node.id[1]
+        for node, spans in zip(
+            shown_nodes, self.read_topic_spans([node.id.number for node in shown_nodes]), strict=True
+        ):
+            topics, topic = self._bound_topics, node.id.number
             if spans:
                 related = " on related content" if topics.is_in_related_tree(topic) else ""
                 path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ...retrieval.cover import CoverSentence, compute_word_weights, extract_question_words, select_cover
 from ...retrieval.dense_search import rank_by_vector
@@ -28,8 +29,8 @@ from .summary_requests import (
     DocumentParts,
     DocumentSentences,
     TopicCandidates,
-    TopicCut,
     TopicSentences,
+    TopicsWithinLimit,
 )
 
 #: The maximum size of the documents (in bytes) that are read in full for one question, about a second's work.
@@ -64,7 +65,7 @@ def summarize(query: Query, strategy: str) -> Evidence:
         step.count = len(selected)
     with query.trace.step("read chunks") as step:
         parts = overview.iter_parts(selected, min(query.top, max(1, max_tokens // _MIN_PART_TOKENS)))
-        hits = [Hit(rank, coverage, *fields, "summary", spans) for rank, (fields, spans) in enumerate(parts, 1)]
+        hits = [replace(hit, rank=rank, score=coverage) for rank, hit in enumerate(parts, 1)]
         step.detail, step.count = f"in {len(hits)} parts of {overview.kind}", len(hits)
     return Evidence(query.question, strategy, hits, steps=query.trace.steps, pool=overview.chunk_count)
 
@@ -118,10 +119,6 @@ def _select_sentences(
     return selected, covered_weight / total_weight if total_weight else 0.0
 
 
-#: The fields of a hit between score and kind, and its spans.
-_HitFields = tuple[tuple[str, int, str, str, int, int, str, str | None], tuple[TextSpan, ...]]
-
-
 class _DocumentOverview:
     """An overview of the allowed documents, grouped by document."""
 
@@ -138,8 +135,8 @@ class _DocumentOverview:
         """Return the document of a sentence."""
         return sentence.document
 
-    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the fields of a hit for each part of a document that has selected sentences.
+    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
+        """Yield a hit, without rank and score, for each part of a document that has selected sentences.
 
         Documents are split further as long as this leaves at most ``limit`` parts.
         """
@@ -148,17 +145,18 @@ class _DocumentOverview:
             sentences_by_document.setdefault(sentence.document, []).append(sentence)
         records = [record for record in self._documents if record.id in sentences_by_document]
         for record, parts in zip(records, self._reading.fetch(DocumentParts(records, limit)), strict=True):
-            positions = {chunk: (record.key, ordinal) for ordinal, chunk in enumerate(record.chunk_ids())}
+            ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
+            positions = {chunk: (record.key, ordinal) for chunk, ordinal in ordinals.items()}
             for first, last, heading in parts:
                 part_sentences = [
                     sentence
                     for sentence in sentences_by_document[record.id]
-                    if first <= positions[sentence.chunk][1] <= last
+                    if first <= ordinals[sentence.chunk] <= last
                 ]
                 if part_sentences:
                     chunk_range = f"chunk {first}" if first == last else f"chunks {first} to {last}"
                     path = f"{_format_sentence_count(part_sentences)} of {chunk_range}"
-                    yield _build_hit_fields(part_sentences, positions, path, heading, record.title)
+                    yield _build_hit(part_sentences, positions, path, heading, record.title)
 
 
 class _TopicOverview:
@@ -179,14 +177,16 @@ class _TopicOverview:
         """
         return next(reversed(self._topics_by_chunk[sentence.chunk]), None)
 
-    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[_HitFields]:
-        """Yield the fields of a hit for each topic that has selected sentences.
+    def iter_parts(self, selected: Sequence[CoverSentence], limit: int) -> Iterator[Hit]:
+        """Yield a hit, without rank and score, for each topic that has selected sentences.
 
         Topics are replaced by their children as long as this leaves at most ``limit`` topics.
         """
-        roots = sorted({group for sentence in selected if (group := self.get_group(sentence)) is not None})
+        groups = {self.get_group(sentence) for sentence in selected}
+        roots = sorted(group for group in groups if group is not None)
         titles, positions = self._reading.fetch(
-            TopicCut(roots, limit), ChunkPositions(list(dict.fromkeys(sentence.chunk for sentence in selected)))
+            TopicsWithinLimit(roots, limit),
+            ChunkPositions(list(dict.fromkeys(sentence.chunk for sentence in selected))),
         )
         sentences_by_topic: dict[int | None, list[CoverSentence]] = {}
         for sentence in selected:
@@ -198,7 +198,7 @@ class _TopicOverview:
             document_count = f"{num_documents} document{'' if num_documents == 1 else 's'}"
             path = f"{_format_sentence_count(topic_sentences)} of {document_count}"
             path += f" on {title or 'other subjects'}"
-            yield _build_hit_fields(topic_sentences, positions, path, heading="", title=title)
+            yield _build_hit(topic_sentences, positions, path, heading="", title=title)
 
 
 def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
@@ -206,17 +206,30 @@ def _format_sentence_count(sentences: Sequence[CoverSentence]) -> str:
     return f"{len(sentences)} sentence{'' if len(sentences) == 1 else 's'}"
 
 
-def _build_hit_fields(
+def _build_hit(
     sentences: Sequence[CoverSentence],
     positions: Mapping[int, tuple[str, int]],
     path: str,
     heading: str,
     title: str | None,
-) -> _HitFields:
-    """Return the fields of a hit that consists of sentences, and their spans.
+) -> Hit:
+    """Return a hit of the kind ``summary`` that consists of sentences, still with rank and score 0.
 
-    ``positions`` maps chunks to document keys and ordinals.
+    ``positions`` maps chunks to document keys and ordinals. ``path`` is the reason for the hit that EXPLAIN shows.
     """
     spans = tuple(TextSpan(*positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences)
-    first, text = spans[0], " ".join(sentence.text for sentence in sentences)
-    return (first.document, first.ordinal, text, path, first.start, first.end, heading, title), spans
+    first_span = spans[0]
+    return Hit(
+        rank=0,
+        score=0.0,
+        document=first_span.document,
+        ordinal=first_span.ordinal,
+        text=" ".join(sentence.text for sentence in sentences),
+        path=path,
+        start=first_span.start,
+        end=first_span.end,
+        heading=heading,
+        title=title,
+        kind="summary",
+        spans=spans,
+    )

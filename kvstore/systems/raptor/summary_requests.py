@@ -201,7 +201,7 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
         return [sorted(document_parts) for document_parts in parts]
 
 
-class TopicCut(ReadRequest[dict[int, str | None]]):
+class TopicsWithinLimit(ReadRequest[dict[int, str | None]]):
     """A request for the titles of topics that group sentences: ``roots``, or their descendants.
 
     The largest topics are replaced by their children while there are at most ``limit`` topics.
@@ -219,18 +219,18 @@ class TopicCut(ReadRequest[dict[int, str | None]]):
         topics = bind_index(state, TOPICS)
         if topics is None:
             return {}
-        cut = set(self.roots)
-        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in cut]  # the largest first
+        selected = set(self.roots)
+        heap = [(-int(topics.tree.sizes[topic]), topic) for topic in selected]  # the largest first
         heapq.heapify(heap)
         while heap:
             _, topic = heapq.heappop(heap)
             children = topics.list_children(topic)
-            if children and len(cut) - 1 + len(children) <= self.limit:
-                cut = (cut - {topic}) | set(children)
+            if children and len(selected) - 1 + len(children) <= self.limit:
+                selected = (selected - {topic}) | set(children)
                 for child in children:
                     heapq.heappush(heap, (-int(topics.tree.sizes[child]), child))
-        topics.load_topics(sorted(cut))
-        return {topic: topics.get_title(topic) or None for topic in sorted(cut)}
+        topics.load_topics(sorted(selected))
+        return {topic: topics.get_title(topic) or None for topic in sorted(selected)}
 
 
 class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
@@ -248,7 +248,7 @@ class ChunkPositions(ReadRequest[dict[int, tuple[str, int]]]):
 
 
 def _split_evenly(children: Sequence[AbstractRecord], count: int) -> list[Sequence[AbstractRecord]]:
-    """Split a sequence into ``count`` runs of about the same length."""
+    """Split adjacent abstracts into ``count`` sequences of about the same length, in order."""
     bounds = [len(children) * index // count for index in range(count + 1)]
     return [children[start:end] for start, end in pairwise(bounds)]
 

@@ -105,18 +105,19 @@ class _TopicLevel:
     """The topics of a level.
 
     ``labels`` hold the topic of each chunk (or leaf). ``chunk_indexes`` holds the chunks of each topic, ``members`` its
-    child topics, and ``parents`` its parent, as indexes within its level. ``first`` is the id of the first topic.
+    child topics, and ``parents`` its parent, as indexes within its level. ``first_id`` is the id of the first
+    topic.
     """
 
     def __init__(
-        self, first: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
+        self, first_id: int, labels: IntArray, finer_labels: IntArray | None, coarser_labels: IntArray | None
     ) -> None:
         """Group chunks by their labels at this level, and relate its topics to the next finer and coarser level.
 
-        ``first`` is the id of the level's first topic. ``finer_labels`` is None at the finest level, and
+        ``first_id`` is the id of the level's first topic. ``finer_labels`` is None at the finest level, and
         ``coarser_labels`` at the coarsest.
         """
-        self.first, self.labels = first, labels
+        self.first_id, self.labels = first_id, labels
         self.chunk_indexes = _Groups.from_labels(labels)
         child_labels = None if finer_labels is None else _map_to_parents(finer_labels, labels)
         self.members = self.chunk_indexes if child_labels is None else _Groups.from_labels(child_labels)
@@ -136,14 +137,14 @@ def _map_to_parents(labels: IntArray, parent_labels: IntArray) -> IntArray:
     return parents
 
 
-def _build_levels(partitions: Sequence[Partition], first: int = 0) -> list[_TopicLevel]:
-    """Return the levels of topics of partitions, finest first; the ids of topics count from ``first``."""
+def _build_levels(partitions: Sequence[Partition], first_id: int = 0) -> list[_TopicLevel]:
+    """Return the levels of topics of partitions, finest first; the ids of topics count from ``first_id``."""
     levels: list[_TopicLevel] = []
     all_labels = [None, *map(renumber_clusters, partitions), None]
     for finer, labels, coarser in zip(all_labels, all_labels[1:], all_labels[2:], strict=False):
         assert labels is not None
-        levels.append(_TopicLevel(first, labels, finer, coarser))
-        first += len(levels[-1])
+        levels.append(_TopicLevel(first_id, labels, finer, coarser))
+        first_id += len(levels[-1])
     return levels
 
 
@@ -189,7 +190,9 @@ class TopicTree:
                 if level_index == 0:
                     summarize_from_chunks(self._chunks, draft)
                 else:
-                    summarize_from_children(self._chunks, draft, finer_summaries, self._levels[level_index - 1].first)
+                    summarize_from_children(
+                        self._chunks, draft, finer_summaries, self._levels[level_index - 1].first_id
+                    )
                 summaries.append(draft)
                 yield _build_topic(self._chunks, draft)
             finer_summaries = summaries
@@ -199,7 +202,7 @@ class TopicTree:
         level = self._levels[level_index]
         for topic_index in range(len(level)):
             if level_index:
-                members = (self._levels[level_index - 1].first + level.members[topic_index]).tolist()
+                members = (self._levels[level_index - 1].first_id + level.members[topic_index]).tolist()
                 chunk_indexes = level.chunk_indexes[topic_index].tolist()
             else:
                 assert self._finest is not None
@@ -210,7 +213,7 @@ class TopicTree:
 def _find_parent(levels: Sequence[_TopicLevel], level_index: int, topic_index: int) -> int | None:
     """Return the id of the parent of a topic, or None at the coarsest level; ``topic_index`` is within its level."""
     parents = levels[level_index].parents
-    return None if parents is None else levels[level_index + 1].first + int(parents[topic_index])
+    return None if parents is None else levels[level_index + 1].first_id + int(parents[topic_index])
 
 
 class RelatedTree:
@@ -219,12 +222,10 @@ class RelatedTree:
     def __init__(
         self, chunks: OrderedChunks, leaves: Sequence[EntitySentences], partitions: Sequence[Partition], first_id: int
     ) -> None:
-        """Build the tree of related content.
+        """Build the tree of topics of related content (the idea is from SiReRAG).
 
-        The finest level has a topic for each leaf (the sentences that mention an entity), and each other level is a
-        partition of the leaves.
-
-        ``partitions`` begins with the finest one. The ids of topics count from ``first_id``.
+        The finest level has a topic for each of ``leaves`` (the sentences that mention an entity), and each other level
+        is one of the ``partitions`` of the leaves, finest first. The ids of topics count from ``first_id``.
         """
         self._chunks, self._leaves = chunks, leaves
         self._levels = _build_levels([np.arange(len(leaves)), *partitions], first_id) if leaves else []
@@ -249,7 +250,7 @@ class RelatedTree:
                         chunks, draft, [chunks.build_sentence(*row) for row in leaves[0].spans.tolist()]
                     )
                 else:
-                    first = self._levels[level_index - 1].first
+                    first = self._levels[level_index - 1].first_id
                     draft.members = (first + level.members[topic_index]).tolist()
                     summarize_from_children(chunks, draft, finer_summaries, first)
                     largest_leaves = sorted(leaves, key=lambda leaf: -len(leaf.chunk_indexes))[:_MAX_NAMES]
@@ -283,7 +284,7 @@ def fit_partitions(vectors: Matrix, size: int, levels: int) -> Mixtures:
 
 
 def _ensure_partition(partitions: Iterator[Partition], count: int) -> Iterator[Partition]:
-    """Yield the partitions or, if there are none, a partition of ``count`` vectors with a single group."""
+    """Yield the partitions unchanged or, if there are none, one that puts all ``count`` vectors into one group."""
     finest = next(partitions, None)
     if finest is not None:
         yield finest

@@ -88,7 +88,7 @@ class TopicIndex(GenerationIndex[Topics]):
         similar = TopicTree(chunks, partitions, soft, vectors=retained_vectors, second_topics=second_topics)
         trees: list[TopicTree | RelatedTree] = [similar]
         if mentions is not None and retained_vectors is not None:
-            trees.append(_build_related_tree(chunks, mentions, retained_vectors, method, size, first=len(similar)))
+            trees.append(_build_related_tree(chunks, mentions, retained_vectors, method, size, first_id=len(similar)))
         columns = TreeColumns()
         # Topics are built one by one as the first table is written, which fills ``columns``; the second table follows.
         rows: Mapping[str, KeyedRows] = {
@@ -175,24 +175,24 @@ class TopicIndex(GenerationIndex[Topics]):
         return build_topic_prompt(topics, task.group, max_tokens)
 
     def build_outline(self, topics: Topics) -> Iterable[OutlineNode]:
-        """Yield the roots of both trees as nodes of an outline."""
+        """Yield the roots of both trees, of similar and related content, as nodes for ``Store.outline``."""
         for related in (False, True):
             yield from _iter_outline_nodes(topics, topics.list_roots(related=related))
 
 
 def _build_related_tree(
-    chunks: OrderedChunks, mentions: EntityMentions, vectors: Matrix, method: str, size: int, first: int
+    chunks: OrderedChunks, mentions: EntityMentions, vectors: Matrix, method: str, size: int, first_id: int
 ) -> RelatedTree:
     """Return the tree of topics of related content: sentences that name the same entity, grouped by ``vectors``.
 
-    ``method`` and ``size`` are the options of the index, and ``first`` is the id of the tree's first topic.
+    ``method`` and ``size`` are the options of the index, and ``first_id`` is the id of the tree's first topic.
     """
     leaves = group_entity_sentences(chunks, mentions)
     partitions: Sequence[Partition] = ()
     if leaves and _MAX_LEVELS > 1:
         leaf_vectors = compute_leaf_vectors(vectors, leaves)
         partitions = list(iter_partitions(leaf_vectors, method, size, _MAX_LEVELS - 1))  # the leaves are a level
-    return RelatedTree(chunks, leaves, partitions, first)
+    return RelatedTree(chunks, leaves, partitions, first_id)
 
 
 def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) -> Iterator[Topic]:
@@ -206,7 +206,7 @@ def _iter_topics(trees: Sequence[TopicTree | RelatedTree], tools: BuildTools) ->
 
 
 def _iter_outline_nodes(topics: Topics, topic_ids: Iterable[int]) -> Iterator[OutlineNode]:
-    """Yield topics as nodes of an outline, topics with the most chunks first; children are computed on demand."""
+    """Yield topics as nodes of the hierarchy of ``Store.outline``, the largest first; children are read on demand."""
     chunk_counts = {topic: len(topics.list_chunks(topic)) for topic in topic_ids}
     for topic in sorted(chunk_counts, key=lambda topic: (-chunk_counts[topic], topic)):
         model_text = topics.get_written_text(topic)

@@ -65,7 +65,7 @@ class LevelSummaries:
         self._words: list[str] = []
 
     def append(self, draft: TopicDraft) -> None:
-        """Record the summary and title of the next topic."""
+        """Store the summary and title of the next topic of the level."""
         for chunk_index, start, end, _ in draft.summary:
             self._sentences.extend((chunk_index, start, end))
         for word, *span in draft.title:
@@ -123,7 +123,7 @@ def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the first (chunk index, start, end) that fit into :data:`_MAX_PROMPT_BYTES`; always at least one."""
+    """Return the first spans (chunk index, start, end) that fit into :data:`_MAX_PROMPT_BYTES`, at least one."""
     prompt_spans: list[tuple[int, int, int]] = []
     num_bytes = 0
     for chunk_index, start, end in spans:
@@ -135,13 +135,13 @@ def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int
 
 
 def summarize_from_children(
-    chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first: int
+    chunks: OrderedChunks, draft: TopicDraft, finer_summaries: LevelSummaries, first_id: int
 ) -> None:
     """Set the summary, the title and the texts for a model of a topic, chosen from the summaries of its child topics.
 
-    ``finer_summaries`` are the summaries of the next finer level, whose first topic has the id ``first``.
+    ``finer_summaries`` are the summaries of the next finer level, whose first topic has the id ``first_id``.
     """
-    children = [member - first for member in draft.members]
+    children = [member - first_id for member in draft.members]
     child_sentences = [finer_summaries.get_sentences(child, chunks) for child in children]
     sentences_by_span = {sentence.span: sentence for sentences in child_sentences for sentence in sentences}
     candidates = [sentences_by_span[span] for span in sorted(sentences_by_span)]
@@ -187,8 +187,9 @@ def _select_sentences(
 ) -> list[TopicSentence]:
     """Return the sentences that a greedy cover selects for a summary, in the same order.
 
-    The topic has ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word. If
-    there are more than three documents, at most two sentences of each are selected.
+    Together they have most of the words that the parts of the topic (chunks or child topics) share. The topic has
+    ``num_parts`` chunks or child topics; ``part_counts`` is the number of them that have each word. If there are more
+    than three documents, at most two sentences of each are selected.
     """
     documents: list[int] = chunks.documents[[sentence.chunk_index for sentence in sentences]].tolist()
     words = [sentence.words for sentence in sentences]

@@ -44,7 +44,7 @@ class TreeColumns:
         self._chunks = array("Q")  # those of the leaf topics (of level 0) only
 
     def append(self, topic: Topic) -> None:
-        """Append a topic; its id is the number of topics before it."""
+        """Append the fields of a topic to the columns; its id is the number of topics before it."""
         self._levels.append(topic.level)
         self._parents.append(_NO_PARENT if topic.parent is None else topic.parent)
         self._counts.append(topic.chunk_count)
@@ -149,7 +149,7 @@ class StoredTopicTrees:
             yield from self.iter_leaves(child)
 
     def find_leaves(self, chunks: Sequence[int], *, related: bool) -> list[list[int]]:
-        """Return the leaf topics that contain each chunk, ascending, in one tree.
+        """Return, for each chunk, the topics of level 0 (leaf topics) that contain it in one tree, ascending.
 
         With ``related`` it is the tree of related content, else the tree of similar content.
         """
@@ -199,7 +199,7 @@ class StoredTopicTrees:
 
     @cached_property
     def known_chunks(self) -> Ids:
-        """The chunks of the tree of similar content, ascending, without duplicates."""
+        """The chunks that the topics were built from, ascending, without duplicates."""
         ids, leaves = self._leaves_by_chunk
         return np.unique(ids[leaves < self.similar_count])
 
@@ -210,7 +210,7 @@ class StoredTopicTrees:
 
     @cached_property
     def _leaves_by_chunk(self) -> tuple[Ids, IntArray]:
-        """The chunks of the leaf topics of both trees, ascending, and the topic of each."""
+        """Two parallel arrays: the chunks of the topics of level 0 of both trees, ascending, and the topic of each."""
         leaves = np.repeat(np.arange(len(self)), np.diff(self._stops, prepend=0))
         order = np.argsort(self._chunks, kind="stable")
         return self._chunks[order], leaves[order]

@@ -93,7 +93,10 @@ def build_topic_prompt(
 
 
 def _build_short_prompt(topic: Topic, texts: Sequence[str]) -> StructuredPrompt[Mapping[str, Any]]:
-    """Return the prompt for one sentence about each of the texts of a topic that :func:`_select_summarized` selects."""
+    """Return the second prompt: it asks for one sentence about each text that the extractive summary is from.
+
+    ``texts`` are all texts of the topic that the first prompt showed; :func:`_select_summarized` selects among them.
+    """
     selected = _select_summarized(topic, texts)
     selected_texts = [texts[index] for index in selected]
     return build_sentence_prompt(

@@ -86,7 +86,10 @@ class Topics:
         return list(filter(self.is_visible, self.tree.list_level(level, related=related).tolist()))
 
     def select_largest(self, limit: int) -> list[int]:
-        """Return at most ``limit`` disjoint topics with chunks, see :meth:`StoredTopicTrees.select_largest`."""
+        """Return at most ``limit`` visible topics of similar content that share no chunk.
+
+        They are those of the finest level that is not too large, see :meth:`StoredTopicTrees.select_largest`.
+        """
         return list(filter(self.is_visible, self.tree.select_largest(limit).tolist()))
 
     def list_roots(self, *, related: bool = False) -> list[int]:
@@ -135,7 +138,7 @@ class Topics:
         return len(self.list_chunks(topic)) if self._may_have_changed else int(self.tree.sizes[topic])
 
     def find_summands(self, topic: int) -> tuple[list[int], list[int]]:
-        """Return the topics and the chunks whose vectors add up to the vector sum of a topic's existing chunks.
+        """Return (topics, chunks) whose vectors add up to the sum of the vectors of a topic's existing chunks.
 
         The vectors of the returned topics are their stored sums. The sum of a changed topic is the sum of its children,
         if these share no chunk. Topics with the same chunks have the same summands.
@@ -238,11 +241,11 @@ class Topics:
         return [self._read_text(span) for span in self.get(topic).prompt_spans]
 
     def is_stale(self, topic: int) -> bool:
-        """True if a topic has lost a chunk, or a newer chunk was assigned to it, since the topics were built."""
+        """True if a chunk of a topic was deleted, or a new one was assigned to it, since the topics were built."""
         return self._may_have_changed and any(map(self._has_leaf_changed, self.tree.iter_leaves(topic)))
 
     def describe_texts(self) -> str:
-        """Return how many topics have a text by a language model, and by which models.
+        """Return how many topics have a text by a language model, and by which models, for SHOW INDEXES.
 
         The string continues the description of the index; it is empty if no topic has such a text.
         """
@@ -314,7 +317,7 @@ class Topics:
         return exists
 
     def _has_leaf_changed(self, leaf: int) -> bool:
-        """True if a leaf topic has lost a chunk, or a newer chunk was assigned to it; cached."""
+        """True if a chunk of a topic of level 0 was deleted, or one was assigned to it, since the build; cached."""
         changed = self._leaf_changed.get(leaf)
         if changed is None:
             changed = leaf in self._newer_by_topic or not all(map(self._has_chunk, self.tree.list_chunks(leaf)))
@@ -354,7 +357,7 @@ class Topics:
 
     @cached_property
     def _newer_by_topic(self) -> Mapping[int, Sequence[int]]:
-        """The newer chunks assigned to each leaf topic."""
+        """For each topic of level 0 (leaf topic), the chunks added after the build that were assigned to it."""
         chunks_by_topic: dict[int, list[int]] = {}
         for chunk, topic in self._topic_by_chunk.items():
             chunks_by_topic.setdefault(topic, []).append(chunk)
@@ -365,9 +368,9 @@ class Topics:
 
     @cached_property
     def _related_by_chunk(self) -> Mapping[int, Sequence[int]]:
-        """For each newer chunk, the leaf topics of related content whose entities it mentions.
+        """For each chunk added after the build, the finest topics of related content whose entities it mentions.
 
-        A topic without an existing older chunk is omitted.
+        A topic is omitted if all chunks that it was built from were deleted.
         """
         if not self._newer_chunks or not self._leaf_by_entity:
             return {}
@@ -383,7 +386,7 @@ class Topics:
 
     @cached_property
     def _topic_by_chunk(self) -> Mapping[int, int]:
-        """For each newer chunk, the leaf topic of similar content that has the nearest older chunk."""
+        """For each chunk added after the build, the finest topic that has the nearest older chunk (similar content)."""
         if not self._newer_chunks or not len(self):
             return {}
         records = self._state.chunks.get_many(self._newer_chunks)
@@ -403,11 +406,10 @@ class Topics:
         while True:
             ranking, _ = find_nearest_chunks(self._state, vector, count)
             chunks = [chunk for chunk, _ in ranking]
-            older = next(
-                (chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves), None
-            )
-            if older is not None or len(ranking) < count:
-                return older
+            # A chunk that was added after the build is in no topic.
+            older = [chunk for chunk, leaves in zip(chunks, self._find_leaves(chunks), strict=True) if leaves]
+            if older or len(ranking) < count:
+                return older[0] if older else None
             count *= 8
 
     def _scan_nearest_older(self, vectors: Matrix) -> list[int | None]:
@@ -431,12 +433,12 @@ class Topics:
         return [chunk if leaves else None for chunk, leaves in zip(nearest, self._find_leaves(nearest), strict=True)]
 
     def _find_leaves(self, chunks: Sequence[int]) -> list[list[int]]:
-        """Return, for each chunk, its leaf topics of similar content at build time."""
+        """Return, for each chunk, its topics of level 0 (leaf topics) in the tree of similar content, as built."""
         return self.tree.find_leaves(chunks, related=False)
 
     @property
     def _leaf_by_entity(self) -> Mapping[int, int]:
-        """For each entity, the leaf topic of the tree of related content that has the sentences that mention it."""
+        """For each entity, the topic of level 0 that has the sentences that mention it (tree of related content)."""
         return self._rows.get_cached("leaf_by_entity", lambda rows: _map_entities_to_leaves(rows, self.tree))
 
 
@@ -446,14 +448,19 @@ def _make_missing_error(topic: int) -> CorruptionError:
 
 
 def _map_entities_to_leaves(rows: GenerationRows, tree: StoredTopicTrees) -> dict[int, int]:
-    """Return, for each entity, the leaf topic of related content that has the sentences that mention it."""
+    """Return, for each entity, the finest topic of related content, which has the sentences that mention it."""
     leaves = tree.list_level(0, related=True).tolist()
     leaf_rows = rows.get_many(TOPICS_TABLE, list(map(U32.pack, leaves)))
-    return {entity: leaf for leaf, row in zip(leaves, leaf_rows, strict=True) if row is not None for entity in row[-1]}
+    leaf_by_entity: dict[int, int] = {}
+    for leaf, row in zip(leaves, leaf_rows, strict=True):
+        if row is not None:
+            *_, entities = row
+            leaf_by_entity.update(dict.fromkeys(entities, leaf))
+    return leaf_by_entity
 
 
 def iter_topic_rows(topics: Iterable[Topic], columns: TreeColumns) -> Iterator[tuple[bytes, list[object]]]:
-    """Yield the rows (key, fields) of the table ``topics``, and append each topic to ``columns``."""
+    """Yield the rows (key, fields) of the table ``topics``, and append each topic to ``columns``, the other table."""
     for topic_id, topic in enumerate(topics):
         columns.append(topic)
         _, _, _, *fields, entities = topic  # level, parent and children are in ``columns``

@@ -1,10 +1,10 @@
 """Search in trees of summaries by cosine: all nodes in one ranking, or level by level from the roots.
 
 In: a query. Out: evidence of chunks and their ancestors (hits of kind ``summary``), best first. Ancestors are the
-abstracts of each document. If the index ``topics`` exists and the query is unrestricted, they include the topics above
-them. The vector of an abstract or a topic is the centroid of its chunks' vectors; that of a summary that a model wrote
-is made from its text, as in RAPTOR. The published search of all nodes stops at the first that does not fit; kvstore
-skips it and goes on. A node whose sentences were all shown already is skipped. The requests are in
+abstracts of each document. If the index ``topics`` exists and the query allows all documents, they include the topics
+above them. The vector of an abstract or a topic is the centroid of its chunks' vectors; that of a summary that a model
+wrote is made from its text, as in RAPTOR. The published search of all nodes stops at the first that does not fit;
+kvstore skips it and goes on. A node whose sentences were all shown already is skipped. The requests are in
 :mod:`.node_requests`.
 """
 
@@ -69,12 +69,13 @@ def _sort_nodes(reading: BatchedReader, nodes: Iterable[TreeNode]) -> list[TreeN
     """
     nearest_first = sorted(nodes, key=lambda node: -node.cosine)
     groups = [list(group) for _, group in groupby(nearest_first, key=lambda node: node.cosine)]
-    tied_topics = [node.id[1] for group in groups if len(group) > 1 for node in group if node.position is None]
+    tied_topics = [node.id.number for group in groups if len(group) > 1 for node in group if node.position is None]
     if tied_topics:
         positions = dict(zip(tied_topics, reading.fetch(TopicPositions(tied_topics)), strict=True))
     for group in groups:
         if len(group) > 1:
-            group.sort(key=lambda node: (*(node.position or positions[node.id[1]]), node.level))
+            # Only the positions of topics are not known yet.
+            group.sort(key=lambda node: (*(node.position or positions[node.id.number]), node.level))
     return list(chain.from_iterable(groups))
 
 
@@ -88,7 +89,8 @@ def _build_evidence(query: Query, strategy: str, nodes: Sequence[TreeNode]) -> E
     remaining_tokens = query.within
     with query.trace.step("read chunks") as step:
         for hit in _iter_hits(query.reading, _sort_nodes(query.reading, nodes), query.top):
-            if all(any(_is_inside(span, other) for other in shown_spans) for span in hit.spans):
+            shows_nothing_new = all(any(_is_inside(span, other) for other in shown_spans) for span in hit.spans)
+            if shows_nothing_new:
                 continue
             if remaining_tokens is not None:
                 num_tokens = count_text_tokens(hit.text)
