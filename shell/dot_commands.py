@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvstore.errors import suggest
-from kvstore.integrations.saved_queries import delete_query, describe_missing, load_queries, save_query
+from kvstore.integrations.saved_queries import delete_query, format_missing_message, load_queries, save_query
 from kvstore.language import format_identifier, format_literal
 
 from .command_options import open_store_at
@@ -121,7 +121,7 @@ def _run_saved_statement(console: Console, arguments: list[str]) -> None:
         return
     (name,) = arguments
     if name not in statements:
-        raise ValueError(describe_missing(name, statements))
+        raise ValueError(format_missing_message(name, statements))
     console.notify(statements[name])
     console.run_items(split_items(statements[name]))
 

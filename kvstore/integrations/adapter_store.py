@@ -110,7 +110,7 @@ def resolve_store(
     *,
     create: bool = True,
 ) -> tuple[Store, bool]:
-    """Return the store of an adapter, and True if this function opened it, so that the adapter must close it.
+    """Return the store for an adapter, and True if this function opened it, so that the adapter must close it.
 
     ``adapter`` is the class name that errors begin with. Raises InputError unless exactly one of path and store is
     given, or if a given store was created with another embedder. Also raises the errors of :func:`kvstore.open`.

@@ -64,7 +64,10 @@ class EntityNetwork:
 
 
 def build_edges(neighbor: Neighbour) -> list[NetworkEdge]:
-    """Return the edges of an entity and a neighbor: one solid edge per direction in a tree, else one dashed edge."""
+    """Return the edges between an entity and a neighbor for a picture.
+
+    There is one solid edge per direction in which trees relate them, else one dashed edge.
+    """
     # ``above`` and ``below`` are the trees in which the neighbor is directly above or below the entity.
     entity, neighbor_name = neighbor.entity, neighbor.name
     details = neighbor.links, neighbor.passages, neighbor.score
@@ -260,4 +263,4 @@ def _add_cross_edges(
                 is_known = (edge.source, edge.target) in edges or (edge.target, edge.source) in edges
                 if edge.solid or (not is_known and num_added[name] < _MAX_CROSS_EDGES):
                     _add_edges(edges, [edge])
-                    num_added[name] += not edge.solid
+                    num_added[name] += 0 if edge.solid else 1

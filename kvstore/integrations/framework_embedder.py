@@ -88,6 +88,7 @@ def build_embedding_name(framework: str, embedding: object) -> str:
     >>> build_embedding_name("langchain", 3.5)
     'langchain:float'
     """
+    # Frameworks keep the model's name in different attributes; the first text that is not empty counts.
     models = (getattr(embedding, name, None) for name in _MODEL_ATTRIBUTES)
     model = next((model for model in models if isinstance(model, str) and model), None)
     class_name = type(embedding).__name__

@@ -47,7 +47,10 @@ _INSTRUCTIONS = (
 
 
 def make_server(tools: StoreTools) -> Any:
-    """Return the SDK's server for these tools: an ``mcp.server.lowlevel.Server``, usable with any of its transports."""
+    """Return a server of the Model Context Protocol for these tools, an ``mcp.server.lowlevel.Server`` of the SDK.
+
+    It works with any transport of the SDK.
+    """
 
     async def list_tools(_: Any, __: Any) -> Any:
         """Return the descriptions of all tools."""
@@ -146,7 +149,7 @@ def serve(tools: StoreTools) -> None:
 
 
 def _describe_tool(tool: StoreTool) -> Any:
-    """Return the description of a tool in the protocol."""
+    """Convert a tool to its description in the Model Context Protocol."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -161,7 +164,7 @@ def _describe_tool(tool: StoreTool) -> Any:
 
 
 async def _run_in_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in a thread and return its result. A canceled call ends unobserved in its thread."""
+    """Run a call in a thread and return its result. A canceled call still runs to its end."""
     return await to_thread.run_sync(call, abandon_on_cancel=True)
 
 

@@ -39,7 +39,7 @@ def format_network(file_format: str, network: EntityNetwork, title: str) -> str:
 def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge]]:
     """Convert a network to names and edges for drawing. Raises InputError if it has too many names."""
     if len(network.names) > MAX_DRAWN_NAMES:
-        other_formats = ", ".join(format for format in FORMATS if format not in ("svg", "html"))
+        other_formats = ", ".join(format for format in FORMATS if format not in ("svg", "html"))  # not drawn
         raise InputError(
             f"a picture can show {MAX_DRAWN_NAMES:,} names, not {len(network.names):,}; lower the limit, or write "
             f"{other_formats}"

@@ -30,12 +30,12 @@ _MAX_SPANS, _MAX_SHOWN_CHARS = 8, 80
 
 
 def render_parts(tokens: int, parts: Sequence[ResultPart], separator: str, render_note: Callable[[int], str]) -> str:
-    """Join as many parts as fit in ``tokens`` tokens, but at least the beginning of the first part.
+    """Return as many parts of a result as fit in ``tokens`` tokens, joined; at least the beginning of the first part.
 
     The result begins with the instruction that explains the quotation marks. ``render_note`` returns a note on the
     number of omitted parts, which is appended if there are any. There must be at least one part.
     """
-    quotation = Quotation(text for part in parts for text in (part.head, part.quoted or ""))
+    quotation = Quotation(text for part in parts for text in (part.label, part.quoted or ""))
     # The text around the parts; the longest count reserves tokens for any note.
     frame = f"{quotation.rule}\n\n{render_note(_LONGEST_COUNT)}"
     max_tokens = tokens - kvstore.token_estimate(frame) - _MARGIN_TOKENS
@@ -90,28 +90,30 @@ def build_list_data(name: str, items: Sequence[Any], max_tokens: int) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class ResultPart:
-    """A part of a result: kvstore's own text, followed by quoted document text, if any."""
+    """A part of a result, such as a passage: kvstore's own text (``label``), then the text of a document, if any.
 
-    head: str
+    ``quoted`` is that text, still without quotation marks.
+    """
+
+    label: str
     quoted: str | None = None
 
     def to_text(self, quotation: Quotation) -> str:
-        """Return the head followed by the document text between quotation marks, if any."""
-        return self.head + ("" if self.quoted is None else quotation.quote(self.quoted))
+        """Return the label followed by the document text between quotation marks, if any."""
+        return self.label + ("" if self.quoted is None else quotation.quote(self.quoted))
 
     def truncate(self, quotation: Quotation, tokens: int) -> str:
         """Return as much of the part as fits in ``tokens`` tokens, with both quotation marks.
 
-        The head gets at most half of the tokens if the part has document text.
+        The label gets at most half of the tokens if the part has document text.
         """
         if self.quoted is None:
-            return truncate(self.head, tokens)
-        head = (
-            self.head if kvstore.token_estimate(self.head) <= tokens // 2 else f"{truncate(self.head, tokens // 2)}\n"
-        )
-        return head + quotation.quote(
-            truncate(self.quoted, tokens - kvstore.token_estimate(head + quotation.quote("")))
-        )
+            return truncate(self.label, tokens)
+        label = self.label
+        if kvstore.token_estimate(label) > tokens // 2:
+            label = f"{truncate(label, tokens // 2)}\n"
+        remaining_tokens = tokens - kvstore.token_estimate(label + quotation.quote(""))
+        return label + quotation.quote(truncate(self.quoted, remaining_tokens))
 
 
 def _count_fitting(texts: Sequence[str], separator: str, tokens: int) -> int:
@@ -129,13 +131,14 @@ def truncate(text: str, tokens: int, ending: str = " ... (cut)") -> str:
     if num_tokens <= tokens:
         return text
     max_tokens = tokens - kvstore.token_estimate(ending)
-    while (num_tokens := kvstore.token_estimate(text)) > max_tokens:
+    while num_tokens > max_tokens:  # the number of tokens is not exactly proportional to the length
         text = text[: min(len(text) - 1, len(text) * max_tokens // num_tokens)]
+        num_tokens = kvstore.token_estimate(text)
     return text + ending
 
 
 def shorten(text: str) -> str:
-    """Return a client's text in quotation marks for an error message, truncated if it is long."""
+    """Return a text from a client in quotation marks for an error message, with at most 80 characters of it."""
     return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}...")
 
 
@@ -170,7 +173,10 @@ def format_spans(spans: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quote_cell(value: Any) -> Any:
-    """Return a value of a row as JSON data: text quoted as the text of documents is, and bytes in hexadecimal."""
+    """Convert a value of a row to JSON data.
+
+    Bytes become hexadecimal, and text is sanitized like quoted document text, so that it cannot end a quotation.
+    """
     if isinstance(value, bytes):
         return value.hex()
     return value if value is None or isinstance(value, (int, float)) else sanitize_slice(str(value))

@@ -52,11 +52,11 @@ def delete_query(name: str) -> None:
     """Delete a saved statement. Raises InputError for an unknown name."""
     queries = load_queries()
     if queries.pop(name, None) is None:
-        raise InputError(describe_missing(name, queries))
+        raise InputError(format_missing_message(name, queries))
     _write_queries(queries)
 
 
-def describe_missing(name: str, queries: dict[str, str]) -> str:
+def format_missing_message(name: str, queries: dict[str, str]) -> str:
     """Return the error message for a name without a saved statement; it lists the saved names."""
     names = ", ".join(queries) or "none yet"
     return f"no statement is saved as {name!r}; saved statements: {names}"

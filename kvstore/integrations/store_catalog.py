@@ -43,7 +43,7 @@ class StoreCatalog:
         return self._strategies
 
     def list_settings(self) -> Sequence[str]:
-        """Return the settings that SET may change."""
+        """Return the names of the settings that SET may change."""
         return [name for name, _, fixed in self._get_store().settings_table() if not fixed]
 
     def list_trees(self) -> Sequence[str]:

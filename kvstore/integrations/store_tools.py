@@ -86,7 +86,7 @@ class StoreTools:
 
     @property
     def store(self) -> kvstore.Store:
-        """The store that the tools were created for; the tools use a session on it."""
+        """The store that the tools were created for; they run in their own session on it."""
         return self._handle
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
@@ -136,12 +136,12 @@ class StoreTools:
         self, question: str, strategy: str | None = None, top: int | None = None, where: str | None = None
     ) -> ToolResult:
         """Return the passages that answer a question, best first, as text and as JSON data."""
-        # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
         condition = self._choose_condition(where)
         statement = self._build_statement("RETRIEVE", question, strategy, condition, top)
         with language.locate_in_condition(condition or ""):
             rows = self._query(*statement)
-        titles = self._load_titles([row[2] for row in rows])
+        # The columns of RETRIEVE are rank, score, document, ordinal, text, path, kind, spans and chunk.
+        titles = self._load_titles([document for _, _, document, *_ in rows])
         data = build_list_data(
             "passages",
             [
@@ -181,10 +181,12 @@ class StoreTools:
         ((answer, citations, _, model, _, confidence, _, outcome, answer_span, verdict, answer_parts),) = (
             cursor.fetchall()
         )
-        origin = "" if outcome != "answered" else ", extractive" if model is None else f", written by {model}"
-        details = f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
-        if verdict is not None:
-            details = f"; verdict: {verdict}{details}"
+        origin = ""
+        if outcome == "answered":
+            origin = ", extractive" if model is None else f", written by {model}"
+        # The verdict is yes or no if the question asks for that; the answer span has the words that answer it.
+        details = "" if verdict is None else f"; verdict: {verdict}"
+        details += f"; answer_span: {to_one_line(answer_span['text'])}" if answer_span else ""
         sources = [
             f"[{citation['number']}] {format_key(citation['document'])}, {format_spans(citation['spans'])}"
             for citation in citations
@@ -201,10 +203,8 @@ class StoreTools:
             "answer": truncate(answer, self._tokens),
             "answer_span": sanitize_slice(answer_span["text"]) if answer_span else None,
             "verdict": verdict,
-            "parts": [
-                {**part, "answer_span": sanitize_slice(span["text"]) if (span := part.pop("span")) else None}
-                for part in answer_parts
-            ],
+            # The answers to the questions that a question of several parts consists of.
+            "parts": list(map(_to_part_data, answer_parts)),
             "model": model,
             "confidence": confidence,
             "citations": [{field: citation[field] for field in fields} for citation in citations],
@@ -393,7 +393,7 @@ class StoreTools:
         """Add ``name`` as an alias of an entity; return the alias and ``added`` or ``already known``."""
         return to_one_line(f"{name} for {entity}: {'added' if self._store.alias(name, entity) else 'already known'}")
 
-    # Documents as resources, and the prompt
+    # Documents as resources of the Model Context Protocol, and its prompt
 
     def list_documents(self, after: str, limit: int) -> list[tuple[str, str | None, int]]:
         """Return key, title and size in bytes of up to ``limit`` documents after a key, in order."""
@@ -419,17 +419,27 @@ class StoreTools:
     # The store
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows of a statement. Raises QueryInterruptedError if it takes too long."""
+        """Return the rows of a reading statement with the parameters ``values``.
+
+        Raises QueryInterruptedError after :data:`TIMEOUT_SECONDS`.
+        """
         return self._store.query(sql, values, timeout=TIMEOUT_SECONDS).fetchall()
 
     def _choose_condition(self, where: str | None) -> str | None:
-        """Return the condition of the server, or ``where`` if it has none; with one, the tools take none."""
+        """Return the condition of the tools or, if they have none, ``where``, the argument of a call.
+
+        If the tools have a condition, their calls cannot have one.
+        """
         return self._where or where
 
     def _build_statement(
         self, verb: str, question: str, strategy: str | None, condition: str | None, top: int | None = None
     ) -> tuple[str, list[Any]]:
-        """Return a statement and its parameters. Raises StatementError for a condition that is not one expression."""
+        """Return the SQL of a question and its parameters; ``verb`` is RETRIEVE or ASK.
+
+        ``strategy`` (None: the default), ``top`` and ``condition`` are its clauses USING, TOP and WHERE. Raises
+        StatementError for a condition that is not one expression.
+        """
         clauses: dict[str, Any] = {"USING": strategy or self._strategy, "TOP": top}
         set_clauses = {name: value for name, value in clauses.items() if value is not None}
         statement = f"{verb} ?" + "".join(f" {name} ?" for name in set_clauses)
@@ -458,3 +468,10 @@ class StoreTools:
     def _is_allowed(self, transaction: kvstore.Transaction, key: str) -> bool:
         """True if all documents are allowed, or the stored document with this key is."""
         return self._where is None or transaction.count(f"key = ?{self._render_where()}", (key,)) > 0
+
+
+def _to_part_data(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert the answer to one part of a question to JSON data, with the words of its span as ``answer_span``."""
+    fields = {name: value for name, value in part.items() if name != "span"}
+    span = part["span"]
+    return {**fields, "answer_span": sanitize_slice(span["text"]) if span else None}

@@ -56,17 +56,20 @@ class StoreTool:
 
 
 def _build_text_schema(description: str) -> dict[str, Any]:
-    """Return the JSON schema of a text argument."""
+    """Return the JSON schema of a text argument with a description for the language model."""
     return {"type": "string", "description": description}
 
 
 def _build_number_schema(description: str, minimum: int = 1, maximum: int = MAX_RESULTS) -> dict[str, Any]:
-    """Return the JSON schema of an integer argument."""
+    """Return the JSON schema of an integer argument in a range, with a description for the language model."""
     return {"type": "integer", "description": description, "minimum": minimum, "maximum": maximum}
 
 
 def iter_tools(where: str | None) -> Iterator[StoreTool]:
-    """Yield the tools of a store whose documents are limited to the condition ``where``, if any."""
+    """Yield the definitions of all tools, for a language model that works with a store.
+
+    ``where`` is the condition that limits the documents of the tools, if any; tools that cannot apply it are omitted.
+    """
     search_arguments: dict[str, Mapping[str, Any]] = {
         "question": _build_text_schema("The question, in words"),
         "strategy": _build_text_schema("Strategy of retrieval, such as hybrid or graph; overview lists them"),
@@ -172,15 +175,18 @@ def iter_tools(where: str | None) -> Iterator[StoreTool]:
 
 
 def _build_output_schema(**fields: str) -> dict[str, Any]:
-    """Return the JSON schema of an object, which has all fields.
+    """Return the JSON schema of an object that must have all ``fields``, such as ``title="string?"``.
 
-    ``fields`` has the JSON type of each field, followed by ``?`` if it can be null.
+    The value is the JSON type of a field, followed by ``?`` if it can be null.
     """
     return {"type": "object", **_build_item_schema(**fields), "required": list(fields)}
 
 
 def _build_item_schema(**fields: str) -> dict[str, Any]:
-    """Return the JSON schema of an item of a list, as short as possible: only the types of its fields."""
+    """Return the JSON schema of an item of a list, as short as possible: only the types of its fields.
+
+    ``fields`` are as in :func:`_build_output_schema`.
+    """
     return {
         "properties": {
             name: {"type": [json_type[:-1], "null"] if json_type.endswith("?") else json_type}
@@ -243,6 +249,7 @@ def check_arguments(tool: StoreTool, arguments: Mapping[str, Any]) -> None:
     for name, value in arguments.items():
         schema = tool.arguments[name]
         python_type, description = _ARGUMENT_TYPES[schema["type"]]
+        # In Python, a bool is also an int.
         if not isinstance(value, python_type) or isinstance(value, bool):
             raise InputError(f"{name} must be {description}, not {shorten(json.dumps(value))}")
         if isinstance(value, str):
