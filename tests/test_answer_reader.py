@@ -14,6 +14,7 @@ import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
 from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, Reading, load_reader
 from kvstore.answering.question_kinds import classify_question, find_contrasts, is_contrary
+from kvstore.integrations.store_tools import StoreTools
 from kvstore.models.language import find_english_folder
 
 TEXT = (
@@ -98,6 +99,17 @@ def test_a_question_for_two_facts_gets_a_sentence_for_each(harbor: kvstore.Store
         ("what do boats pay?", 2, "twelve euros a night"),
     ]
     assert all(part.span and answer.text[part.span.start : part.span.end] == part.span.text for part in answer.parts)
+    # The tool for language models has the words without their offsets, which are those of the unquoted text.
+    result = StoreTools(harbor).call_tool("ask", {"question": "Who built the crane, and what do boats pay?"})
+    assert result.data is not None and result.data["parts"] == [
+        {
+            "question": part.question,
+            "citation": part.citation,
+            "verdict": None,
+            "answer_span": part.span and part.span.text,
+        }
+        for part in answer.parts
+    ]
     partial = harbor.ask("Who built the crane, and who painted the lighthouse of Ferrol?")
     assert partial.outcome == "answered" and len(partial.citations) == 1
     assert "The documents do not say: who painted the lighthouse of Ferrol?" in partial.text

@@ -109,7 +109,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
 
 
 def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None) -> Any:
-    """Return the handler of a page in the form ``suffix``, such as ``.json``, or '' for HTML.
+    """Return the request handler of a page in one form (representation): ``suffix`` is such as ``.json``, '' for HTML.
 
     With None, the handler determines the form of each request from its path.
     """
@@ -121,9 +121,10 @@ def _make_endpoint(store: FollowedStore, page: ExplorerPage, suffix: str | None)
 
 
 def _build_response(store: FollowedStore, page: ExplorerPage, suffix: str | None, request: Request) -> Response:
-    """Build the response to a request, in a new session. An error of kvstore becomes an error page, or JSON.
+    """Build the response to a request for a page, in a new session. An error of kvstore becomes an error page, or JSON.
 
-    The session of a streamed page ends when the page has been sent.
+    ``suffix`` is the form (representation) of the page, see :func:`_make_endpoint`. The session of a streamed page ends
+    when the page has been sent.
     """
     with ExitStack() as stack:
         try:
@@ -170,7 +171,10 @@ def _split_name(page: ExplorerPage, session: kvstore.Store, name: str, request: 
 
 
 def _render_form(form: PageForm, page_request: PageRequest, stack: ExitStack) -> Response:
-    """Return another form of a page. If it is an iterator of pieces, stream it, and close ``stack`` after the last."""
+    """Return a page in another form (representation), such as CSV.
+
+    If the form is an iterator of pieces, it is streamed, and ``stack``, which holds the session, is closed at the end.
+    """
     body = form.make(page_request)
     headers = {} if form.file_name is None else {"content-disposition": f'attachment; filename="{form.file_name}"'}
     if isinstance(body, str | bytes):
@@ -235,20 +239,17 @@ def _build_variables(
     def build_url_with_arguments(*, facet: str | None = None, without: str | None = None, **changed: Any) -> str:
         """Return the URL of this page with changed arguments, ``facet`` added and the facet ``without`` removed.
 
-        Arguments changed to None are removed, and so are empty ones.
+        A facet is a metadata field and a value, as JSON. Arguments changed to None are removed, and so are empty ones.
         """
-        remaining_arguments = [
-            argument
-            for argument in arguments
-            if argument[0] not in changed and argument != ("facet", without) and argument[1]
+        new_arguments = [
+            (argument, value)
+            for argument, value in arguments
+            if value and argument not in changed and (argument, value) != ("facet", without)
         ]
-        remaining_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
-        return add_query(
-            url,
-            remaining_arguments
-            if facet is None or ("facet", facet) in remaining_arguments
-            else [*remaining_arguments, ("facet", facet)],
-        )
+        new_arguments += [(argument, str(value)) for argument, value in changed.items() if value is not None]
+        if facet is not None and ("facet", facet) not in new_arguments:
+            new_arguments.append(("facet", facet))
+        return add_query(url, new_arguments)
 
     return {
         "page": page,

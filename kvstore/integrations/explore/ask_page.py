@@ -10,7 +10,7 @@ import kvstore
 
 from ...errors import KvstoreError
 from ..store_facts import get_default_strategy
-from .answer_runs import DocumentTexts, split_paragraphs
+from .cited_pieces import DocumentTexts, split_paragraphs
 from .page import ExplorerPage, PageContent, PageRequest
 
 #: The maximum number of pieces of evidence.
@@ -70,7 +70,8 @@ def build_answer_data(store: kvstore.Store, answer: kvstore.Answer) -> dict[str,
     return {
         "text": answer.text,
         "paragraphs": [
-            [run.as_data() for run in runs] for runs in split_paragraphs(answer.text, answer.citations, texts)
+            [piece.as_data() for piece in paragraph]
+            for paragraph in split_paragraphs(answer.text, answer.citations, texts)
         ],
         "extractive": answer.extractive,
         "model": answer.model,

@@ -35,7 +35,7 @@ AXIS_STEPS = 65535
 
 @dataclass(frozen=True, slots=True)
 class ChunkGroups:
-    """The groups of a coloring: their names and sizes, and the index of the group of every chunk."""
+    """The groups of chunks with the same color: (name, number of chunks) of each, and the group of every chunk."""
 
     names: list[tuple[str, int]]
     indexes: npt.NDArray[np.uint8]
@@ -57,7 +57,7 @@ class ChunkMap:
     def __init__(self, store: kvstore.Store) -> None:
         """Compute the layout from a sample of the chunks, and the position, cluster and label of every chunk."""
         rows = _fetch_rows(store, "SELECT id, document, ordinal FROM chunks")
-        rows.sort(key=lambda row: row[1:])
+        rows.sort(key=lambda row: row[1:])  # by document key and ordinal
         self.documents = sorted({document for _, document, _ in rows})
         indexes_by_key = {key: index for index, key in enumerate(self.documents)}
         self.document_indexes = np.array([indexes_by_key[document] for _, document, _ in rows], np.uint32)
@@ -153,17 +153,14 @@ def _group_labels(labels: Sequence[str | None]) -> ChunkGroups:
     """
     counts = Counter(labels)
     num_unlabeled = counts.pop(None, 0)
-    largest_groups = sorted(counts.items(), key=lambda label_and_count: (-label_and_count[1], str(label_and_count[0])))[
-        :MAX_GROUPS
-    ]
-    group_indexes = {label: group_index for group_index, (label, _) in enumerate(largest_groups)}
-    num_others = len(labels) - sum(count for _, count in largest_groups)
-    names = [(str(label), count) for label, count in largest_groups]
+    largest = sorted(counts, key=lambda label: (-counts[label], str(label)))[:MAX_GROUPS]
+    group_indexes = {label: group_index for group_index, label in enumerate(largest)}
+    names = [(str(label), counts[label]) for label in largest]
+    num_others = len(labels) - sum(counts[label] for label in largest)
     if num_others:
-        names.append(
-            ("none" if num_others == num_unlabeled else f"{len(counts) - len(largest_groups):,} others", num_others)
-        )
-    return ChunkGroups(names, np.array([group_indexes.get(label, len(largest_groups)) for label in labels], np.uint8))
+        last_name = "none" if num_others == num_unlabeled else f"{len(counts) - len(largest):,} others"
+        names.append((last_name, num_others))
+    return ChunkGroups(names, np.array([group_indexes.get(label, len(largest)) for label in labels], np.uint8))
 
 
 def _label_by_cluster(store: kvstore.Store, chunks: ChunkMap) -> list[str | None]:

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from ...errors import InputError, KvstoreError
 from ..store_facts import get_default_strategy
-from .answer_runs import DocumentTexts
 from .ask_page import build_hit_data
+from .cited_pieces import DocumentTexts
 from .guard import hash_source
 from .page import ExplorerPage, PageContent, PageForm, PageRequest
 from .rendering import STATIC, get_template
@@ -89,10 +89,10 @@ def _iter_columns(
         for hit in evidence.hits:
             passage = hit.document, hit.start, hit.end, hit.kind
             passage_index = passage_indexes.setdefault(passage, len(passage_indexes))
-            # The number of ranks above the rank in the first column, or "new".
-            rank_change = (
-                None if first_ranks is None else first_ranks[passage] - hit.rank if passage in first_ranks else "new"
-            )
+            # How many ranks higher the passage is than in the first column, or "new" if it is not there.
+            rank_change: int | str | None = None
+            if first_ranks is not None:
+                rank_change = first_ranks[passage] - hit.rank if passage in first_ranks else "new"
             hits.append(
                 build_hit_data(hit, texts)
                 | {

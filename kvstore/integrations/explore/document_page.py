@@ -67,7 +67,7 @@ def _read_content(request: PageRequest) -> PageContent:
     part_index = _select_part(request, parts, marks)
     start, end = parts[part_index]
     # A mark that begins in the part is shown completely.
-    end = max([end, *(span[1] for span in merge_spans(marks) if start <= span[0] < end)])
+    end = max([end, *(mark_end for mark_start, mark_end in merge_spans(marks) if start <= mark_start < end)])
     names = store.query(
         'SELECT entity, start, "end" FROM mentions WHERE document = ?', (key,), max_rows=None
     ).fetchall()
@@ -109,10 +109,12 @@ def _render_text(
     names: Sequence[tuple[str, int, int]],
     chunks: Sequence[Mapping[str, Any]],
 ) -> Markup:
-    """Return a part of the text as HTML, with marks, linked names, and link targets at the starts of chunks.
+    """Return one part of a document's text as HTML, with marks, linked names, and link targets at the starts of chunks.
 
-    Markdown is rendered, unless the request has ``view=text``.
+    ``part`` is the byte span shown, ``marks`` are the cited byte spans, and ``names`` are entities with their byte
+    spans. Markdown is rendered, unless the request has ``view=text``.
     """
+    part_start, part_end = part
     anchors = [chunk["start"] for chunk in chunks]
     if document.format != "markdown" or request.get_text("view") == "text":
         return render_marked_text(text, part, marks=marks, names=names, anchors=anchors)
@@ -125,34 +127,36 @@ def _render_text(
     elements += [(link.start, link.end, link.opening, link.closing, True) for link in link_names(text, names)]
     to_char_offset = _make_offset_converter(text, part)
     inserts = [
-        Insert(to_char_offset(max(start, part[0])), to_char_offset(min(end, part[1])), opening, closing, is_link)
+        Insert(to_char_offset(max(start, part_start)), to_char_offset(min(end, part_end)), opening, closing, is_link)
         for start, end, opening, closing, is_link in elements
-        if start < part[1] and end >= part[0]
+        if start < part_end and end >= part_start
     ]
     return render_markdown(
-        text[slice(*part)].decode(), inserts, key=document.key, has_document=request.store.__contains__
+        text[part_start:part_end].decode(), inserts, key=document.key, has_document=request.store.__contains__
     )
 
 
 def _make_offset_converter(text: bytes, part: ByteSpan) -> Callable[[int], int]:
-    """Return a function that converts a byte offset in the text to a character offset in the part."""
-    part_text = text[slice(*part)]
+    """Return a function that converts a byte offset in the text to a character offset in the part, a byte span."""
+    part_start, part_end = part
+    part_text = text[part_start:part_end]
     if part_text.isascii():
-        return lambda offset: offset - part[0]
+        return lambda offset: offset - part_start
     # Bytes of the form 10xxxxxx continue a character.
     character_starts = [index for index, byte in enumerate(part_text) if byte & 0xC0 != 0x80]
-    return lambda offset: bisect_left(character_starts, offset - part[0])
+    return lambda offset: bisect_left(character_starts, offset - part_start)
 
 
 def _query_rows(store: kvstore.Store, sql: str, key: str) -> list[dict[str, Any]]:
-    """Return all rows of a statement with the key as its only parameter."""
+    """Return all rows of a SELECT whose only parameter is a document's key, as dictionaries by column."""
     return fetch_named_rows(store.query(sql, (key,), max_rows=None))
 
 
 def _collect_marks(request: PageRequest, text: bytes) -> tuple[list[ByteSpan], str | None]:
-    """Return the requested spans that are valid, and a notice about the first invalid span, or None.
+    """Return the byte spans to mark in a document's ``text``, and a notice about the first invalid span, or None.
 
-    Raises InputError if the numbers of starts and ends differ.
+    The spans are the arguments ``start`` and ``end`` of the request; invalid ones are omitted. Raises InputError if the
+    numbers of starts and ends differ.
     """
     starts, ends = request.get_numbers("start"), request.get_numbers("end")
     if len(starts) != len(ends):
@@ -192,7 +196,7 @@ def _select_part(request: PageRequest, parts: Sequence[ByteSpan], marks: Sequenc
     """Return the index of the part to show: the requested one, else the one with the first mark."""
     if request.get_text("part"):
         return request.get_number("part", 0, maximum=len(parts) - 1)
-    return _find_part(min(mark[0] for mark in marks), parts) if marks else 0
+    return _find_part(min(start for start, _ in marks), parts) if marks else 0
 
 
 def _find_part(offset: int, parts: Sequence[ByteSpan]) -> int:
@@ -210,14 +214,11 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
     previous_path: list[str] = []
     for chunk in chunks:
         path = [title for title in (chunk["heading"] or "").split(" > ") if title]
-        num_shared_levels = next(
-            (
-                level
-                for level, (previous_title, title) in enumerate(zip(previous_path, path, strict=False))
-                if previous_title != title
-            ),
-            min(len(previous_path), len(path)),
-        )
+        num_shared_levels = 0
+        for previous_title, title in zip(previous_path, path, strict=False):
+            if previous_title != title:
+                break
+            num_shared_levels += 1
         for level in range(num_shared_levels, len(path)):
             start = chunk["start"]
             headings.append({"title": path[level], "level": level, "start": start, "part": _find_part(start, parts)})
@@ -226,7 +227,10 @@ def _list_headings(chunks: Sequence[Mapping[str, Any]], parts: Sequence[ByteSpan
 
 
 def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the trees of abstracts as nested nodes; ``below`` are the children of a node, in text order."""
+    """Return the abstracts of a document as nested nodes, roots first; ``below`` are the children of a node.
+
+    ``chunks`` are the rows of the document's chunks, by id. Nodes are in text order.
+    """
     rows = _query_rows(
         store, "SELECT id, parent, level, first_chunk, last_chunk, text FROM abstracts WHERE document = ?", key
     )
@@ -242,7 +246,8 @@ def _build_trees(store: kvstore.Store, key: str, chunks: Sequence[Mapping[str, A
     roots: list[dict[str, Any]] = []
     for row in rows:
         parent = nodes.get(row["parent"])
-        (roots if parent is None else parent["below"]).append(nodes[row["id"]])
+        siblings = roots if parent is None else parent["below"]
+        siblings.append(nodes[row["id"]])
     for node in nodes.values():
         node["below"].sort(key=lambda node: (node["start"], node["end"]))
     return sorted(roots, key=lambda node: (node["start"], node["end"]))

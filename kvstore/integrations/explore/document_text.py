@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from markupsafe import Markup
 
@@ -42,7 +42,7 @@ _CODE_SPAN_PATTERN = re.compile(rb"(`+)(?=[^`])([^`\n]{1,1000})(\1)(?!`)")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An HTML element around a span of the text."""
+    """An HTML element around a byte span of the text: ``opening`` and ``closing`` are its tags."""
 
     start: int
     end: int
@@ -72,15 +72,14 @@ def render_marked_text(
         _find_blocks(text, part),
         link_names(text, names),
     ]
-    layers = [[element for element in layer if element.start < part[1] and element.end > part[0]] for layer in layers]
-    part_anchors = sorted({anchor for anchor in anchors if part[0] <= anchor < part[1]})
-    cuts = {
-        *part,
-        *part_anchors,
-        *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
-    }
-    boundaries = sorted(boundary for boundary in cuts if part[0] <= boundary <= part[1])
-    return Markup("".join(_render_pieces(text, boundaries, layers, frozenset(part_anchors))))
+    part_start, part_end = part
+    layers = [
+        [element for element in layer if element.start < part_end and element.end > part_start] for layer in layers
+    ]
+    part_anchors = frozenset(anchor for anchor in anchors if part_start <= anchor < part_end)
+    all_boundaries = {*part, *part_anchors, *_iter_boundaries(layers)}
+    boundaries = sorted(boundary for boundary in all_boundaries if part_start <= boundary <= part_end)
+    return Markup("".join(_render_pieces(text, boundaries, layers, part_anchors)))
 
 
 def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "text") -> Markup:
@@ -102,14 +101,15 @@ def render_passage(text: str, marks: Sequence[ByteSpan] = (), format: str = "tex
         _find_blocks(encoded_text, (0, len(encoded_text))),
         [Element(start, end, '<span class="sign">', "</span>") for start, end in _find_syntax(encoded_text)],
     ]
-    boundaries = sorted(
-        {
-            0,
-            len(encoded_text),
-            *(boundary for layer in layers for element in layer for boundary in (element.start, element.end)),
-        }
-    )
+    boundaries = sorted({0, len(encoded_text), *_iter_boundaries(layers)})
     return Markup("".join(_render_pieces(encoded_text, boundaries, layers, frozenset())))
+
+
+def _iter_boundaries(layers: Iterable[Iterable[Element]]) -> Iterator[int]:
+    """Yield the offsets in the text at which an element of any layer begins or ends."""
+    for element in chain.from_iterable(layers):
+        yield element.start
+        yield element.end
 
 
 def _make_table_header(text: str) -> str:
@@ -141,7 +141,7 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
     code_matches = list(_CODE_SPAN_PATTERN.finditer(text))
     code_spans = [match.span(2) for match in code_matches]  # groups 1 and 3 are the backticks
     for block in _BLOCK_PATTERN.finditer(text):
-        if block[0].startswith(b"`"):
+        if block[0].startswith(b"`"):  # code between two fences, which are lines of their own
             code_spans.append((block.start() + block[0].index(b"\n") + 1, block.start() + block[0].rindex(b"\n") + 1))
     code_spans = merge_spans(code_spans)
     syntax_spans = [match.span(group) for match in code_matches for group in (1, 3)]
@@ -149,12 +149,14 @@ def _find_syntax(text: bytes) -> list[ByteSpan]:
         for match in pattern.finditer(text):
             # The groups of a pattern are its syntax; without groups, the whole match is. Absent groups are empty.
             syntax_spans += [match.span(group) for group in range(1, pattern.groups + 1)] or [match.span()]
-    ends = [end for _, end in code_spans]
-    # Each span with the index of the first code span that ends after the span begins.
-    indexed_spans = ((span, bisect_right(ends, span[0])) for span in syntax_spans)
-    return merge_spans(
-        span for span, index in indexed_spans if index == len(code_spans) or span[1] <= code_spans[index][0]
-    )
+    code_starts, code_ends = [start for start, _ in code_spans], [end for _, end in code_spans]
+
+    def is_outside_code(start: int, end: int) -> bool:
+        """True if a span overlaps no code: the first code that ends after its start begins after its end."""
+        index = bisect_right(code_ends, start)
+        return index == len(code_spans) or end <= code_starts[index]
+
+    return merge_spans(span for span in syntax_spans if is_outside_code(*span))
 
 
 def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
@@ -165,8 +167,9 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     """
     merged: list[ByteSpan] = []
     for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        last_start, last_end = merged[-1] if merged else (0, 0)
+        if start < last_end:
+            merged[-1] = last_start, max(end, last_end)
         elif start < end:
             merged.append((start, end))
     return merged
@@ -188,7 +191,13 @@ def link_names(text: bytes, names: Iterable[tuple[str, int, int]]) -> list[Eleme
     """
     links: list[Element] = []
     previous_end, linked_names = 0, set()
-    for name, start, end in sorted(names, key=lambda mention: (mention[1], -mention[2])):
+
+    def get_sort_key(mention: tuple[str, int, int]) -> tuple[int, int]:
+        """Return the sort key of a mention: by start, the longest first."""
+        _, start, end = mention
+        return start, -end
+
+    for name, start, end in sorted(names, key=get_sort_key):
         if start < previous_end:
             continue
         tabindex = "" if name not in linked_names else ' tabindex="-1"'
@@ -210,6 +219,7 @@ def _render_pieces(
     element_indexes = [0] * len(layers)
     open_elements: list[Element | None] = [None] * len(layers)
     for start, end in pairwise(boundaries):
+        # The element of each layer that the text from ``start`` to ``end`` is in, None if it is in none.
         next_elements: list[Element | None] = []
         for layer_index, layer in enumerate(layers):
             while element_indexes[layer_index] < len(layer) and layer[element_indexes[layer_index]].end <= start:

@@ -64,11 +64,9 @@ def _list_documents(store: kvstore.Store, name: str) -> list[dict[str, Any]]:
     entries = list(entries_by_document.values())[:_MAX_DOCUMENTS]
     first_mention_query = 'SELECT start, "end" FROM mentions WHERE document = ? AND entity = ? ORDER BY start LIMIT 1'
     for entry, document in zip(entries, store.get_many([entry["document"] for entry in entries]), strict=True):
-        entry["title"] = document and document.title
-        entry["start"], entry["end"] = store.query(first_mention_query, (entry["document"], name)).fetchone() or (
-            None,
-            None,
-        )
+        entry["title"] = None if document is None else document.title
+        first_mention = store.query(first_mention_query, (entry["document"], name)).fetchone()
+        entry["start"], entry["end"] = first_mention or (None, None)
     return entries
 
 

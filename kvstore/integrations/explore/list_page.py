@@ -28,7 +28,7 @@ class RowList:
         self._parameters: list[Any] = []
 
     def add_condition(self, condition: str, *parameters: Any) -> None:
-        """Keep only rows that satisfy a condition."""
+        """Add an SQL condition that the rows must satisfy, and the values of its ``?`` parameters."""
         self._conditions.append(condition)
         self._parameters += parameters
 
@@ -56,7 +56,7 @@ class RowList:
         )
 
     def count_by(self, column: str, order: str) -> list[dict[str, Any]]:
-        """Return the values of a column as ``value``, with their numbers of rows as ``count``, in the SQL order."""
+        """Return each value of a column as ``value``, and its number of rows as ``count``; ``order`` is SQL."""
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build(self, columns: str, order: str, *, details: str = "") -> PageContent:

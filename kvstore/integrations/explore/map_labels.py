@@ -84,7 +84,7 @@ def _choose_spellings(terms_by_chunk: Iterable[Mapping[str, str]]) -> dict[str, 
     for terms in terms_by_chunk:
         for term, spelling in terms.items():
             spellings.setdefault(term, Counter())[spelling] += 1
-    return {term: max(counts.items(), key=lambda item: (item[1], item[0]))[0] for term, counts in spellings.items()}
+    return {term: max(counts, key=lambda spelling: (counts[spelling], spelling)) for term, counts in spellings.items()}
 
 
 def _get_max_share(name: str, heading_fraction: float) -> float:

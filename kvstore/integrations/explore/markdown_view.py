@@ -104,7 +104,7 @@ def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
     A marker never precedes block syntax such as a list bullet. A span of syntax only gets no markers; an empty span
     does, because its insert is at a point.
     """
-    markers: list[tuple[int, int, str]] = []
+    markers: list[tuple[int, int, str]] = []  # offset, order of markers at the same offset, marker
     for index, insert in enumerate(inserts):
         start = _skip_block_start(text, insert.start)
         # After the last bar of a row of a table there is no cell.
@@ -112,9 +112,8 @@ def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
         if start is None or (end <= start and insert.start < insert.end):
             continue
         markers.append((start, _ORDER_BEGIN, f"{_MARKER_BEGIN}{index}{_MARKER_CLOSE}"))
-        markers.append(
-            (max(start, end), _ORDER_EMPTY_END if end <= start else _ORDER_END, f"{_MARKER_END}{index}{_MARKER_CLOSE}")
-        )
+        end_order = _ORDER_EMPTY_END if end <= start else _ORDER_END
+        markers.append((max(start, end), end_order, f"{_MARKER_END}{index}{_MARKER_CLOSE}"))
     pieces, position = [], 0
     for offset, _, marker in sorted(markers, key=lambda marker: marker[:2]):
         pieces += [text[position:offset], marker]
@@ -147,7 +146,8 @@ def _adapt_tokens(tokens: Iterable[Token], resolve: Callable[[str], str | None])
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
         style = token.attrs.pop("style", None)
         if style is not None:
-            token.attrSet("class", "number" if "right" in str(style) else "centered" if "center" in str(style) else "")
+            css_class = "centered" if "center" in str(style) else ""
+            token.attrSet("class", "number" if "right" in str(style) else css_class)
         if token.type == "link_open":
             url = resolve(str(token.attrs.pop("href", "")))
             token.attrs.pop("title", None)
@@ -198,7 +198,10 @@ def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
     for piece in _PIECE_PATTERN.split(html):
         marker = _MARKER_PATTERN.fullmatch(piece)
         if marker is None and piece.startswith("<"):
-            num_open_links += piece.startswith("<a ") - (piece == "</a>")
+            if piece == "</a>":
+                num_open_links -= 1
+            elif piece.startswith("<a "):
+                num_open_links += 1
             yield _MARKER_PATTERN.sub("", piece)
         elif marker is not None:
             index = int(marker[1])

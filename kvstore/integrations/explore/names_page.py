@@ -7,7 +7,7 @@ from .page import ExplorerPage, PageContent, PageRequest
 
 
 def build_content(request: PageRequest) -> PageContent:
-    """Return the names that match the parameters ``q`` (text) and ``kind`` of the request, the most mentioned first.
+    """Return the names of entities that match the request's ``q`` (text) and ``kind``, the most mentioned first.
 
     Each has its number of mentions, of documents and of trees.
     """

@@ -108,7 +108,7 @@ def _parse_number(name: str, value: str, minimum: int, maximum: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PageForm:
-    """Another form of a page, such as its rows as CSV: the text or bytes that ``make`` returns for a request.
+    """Another form (representation) of a page, such as its rows as CSV: what ``make`` returns for a request.
 
     A browser saves it as a file if it has a ``file_name``. The ``method`` is POST for a form that changes the user's
     settings; no form changes the store. The guard lists the paths with POST.

@@ -19,7 +19,7 @@ import_extra("jinja2", "explore", "the explorer")
 
 from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: E402
 
-from .answer_runs import render_runs  # noqa: E402
+from .cited_pieces import render_cited_pieces  # noqa: E402
 from .document_text import render_passage, strip_markdown  # noqa: E402
 from .markdown_view import render_markdown  # noqa: E402
 
@@ -46,7 +46,7 @@ def _make_environment() -> Any:
     environment.globals |= {
         "document_url": build_document_url,
         "render_passage": render_passage,
-        "render_runs": render_runs,
+        "render_cited_pieces": render_cited_pieces,
         "entity_url": build_entity_url,
         "page_url": build_page_url,
         "spans_url": build_spans_url,

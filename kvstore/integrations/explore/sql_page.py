@@ -62,8 +62,11 @@ def build_content(request: PageRequest) -> PageContent:
     if not statement:
         return content
     start_time = time.perf_counter()
-    # One extra row shows whether there are more. Rows are sorted here, since not every statement can be sorted.
-    max_rows = _MAX_ROWS if request.as_data else _MAX_ROWS + 1 if sort else page * _MAX_SHOWN_ROWS + 1
+    max_rows = _MAX_ROWS
+    if not request.as_data:
+        # One extra row shows whether there are more. All rows are read to sort them here, since not every statement
+        # can be sorted.
+        max_rows = 1 + (_MAX_ROWS if sort else page * _MAX_SHOWN_ROWS)
     with _allow_stopping(request):
         try:
             cursor = request.store.query(statement, timeout=request.seconds, max_rows=max_rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import kvstore
@@ -59,7 +58,7 @@ def build_tree(request: PageRequest) -> PageContent:
 def _add_children(store: kvstore.Store, tree: str, roots: list[dict[str, Any]]) -> None:
     """Set ``below``, the list of children, in ``roots`` and in all nodes below them, level by level.
 
-    Once the outline has its maximum number of names, ``below`` is empty.
+    Once the page has its maximum number of names, ``below`` is empty.
     """
     level, num_names = roots, len(roots)
     while level:
@@ -87,9 +86,10 @@ def _fetch_children(store: kvstore.Store, tree: str, parents: Sequence[str]) -> 
         (tree, *parents, _MAX_CHILDREN),
         max_rows=None,
     )
-    return {
-        parent: [(name, count) for _, name, count in group] for parent, group in groupby(rows, key=lambda row: row[0])
-    }
+    children: dict[str, list[tuple[str, int]]] = {}
+    for parent, name, count in rows:
+        children.setdefault(parent, []).append((name, count))
+    return children
 
 
 def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
@@ -99,9 +99,11 @@ def _find_path(store: kvstore.Store, tree: str, name: str) -> list[str]:
         row = store.query(
             "SELECT parent FROM edges WHERE tree = ? AND child = ? AND accepted ORDER BY parent LIMIT 1", (tree, name)
         ).fetchone()
-        if row is None or row[0] in path:
+        if row is None:
             break
-        name = row[0]
+        (name,) = row
+        if name in path:
+            break
         path.insert(0, name)
     return path
 

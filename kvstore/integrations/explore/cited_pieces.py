@@ -1,7 +1,7 @@
-"""The text of an answer, split into runs with their spans in documents.
+"""The text of an answer, split into pieces with their spans in documents.
 
-In: a text with numbers in brackets, the citations with these numbers, and the documents. Out: its paragraphs as runs of
-text. If a sentence occurs in the cited text letter by letter, its span is that of the occurrence, else the whole
+In: a text with numbers in brackets, the citations with these numbers, and the documents. Out: its paragraphs as pieces
+of text. If a sentence occurs in the cited text letter by letter, its span is that of the occurrence, else the whole
 citation.
 """
 
@@ -30,7 +30,7 @@ _MAX_SPANS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRun:
+class CitedPiece:
     """A piece of an answer: its text, the citation numbers after it, and its spans in a document, if any."""
 
     text: str
@@ -39,7 +39,7 @@ class AnswerRun:
     spans: tuple[tuple[int, int], ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return the run as JSON data."""
+        """Return the piece as JSON data; ``places`` are its spans."""
         return {
             "text": self.text,
             "numbers": list(self.numbers),
@@ -77,57 +77,59 @@ class DocumentTexts:
         return self._documents[document]
 
 
-def render_runs(runs: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
-    """Render the runs of a paragraph of an answer, as :meth:`AnswerRun.as_data` returns them, as HTML.
+def render_cited_pieces(pieces: Sequence[Mapping[str, Any]], words: str | None) -> Markup:
+    """Render the pieces of a paragraph of an answer, as :meth:`CitedPiece.as_data` returns them, as HTML.
 
-    Every run is Markdown, linked to its spans, and followed by its citation numbers. The first occurrence of ``words``,
-    the words that answer the question, is marked.
+    Every piece is Markdown, linked to its spans, and followed by its citation numbers. The first occurrence of
+    ``words``, the words that answer the question, is marked.
     """
     source, inserts = "", []
-    for run in runs:
-        start, source = len(source), source + run["text"]
-        if run["document"] is not None:
-            url = escape(build_spans_url(run["document"], run["places"]))
+    for piece in pieces:
+        start, source = len(source), source + piece["text"]
+        if piece["document"] is not None:
+            url = escape(build_spans_url(piece["document"], piece["places"]))
             inserts.append(Insert(start, len(source), f'<a class="said" href="{url}">', "</a>", is_link=True))
-        if words and words in run["text"]:
-            mark_start = start + run["text"].index(words)
+        if words and words in piece["text"]:
+            mark_start = start + piece["text"].index(words)
             inserts.append(Insert(mark_start, mark_start + len(words), "<mark>", "</mark>"))
             words = None
-        end = start + len(run["text"].rstrip())
+        end = start + len(piece["text"].rstrip())
         inserts += [
             Insert(end, end, f'<sup><a href="#cited-{number}" aria-label="citation {number}">{number}</a></sup>', "")
-            for number in run["numbers"]
+            for number in piece["numbers"]
         ]
     return render_markdown(source, inserts)
 
 
-def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[AnswerRun]]:
-    """Split the text of an answer into paragraphs, and each paragraph into runs with the spans that they cite."""
+def split_paragraphs(text: str, citations: Sequence[kvstore.Citation], texts: DocumentTexts) -> list[list[CitedPiece]]:
+    """Split the text of an answer into paragraphs, and each paragraph into pieces with the spans that they cite."""
     citations_by_number = {citation.number: citation for citation in citations}
     return [
-        list(_iter_runs(paragraph, citations_by_number, texts))
+        list(_iter_pieces(paragraph, citations_by_number, texts))
         for paragraph in re.split(r"\n{2,}", text)
         if paragraph.strip()
     ]
 
 
-def _iter_runs(paragraph: str, citations: Mapping[int, kvstore.Citation], texts: DocumentTexts) -> Iterator[AnswerRun]:
-    """Yield the runs of a paragraph: each sentence before a citation, and the text after the last one."""
+def _iter_pieces(
+    paragraph: str, citations: Mapping[int, kvstore.Citation], texts: DocumentTexts
+) -> Iterator[CitedPiece]:
+    """Yield the pieces of a paragraph: each sentence before a citation, and the text after the last one."""
     position = 0
     for match in _CITATION_PATTERN.finditer(paragraph):
         numbers = tuple(int(number) for number in match[1].split(","))
         known_citations = [citations[number] for number in numbers if number in citations]
         if known_citations:
-            yield from _iter_sentence_runs(paragraph[position : match.start()], numbers, known_citations, texts)
+            yield from _iter_sentence_pieces(paragraph[position : match.start()], numbers, known_citations, texts)
             position = match.end()
     if paragraph[position:]:
-        yield AnswerRun(paragraph[position:], numbers=())
+        yield CitedPiece(paragraph[position:], numbers=())
 
 
-def _iter_sentence_runs(
+def _iter_sentence_pieces(
     text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], texts: DocumentTexts
-) -> Iterator[AnswerRun]:
-    """Yield the sentences before a citation as runs. Only the last run has the citation numbers.
+) -> Iterator[CitedPiece]:
+    """Yield the sentences before a citation as pieces. Only the last one has the citation numbers.
 
     A sentence that the cited texts do not contain gets the spans of the first citation in its first document.
     """
@@ -137,13 +139,13 @@ def _iter_sentence_runs(
     for sentence_number, sentence in enumerate(sentences, start=1):
         match = next(filter(None, (_find_sentence(sentence, citation, texts) for citation in citations)), None)
         document, spans = (first_document, citation_spans) if match is None else match
-        yield AnswerRun(sentence, numbers if sentence_number == len(sentences) else (), document, spans)
+        yield CitedPiece(sentence, numbers if sentence_number == len(sentences) else (), document, spans)
 
 
 def _find_sentence(
     sentence: str, citation: kvstore.Citation, texts: DocumentTexts
 ) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """Return the document of a sentence and a tuple with its one byte span, or None.
+    """Return where the cited text contains a sentence: the document, and a tuple with one byte span; or None.
 
     Only the first spans of the citation are searched, and only letters and digits are compared, so punctuation and
     spaces may differ. Returns None if they do not contain the sentence, or if it has too few letters.
@@ -154,12 +156,10 @@ def _find_sentence(
     for span in citation.spans[:_MAX_SPANS]:
         text = texts.read_slice(span.document, span.start, span.end)
         letters = list(_LETTER_PATTERN.finditer(text))
-        letter_index = "".join(letter[0] for letter in letters).find(sentence_letters)
-        if letter_index >= 0:
-            match_start, match_end = (
-                letters[letter_index].start(),
-                letters[letter_index + len(sentence_letters) - 1].end(),
-            )
+        first_index = "".join(letter[0] for letter in letters).find(sentence_letters)
+        if first_index >= 0:
+            last_index = first_index + len(sentence_letters) - 1
+            match_start, match_end = letters[first_index].start(), letters[last_index].end()
             # Closing punctuation belongs to the sentence.
             match_end += len(text[match_end:]) - len(text[match_end:].lstrip(".!?…;\"'”’)]`*_"))
             start = span.start + len(text[:match_start].encode())
