@@ -287,7 +287,10 @@ def read_opened(
 def _iter_items(
     open_stream: Callable[[], BinaryIO], origin: Origin, format: str | None, options: ReadOptions
 ) -> Iterator[Item]:
-    """Open a stream and yield its items; a separate function, so that ``read_opened`` checks its arguments at once."""
+    """Open a stream and yield its documents, facts, failures and skipped parts.
+
+    It is a separate function, so that ``read_opened`` checks its arguments before the iteration begins.
+    """
     try:
         with open_stream() as stream:
             yield from _read_stream(stream, origin, format, options, _EnclosureState())
@@ -306,7 +309,9 @@ class _EnclosureState:
 def _read_stream(
     stream: BinaryIO, origin: Origin, format: str | None, options: ReadOptions, enclosure: _EnclosureState
 ) -> Iterator[Item]:
-    """Yield the items of one file, and those of the files nested in it; without ``format``, choose one.
+    """Yield the documents, facts, failures and skipped parts of one file, and of the files nested in it.
+
+    Without ``format``, the name or the first bytes of the file determine it.
 
     ``enclosure`` counts the depth and the bytes of nested files, which are limited.
     """

@@ -46,7 +46,9 @@ class _Member(NamedTuple):
 class _Decompressor(Protocol):
     """A file object whose reads return decompressed bytes."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes:
+        """Return at most ``size`` decompressed bytes; empty at the end."""
+        ...
 
 
 def read_gzip(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[EnclosedFile]:

@@ -53,42 +53,42 @@ def is_utf8(data: bytes) -> bool:
     return True
 
 
-def decode_file(data: bytes, name: str, encoding: str | None = None) -> str:
+def decode_file(data: bytes, file_name: str, encoding: str | None = None) -> str:
     """Decode a whole file by ``encoding``, else by its byte-order mark, else as UTF-8.
 
-    Raises ReaderError for an invalid byte or a NUL; ``name`` is the file in the message.
+    Raises ReaderError for an invalid byte or a NUL; ``file_name`` is the file in the message.
     """
     used_encoding = encoding or detect_bom_encoding(data) or "utf-8"
     try:
         text = data.decode(used_encoding)
     except UnicodeError as error:
-        raise _make_decode_error(name, used_encoding, error, offset=0) from None
-    check_nul(text, name)
+        raise _make_decode_error(file_name, used_encoding, error, offset=0) from None
+    check_nul(text, file_name)
     return text.removeprefix("\ufeff")
 
 
-def decode_text(data: bytes, name: str, encoding: str | None = None) -> str:
+def decode_text(data: bytes, file_name: str, encoding: str | None = None) -> str:
     """Decode a whole file as :func:`decode_file` does, and clean its text with :func:`clean_text`.
 
     Raises ReaderError if the file is blank or cannot be decoded.
     """
-    text = clean_text(decode_file(data, name, encoding))
+    text = clean_text(decode_file(data, file_name, encoding))
     if not text or text.isspace():
-        raise ReaderError(f"{name}: is empty; there is nothing to store")
+        raise ReaderError(f"{file_name}: is empty; there is nothing to store")
     return text
 
 
-def check_nul(text: str, name: str) -> None:
+def check_nul(text: str, file_name: str) -> None:
     """Raise ReaderError if ``text`` contains a NUL character, which only binary files do."""
     offset = text.find("\0")
     if offset >= 0:
         raise ReaderError(
-            f"{name}: is a binary file (NUL at character {offset}); name its format with AS, "
+            f"{file_name}: is a binary file (NUL at character {offset}); name its format with AS, "
             "or use WITH (encoding = 'utf-16') if it is UTF-16 text"
         )
 
 
-def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
+def iter_decoded_lines(stream: BinaryIO, file_name: str, encoding: str | None, newline: str = "") -> Iterator[str]:
     """Decode a seekable stream line by line, as ``open(newline=...)`` does, and remove a byte-order mark."""
     stream.seek(0)
     used_encoding = encoding or detect_bom_encoding(stream.read(4)) or "utf-8"
@@ -98,10 +98,10 @@ def iter_decoded_lines(stream: BinaryIO, name: str, encoding: str | None, newlin
         yield next(lines, "").removeprefix("\ufeff")
         yield from lines
     except UnicodeError:
-        raise _locate_decode_error(stream, name, used_encoding) from None
+        raise _locate_decode_error(stream, file_name, used_encoding) from None
 
 
-def _locate_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderError:
+def _locate_decode_error(stream: BinaryIO, file_name: str, encoding: str) -> ReaderError:
     """Read a stream again after a decoding error, and return the error with the offset of its first invalid byte."""
     stream.seek(0)
     decoder = codecs.getincrementaldecoder(encoding)()
@@ -112,13 +112,13 @@ def _locate_decode_error(stream: BinaryIO, name: str, encoding: str) -> ReaderEr
         try:
             decoder.decode(block, final=not block)
         except UnicodeError as error:
-            return _make_decode_error(name, encoding, error, offset - num_pending_bytes)
+            return _make_decode_error(file_name, encoding, error, offset - num_pending_bytes)
         if not block:
-            return ReaderError(f"{name}: changed while it was read; run the ingest again")
+            return ReaderError(f"{file_name}: changed while it was read; run the ingest again")
         offset += len(block)
 
 
-def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
+def _make_decode_error(file_name: str, encoding: str, error: UnicodeError, offset: int) -> ReaderError:
     """Return the ReaderError for a decoding error; ``offset`` is where the block of ``error`` begins in the file."""
     label = encoding.upper()
     remedy = (
@@ -126,9 +126,11 @@ def _make_decode_error(name: str, encoding: str, error: UnicodeError, offset: in
         "WITH (encoding = 'cp1252'), or -o encoding=cp1252 on the command line"
     )
     if not isinstance(error, UnicodeDecodeError):
-        return ReaderError(f"{name}: is not valid {label} ({error}); {remedy}")
+        return ReaderError(f"{file_name}: is not valid {label} ({error}); {remedy}")
     byte = error.object[error.start]
-    return ReaderError(f"{name}: byte 0x{byte:02X} at offset {offset + error.start} is not valid {label}; {remedy}")
+    return ReaderError(
+        f"{file_name}: byte 0x{byte:02X} at offset {offset + error.start} is not valid {label}; {remedy}"
+    )
 
 
 def clean_text(text: str) -> str:

@@ -71,26 +71,26 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def parse_page(
-    data: bytes, name: str, options: ReadOptions
+    data: bytes, file_name: str, options: ReadOptions
 ) -> tuple[LexborHTMLParser, list[MarkdownBlock], list[NavigationPart]]:
     """Return a page's tree, its blocks, and the parts left out as navigation.
 
     Raises ReaderError if the file is blank, is not text, or nests elements too deeply. A page of markup without text
     has no blocks.
     """
-    markup = _decode_page(data, name, options.encoding)
+    markup = _decode_page(data, file_name, options.encoding)
     if not markup or markup.isspace():
-        raise ReaderError(f"{name}: is empty; there is nothing to store")
+        raise ReaderError(f"{file_name}: is empty; there is nothing to store")
     if "xmlns" in markup[:_MAX_NAMESPACE_OFFSET]:
         markup = _convert_xhtml(markup)
-    _check_depth(markup, name)
+    _check_depth(markup, file_name)
     tree = LexborHTMLParser(markup)
     return tree, *_convert_content(tree, KeepLevel.ALL if options.navigation == "keep" else KeepLevel.CONTENT)
 
 
-def convert_markup(markup: str, name: str, options: ReadOptions) -> list[MarkdownBlock]:
+def convert_markup(markup: str, file_name: str, options: ReadOptions) -> list[MarkdownBlock]:
     """Return the blocks of HTML in a document of another format; navigation is kept."""
-    _, blocks, _ = parse_page(markup.encode(), name, replace(options, encoding="utf-8", navigation="keep"))
+    _, blocks, _ = parse_page(markup.encode(), file_name, replace(options, encoding="utf-8", navigation="keep"))
     return blocks
 
 
@@ -113,7 +113,7 @@ def _convert_content(tree: LexborHTMLParser, keep: KeepLevel) -> tuple[list[Mark
     return blocks, left_out
 
 
-def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
+def _decode_page(data: bytes, file_name: str, encoding: str | None) -> str:
     """Decode a page by ``encoding``, its byte-order mark or its declaration.
 
     Valid UTF-8 is read as UTF-8 even if the page declares another encoding.
@@ -125,7 +125,7 @@ def _decode_page(data: bytes, name: str, encoding: str | None) -> str:
         if WEB_ENCODING_PATTERN.fullmatch(label) and (b"\x1b" in data or not is_utf8(data)):
             # Like browsers, read ASCII and Latin-1 as Windows-1252, which adds typographic quotes.
             encoding = "cp1252" if _WESTERN_ENCODING_PATTERN.fullmatch(label) else label
-    return decode_file(data, name, encoding)
+    return decode_file(data, file_name, encoding)
 
 
 def _convert_xhtml(markup: str) -> str:
@@ -147,7 +147,7 @@ def _convert_xhtml(markup: str) -> str:
     return "".join((*pieces, markup[copied_end:]))
 
 
-def _check_depth(markup: str, name: str) -> None:
+def _check_depth(markup: str, file_name: str) -> None:
     """Raise ReaderError if the page is nested so deeply that the parser would take too long."""
     if markup.count("<") <= _MAX_DEPTH:
         return
@@ -160,7 +160,7 @@ def _check_depth(markup: str, name: str) -> None:
         depth = max(0, depth - levels) if is_end_tag else depth + levels
         if depth > _MAX_DEPTH:
             raise ReaderError(
-                f"{name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "
+                f"{file_name}: nests elements more than {_MAX_DEPTH:,} deep near character {tag.start()}; "
                 "close the elements that are left open, or ingest it AS text"
             )
 

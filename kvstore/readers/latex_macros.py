@@ -74,7 +74,7 @@ class LatexCursor:
         self._offset = 0  # of the next character to read
 
     def _skip_space(self) -> None:
-        """Skip white space and comments, but not a blank line."""
+        """Move the offset after white space and comments, but not after a blank line."""
         space = _SPACE_PATTERN.match(self._text, self._offset)
         self._offset = space.end() if space else self._offset
 

@@ -441,7 +441,10 @@ class _LatexText(LatexCursor):
             self._add_blocks(*blocks)
 
     def _add_listing(self, name: str, body: str) -> None:
-        """Add the code block of a verbatim environment, with the language that its options name."""
+        """Add the code block of the verbatim environment ``name``, with the language that its options name.
+
+        ``body`` begins with the options, such as ``[language=C]``.
+        """
         language = ""
         first_line, newline, other_lines = body.partition("\n")
         if option_match := re.match(r"\s*\[([^\]\n]*)\]", first_line):

@@ -99,7 +99,10 @@ def _iter_cell_blocks(cell: dict[str, Any], language: str, name: str, options: R
 
 
 def _iter_output_blocks(output: dict[str, Any], name: str, options: ReadOptions) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of one output of a code cell: printed text, a result or an error."""
+    """Yield the blocks of one output of a code cell: printed text, a result or an error.
+
+    ``name`` is the file in messages.
+    """
     output_type = output.get("output_type")
     output_data = output.get("data")
     texts_by_type = output_data if isinstance(output_data, dict) else output  # nbformat 3 has no data

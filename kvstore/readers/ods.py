@@ -23,12 +23,12 @@ _MAX_ROWS, _MAX_COLUMNS = 1 << 20, 1 << 14
 
 
 @contextmanager
-def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """Yield one mapping from the name of each sheet to an iterator over its rows, in order.
 
     Any failure while the rows are read is a ReaderError.
     """
-    with open_opendocument(stream, name, "ODS", "spreadsheet") as opendocument:
+    with open_opendocument(stream, file_name, "ODS", "spreadsheet") as opendocument:
         tables = opendocument.body.findall(f"{TABLE}table")
         yield {
             table.get(f"{TABLE}name") or f"Sheet {number}": _iter_rows(table) for number, table in enumerate(tables, 1)

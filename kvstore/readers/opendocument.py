@@ -44,18 +44,18 @@ class OpenDocument:
 
 
 @contextmanager
-def open_opendocument(stream: BinaryIO, name: str, format_name: str, kind: str) -> Iterator[OpenDocument]:
+def open_opendocument(stream: BinaryIO, file_name: str, format_name: str, kind: str) -> Iterator[OpenDocument]:
     """Yield a document of the kind ``text``, ``spreadsheet`` or ``presentation``.
 
-    ``format_name`` is the name of the format in messages. Any failure while the document is open is a ReaderError.
+    ``file_name`` and ``format_name`` are used in messages. Any failure while the document is open is a ReaderError.
     """
-    with convert_errors(name, format_name):
-        trees = _read_trees(stream, name, format_name)
+    with convert_errors(file_name, format_name):
+        trees = _read_trees(stream, file_name, format_name)
         body_element = next(
             (element for tree in trees for element in tree.findall(f"{OFFICE}body/{OFFICE}{kind}")), None
         )
         if body_element is None:
-            raise ReaderError(f"{name}: is not {format_name} (it contains no {kind})")
+            raise ReaderError(f"{file_name}: is not {format_name} (it contains no {kind})")
         title_element = next((element for tree in trees for element in tree.iter(_TITLE_TAG)), None)
         title = "" if title_element is None else clean_property_title("".join(title_element.itertext()))
         yield OpenDocument(body_element, trees, title)
@@ -101,13 +101,13 @@ def _is_markup(start: bytes) -> bool:
     return start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
 
 
-def _read_trees(stream: BinaryIO, name: str, format_name: str) -> tuple[Element, ...]:
+def _read_trees(stream: BinaryIO, file_name: str, format_name: str) -> tuple[Element, ...]:
     """Return the parsed parts of a file: its properties, styles and content; raises ReaderError if it is locked."""
     stream.seek(0)
     if _is_markup(stream.read(1 << 8)):
         stream.seek(0)
         return (parse_xml(stream.read()),)
-    package = Package(stream, name, format_name)
+    package = Package(stream, file_name, format_name)
     if _MANIFEST_PATH in package and package.read_tree(_MANIFEST_PATH).find(_ENCRYPTION_PATH) is not None:
-        raise ReaderError(f"{name}: is locked with a password; save it without one")
+        raise ReaderError(f"{file_name}: is locked with a password; save it without one")
     return tuple(package.read_tree(part) for part in ("meta.xml", "styles.xml", _CONTENT_PATH) if part in package)

@@ -28,49 +28,49 @@ _ENCRYPTED_FLAG = 1
 class Package:
     """A package of parts, which are read on demand; ``parts`` has their entries in the directory of the archive."""
 
-    def __init__(self, stream: BinaryIO, name: str, kind: str) -> None:
+    def __init__(self, stream: BinaryIO, file_name: str, format_name: str) -> None:
         """Open the package; raises ReaderError if it is locked, too large, or not a package.
 
-        ``name`` is the name of the file in messages, and ``kind`` the name of its format, such as ``DOCX``.
+        ``file_name`` is the name of the file in messages, and ``format_name`` that of its format, such as ``DOCX``.
         """
         stream.seek(0)
         if stream.read(len(_OLE_SIGNATURE)) == _OLE_SIGNATURE:  # the container of old and of encrypted documents
-            suffix = kind.lower()
+            suffix = format_name.lower()
             raise ReaderError(
-                f"{name}: is an old .{suffix.removesuffix('x')} file or locked with a password; save it as an open "
-                f".{suffix}"
+                f"{file_name}: is an old .{suffix.removesuffix('x')} file or locked with a password; "
+                f"save it as an open .{suffix}"
             )
         stream.seek(0)
-        self._name, self._kind = name, kind
+        self._file_name, self._format_name = file_name, format_name
         try:
             self._archive = zipfile.ZipFile(stream)
         except Exception as error:  # a damaged directory raises more exceptions than BadZipFile
-            raise _make_damage_error(name, kind, error) from None
+            raise _make_damage_error(file_name, format_name, error) from None
         entries = self._archive.infolist()
         num_unpacked_bytes = sum(entry.file_size for entry in entries)
         if num_unpacked_bytes > MAX_UNPACKED_BYTES or len(entries) > MAX_PARTS:
             raise ReaderError(
-                f"{name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is "
+                f"{file_name}: unpacks to {num_unpacked_bytes:,} bytes in {len(entries):,} parts; the limit is "
                 f"{MAX_UNPACKED_BYTES:,} bytes in {MAX_PARTS:,} parts: split it"
             )
         if any(entry.flag_bits & _ENCRYPTED_FLAG for entry in entries):
-            raise ReaderError(f"{name}: is locked with a password; save it without one")
+            raise ReaderError(f"{file_name}: is locked with a password; save it without one")
         self.parts = tuple(entry for entry in entries if not entry.is_dir())
         self._names = {entry.filename for entry in self.parts}
 
     def __contains__(self, part: str) -> bool:
-        """True if there is a part of this name."""
+        """True if the package contains the part (file) with the path ``part``."""
         return part in self._names
 
     def read_part(self, part: str) -> bytes:
-        """Return the bytes of a part.
+        """Return the bytes of a part, which is a file in the package; ``part`` is its path.
 
         Raises KeyError if the part is missing, and the exceptions of zipfile if it is damaged.
         """
         return self._archive.read(part)
 
     def read_tree(self, part: str) -> Element:
-        """Parse an XML part.
+        """Return the root element of an XML part, which is a file in the package; ``part`` is its path.
 
         Raises KeyError if the part is missing, and the exceptions of zipfile or XmlError if it is damaged.
         """
@@ -78,7 +78,7 @@ class Package:
 
     def convert_errors(self) -> AbstractContextManager[None]:
         """Return a context in which failures to read the package become a ReaderError (:func:`convert_errors`)."""
-        return convert_errors(self._name, self._kind)
+        return convert_errors(self._file_name, self._format_name)
 
 
 def open_main_part(
@@ -99,17 +99,17 @@ def open_main_part(
 
 
 @contextmanager
-def convert_errors(name: str, kind: str) -> Iterator[None]:
+def convert_errors(file_name: str, format_name: str) -> Iterator[None]:
     """Convert any failure while reading a file, except MemoryError, into a ReaderError."""
     try:
         yield
     except (ReaderError, MemoryError):
         raise
     except Exception as error:  # zipfile, zlib, XML parsers and libraries all raise different exceptions
-        raise _make_damage_error(name, kind, error) from None
+        raise _make_damage_error(file_name, format_name, error) from None
 
 
-def _make_damage_error(name: str, kind: str, error: Exception) -> ReaderError:
+def _make_damage_error(file_name: str, format_name: str, error: Exception) -> ReaderError:
     """Return the error for a file that a library cannot read."""
     description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return ReaderError(f"{name}: is damaged or not {kind} ({description}); open it and save it again")
+    return ReaderError(f"{file_name}: is damaged or not {format_name} ({description}); open it and save it again")

@@ -68,7 +68,7 @@ def read(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[Raw
 
 
 def _load_parser(language: Language, purpose: str) -> Any:
-    """Return the parser of a language; raises ReaderError if the library is missing."""
+    """Return the parser of a language; raises ReaderError, which names ``purpose``, if the library is missing."""
     tree_sitter = import_extra("tree_sitter", "documents", purpose, error=ReaderError)
     grammar = import_extra(language.package, "documents", purpose, error=ReaderError)
     return tree_sitter.Parser(tree_sitter.Language(getattr(grammar, language.function)()))

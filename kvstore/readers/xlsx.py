@@ -25,13 +25,13 @@ _LITERAL_PATTERN = re.compile(r'"[^"]*"|[\\_*].')
 
 
 @contextmanager
-def open_workbook(stream: BinaryIO, name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
+def open_workbook(stream: BinaryIO, file_name: str) -> Iterator[Mapping[str, Iterator[list[str]]]]:
     """Yield one mapping from the name of each sheet to an iterator over its rows, in order.
 
     Any failure while the rows are read is a ReaderError.
     """
-    openpyxl = import_extra("openpyxl", "documents", f"{name}: reading XLSX", error=ReaderError)
-    package = Package(stream, name, "XLSX")
+    openpyxl = import_extra("openpyxl", "documents", f"{file_name}: reading XLSX", error=ReaderError)
+    package = Package(stream, file_name, "XLSX")
     stream.seek(0)
     with package.convert_errors(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about unsupported formatting, which is not read
