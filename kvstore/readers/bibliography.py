@@ -162,7 +162,7 @@ class _BibEntry:
 def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key: str | None) -> RawDocument:
     """Return the document of an entry; ``entry_type`` is its type, such as ``article``.
 
-    ``fields`` has the values by name, with LaTeX markup. ``other_key`` is used if another file has the same key.
+    ``fields`` has the values by name, with LaTeX markup. ``other_key`` replaces ``key`` if another file has the same.
     """
     plain_fields = {
         name: _remove_latex(value) for name, value in fields.items() if name not in _IGNORED_FIELDS and value.strip()
@@ -175,7 +175,8 @@ def _build_document(entry_type: str, key: str, fields: dict[str, str], other_key
         if name in _PEOPLE_FIELDS:
             people = [_format_person(person) for person in re.split(r"\s+and\s+", fields[name]) if person.strip()]
             meta[name] = [*people]
-            (authors if name == "author" else lines).append((f"{name.title()}s", ", ".join(people)))
+            people_lines = authors if name == "author" else lines
+            people_lines.append((f"{name.title()}s", ", ".join(people)))
         elif name in _PARAGRAPH_FIELDS:
             paragraphs.append(value)
         elif name != "title":

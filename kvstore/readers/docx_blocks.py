@@ -346,7 +346,7 @@ def _has_property(run: Any, name: str) -> bool:
 
 
 def _get_verbatim(element: Any) -> str:
-    """Return the text of a paragraph or run of code with its tabs and line breaks."""
+    """Return the text of a paragraph or run (a text of one format), including its tabs and line breaks."""
     replacements = {_TAB_TAG: "\t", _BREAK_TAG: "\n", _RETURN_TAG: "\n", _HYPHEN_TAG: "-"}
     return "".join(
         (part.text or "") if part.tag == _TEXT_TAG else replacements.get(part.tag, "") for part in element.iter()

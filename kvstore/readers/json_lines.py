@@ -187,7 +187,7 @@ def _iter_items(rows: Iterable[tuple[int, _Row]], origin: Origin, make_items: It
 def _iter_lines(stream: BinaryIO, origin: Origin, options: ReadOptions) -> Iterator[tuple[int, _Line]]:
     """Yield the number (from 1) and the text of each line.
 
-    In UTF-8, an invalid byte affects only its line, which becomes a BadLineError.
+    In UTF-8, an invalid byte affects only its line, which is yielded as a BadLineError instead of a text.
     """
     start = stream.read(_START_BYTES)
     encoding = options.encoding or detect_bom_encoding(start) or "utf-8"

@@ -60,7 +60,7 @@ def find_closing_bracket(
 
 
 def split_environment(text: str, start: int, name: str, unclosed_names: set[str]) -> tuple[str, int]:
-    """Return the body of an environment, which begins at ``start``, and the offset after its ``\\end``.
+    """Return the body of the environment ``name``, which begins at the offset ``start``, and the offset after its end.
 
     The body of an unclosed environment is empty, except that unclosed verbatim text and comments extend to the end of
     ``text``. ``unclosed_names`` caches the names of environments that are not closed.
@@ -71,9 +71,8 @@ def split_environment(text: str, start: int, name: str, unclosed_names: set[str]
         end = text.find(f"\\end{{{name}}}", start)
         return (text[start:], len(text)) if end < 0 else (text[start:end], end + len(f"\\end{{{name}}}"))
     depth = 1
-    for match in re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}").finditer(
-        text, start
-    ):
+    delimiter_pattern = re.compile(rf"\\(begin|end)[ \t]{{0,9}}\{{[ \t]{{0,9}}{re.escape(name)}[ \t]{{0,9}}\}}")
+    for match in delimiter_pattern.finditer(text, start):
         depth += 1 if match[1] == "begin" else -1
         if depth == 0:
             return text[start : match.start()], match.end()
@@ -172,7 +171,7 @@ def remove_labels(formula: str) -> str:
     return re.sub(r"\\label\s*\{[^{}]*\}", "", formula).strip()
 
 
-def replace_dashes(text: str) -> str:
+def convert_ascii_punctuation(text: str) -> str:
     """Return a text with typographic dashes and quotes instead of their ASCII forms."""
     for dashes, replacement in DASHES:
         if dashes in text:

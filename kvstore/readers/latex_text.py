@@ -30,9 +30,9 @@ from .latex_commands import (
 from .latex_macros import TOKEN_PATTERN, LatexCursor, MacroTable
 from .latex_parts import (
     ENVIRONMENT_PATTERN,
+    convert_ascii_punctuation,
     format_unit,
     remove_labels,
-    replace_dashes,
     split_cells,
     split_environment,
     split_items,
@@ -147,7 +147,7 @@ class _LatexText(LatexCursor):
             self._offset = token.end()
             kind = token.lastgroup
             if kind == "text":
-                self._inline.add_text(replace_dashes(token[0]))
+                self._inline.add_text(convert_ascii_punctuation(token[0]))
             elif kind == "command":
                 self._read_command(token["command"])
             elif kind == "symbol":

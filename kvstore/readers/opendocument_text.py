@@ -97,7 +97,7 @@ class OpenDocumentText:
                 self._add_list(element, builder, depth=0, style=None)
             elif element.tag == f"{TABLE}table":
                 builder.add_blocks(*self._build_table(element))
-            else:  # sections, frames, groups: walk their content
+            else:  # sections, frames and groups, whose content is added
                 self._add_elements(element, builder, plain)
 
     def _add_paragraph(self, element: Element, builder: BlockBuilder, plain: bool) -> None:

@@ -146,7 +146,10 @@ class RoffInterpreter:
                 yield RoffLine(name, _BLOCK_MARK_PATTERN.sub("", _strip_comment(args)))
 
     def read_raw_lines(self, end: str) -> Iterator[str]:
-        """Yield the raw lines up to the macro ``end``, for embedded languages."""
+        """Read and yield the lines up to the macro ``end``, uninterpreted, because they are in another language.
+
+        Tables and formulas have their own languages.
+        """
         while self._pending:
             line = self._pending.popleft()
             control = _CONTROL_PATTERN.match(line)
@@ -293,7 +296,10 @@ class RoffInterpreter:
             self._macros[new_name] = self._macros[old_name] if request == "als" else self._macros.pop(old_name)
 
     def _expand_macro(self, name: str, args: str) -> None:
-        """Put the body of a macro, with its arguments, before the lines that are not read yet."""
+        """Insert the lines of a macro's definition, with its arguments, before the lines that are not read yet.
+
+        ``args`` are the arguments as written after the name of the macro.
+        """
         arguments = split_arguments(args)
 
         def get_argument(reference: re.Match[str]) -> str:
