@@ -39,6 +39,7 @@ class AsyncCursor(ClosingContext):
     """The result of one statement; see :class:`kvstore.Cursor`. Iterate it with ``async for``."""
 
     def __init__(self, cursor: Cursor, threads: CallThreads) -> None:
+        """Wrap ``cursor``; its rows are read in ``threads``."""
         self._target = cursor
         self._threads = threads
         self.kind, self.columns, self.types = cursor.kind, cursor.columns, cursor.types
@@ -65,6 +66,7 @@ class AsyncAnswerPieces(AsyncStream[str]):
     """The text of an answer in pieces; see :class:`kvstore.AnswerPieces`."""
 
     def __init__(self, pieces: AnswerPieces, threads: CallThreads) -> None:
+        """Wrap ``pieces``; the model is read in ``threads``."""
         super().__init__(pieces, threads)
         self._pieces = pieces
         self.evidence: Evidence = pieces.evidence
@@ -79,6 +81,7 @@ class AsyncIngestion(AsyncStream["IngestProgress"]):
     """An ingest that runs while it is iterated; see :class:`kvstore.Ingestion`."""
 
     def __init__(self, ingestion: Ingestion, threads: CallThreads) -> None:
+        """Wrap ``ingestion``; its steps run in ``threads``."""
         super().__init__(ingestion, threads)
         self.report: IngestReport = ingestion.report
 
@@ -134,6 +137,7 @@ class AsyncSnapshot(ClosingContext, AsyncQueryable):
     """One state of a store; see :class:`kvstore.Snapshot`."""
 
     def __init__(self, snapshot: Snapshot, threads: CallThreads) -> None:
+        """Wrap ``snapshot``; its methods run in ``threads``."""
         self._target = snapshot
         self._threads = threads
 
@@ -150,6 +154,7 @@ class AsyncTransaction(AsyncQueryable):
     """
 
     def __init__(self, transaction: Transaction, threads: CallThreads) -> None:
+        """Wrap ``transaction``; ``threads`` has the only thread that may use it."""
         self._target = transaction
         self._threads = threads
 
@@ -197,6 +202,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
     """An open store; see :func:`open`. Its methods are those of :class:`kvstore.Store`, as coroutines."""
 
     def __init__(self, store: Store, threads: CallThreads) -> None:
+        """Wrap ``store``; its methods run in ``threads``, and its statements in a thread of their own."""
         self._target: Store = store
         self._threads = threads
         #: The thread of statements, which a transaction that BEGIN opened belongs to.
@@ -300,11 +306,11 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         async def begin() -> AsyncTransaction:
             """Begin the transaction in a new thread, to which it belongs."""
             threads = CallThreads(1, "transaction")
-            beginning = threads.submit(self._target.transaction, timeout=timeout, models=models)
+            future = threads.submit(self._target.transaction, timeout=timeout, models=models)
             try:
-                return AsyncTransaction(await asyncio.wrap_future(beginning), threads)
+                return AsyncTransaction(await asyncio.wrap_future(future), threads)
             except BaseException:  # also if the task is cancelled while the thread waits for the lock
-                threads.submit(_roll_back, beginning)
+                threads.submit(_roll_back, future)
                 threads.close()
                 raise
 
@@ -390,7 +396,7 @@ class AsyncStore(ClosingContext, AsyncQueryable):
         return ingestion.report
 
 
-def _roll_back(beginning: Future[Transaction]) -> None:
-    """Roll back the transaction that the finished call ``beginning`` began, if any; runs in its thread."""
-    if not beginning.cancelled() and beginning.exception() is None:
-        beginning.result().rollback()
+def _roll_back(future: Future[Transaction]) -> None:
+    """Roll back the transaction in a finished ``future``, if it was begun; runs in the thread of the transaction."""
+    if not future.cancelled() and future.exception() is None:
+        future.result().rollback()

@@ -29,21 +29,26 @@ class CallThreads:
     """The threads that run the calls of one object."""
 
     def __init__(self, num_threads: int, name: str) -> None:
+        """Create a pool of at most ``num_threads`` threads, named after ``name``; they start with the first calls."""
         self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix=f"kvstore {name}")
         self._is_closed = False
 
     def submit(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Future[Result]:
-        """Begin a call in a thread, with the context variables of the caller, and return its future."""
+        """Start a call of ``function`` in a thread, with the context variables of the caller, and return its future."""
         return self._pool.submit(copy_context().run, partial(function, *args, **kwargs))
 
     async def run(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
-        """Return the result of a call in a thread. A cancelled call runs to its end unless it is still waiting."""
+        """Call ``function`` in a thread, and return its result.
+
+        If the task is cancelled, a call that runs already goes on to its end, and one that waits for a thread is
+        dropped.
+        """
         if self._is_closed:  # the pool takes no more calls; the function itself raises ClosedError
             return await asyncio.to_thread(function, *args, **kwargs)
         return await asyncio.wrap_future(self.submit(function, *args, **kwargs))
 
     async def finish(self, function: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
-        """Return the result of a call in a thread, and wait for its end even if the task is cancelled."""
+        """Call ``function`` in a thread, and return its result; wait for its end even if the task is cancelled."""
         if self._is_closed:
             return await self.run(function, *args, **kwargs)
         future = asyncio.wrap_future(self.submit(function, *args, **kwargs))
@@ -62,7 +67,10 @@ class CallThreads:
 def run_in_thread(
     method: Callable[Concatenate[Any, Parameters], Result],
 ) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]]:
-    """Return a coroutine method that runs ``method`` of the wrapped object in a thread, with the same signature."""
+    """Convert a method of a store to a coroutine method of its asynchronous wrapper, with the same signature.
+
+    The coroutine calls ``method`` on the wrapped object, ``self._target``, in one of the threads ``self._threads``.
+    """
 
     @wraps(method)
     async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -88,6 +96,7 @@ class Opening(Coroutine[Any, Any, Closing]):
     """
 
     def __init__(self, opening: Coroutine[Any, Any, Closing]) -> None:
+        """Wrap ``opening``, the coroutine that opens and returns the object."""
         self._opening = opening
 
     def __await__(self) -> Generator[Any, Any, Closing]:
@@ -112,6 +121,7 @@ class Opening(Coroutine[Any, Any, Closing]):
                 yield item
 
     async def __aenter__(self) -> Closing:
+        """Open the object and enter its own context."""
         self._opened = await self._opening
         return await self._opened.__aenter__()
 
@@ -141,12 +151,16 @@ class AsyncStream(ClosingContext, AsyncIterator[Item]):
     """An iterator whose items are computed in threads, one call at a time."""
 
     def __init__(self, items: Iterator[Item], threads: CallThreads) -> None:
+        """Wrap the iterator ``items``; its calls run in ``threads``."""
         self._items = items
         self._threads = threads
         self._lock = threading.Lock()
 
     def _call_alone(self, function: Callable[[], Result]) -> Result:
-        """Call a function once the previous call has ended, whose task may have been cancelled meanwhile."""
+        """Call a function after the previous call has ended.
+
+        That call can still run, because a thread does not stop if its task is cancelled.
+        """
         with self._lock:
             return function()
 

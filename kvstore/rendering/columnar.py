@@ -86,7 +86,7 @@ def to_data_frame(columns: Sequence[str], rows: Iterable[Sequence[Any]], types: 
 
 
 def to_plain_text(value: Any) -> str | None:
-    """Convert a value to text, and NULL to None."""
+    """Convert an SQL value to text for a column of mixed types; None (NULL) stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -99,7 +99,10 @@ def to_plain_text(value: Any) -> str | None:
 
 
 def _transpose_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Return the values of each column. Raises ValueError if the rows differ in length from the columns."""
+    """Convert rows to columns: return the values of each column, in the order of ``columns``.
+
+    Raises ValueError if a row has another length than ``columns``.
+    """
     columns_of_values: list[list[Any]] = [[] for _ in columns]
     for row in rows:
         for column_values, value in zip(columns_of_values, row, strict=True):
@@ -113,9 +116,10 @@ def _find_types(values: Iterable[Any]) -> frozenset[type]:
 
 
 def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any:
-    """Build a ``pyarrow.Array``; ``declared`` is the SQL type, which is used only if all values are NULL.
+    """Build a ``pyarrow.Array`` from the values of a column; ``pa`` is the module pyarrow.
 
-    Numbers of several types become floats or integers. Values of other mixed types become text.
+    ``declared`` is the SQL type, which is used only if all values are NULL. Numbers of several types become floats or
+    integers. Values of other mixed types become text.
     """
     value_types = _find_types(values)
     if not value_types:
@@ -133,7 +137,10 @@ def _build_arrow_column(pa: Any, values: list[Any], declared: str | None) -> Any
 
 
 def _build_series(pd: Any, values: list[Any], declared: str | None) -> Any:
-    """Build a ``pandas.Series``; ``declared`` is the SQL type, which is used only if there are no rows."""
+    """Build a ``pandas.Series`` from the values of a column; ``pd`` is the module pandas.
+
+    ``declared`` is the SQL type, which is used only if there are no rows.
+    """
     value_types = _find_types(values)
     if not value_types:
         return pd.Series(values, dtype="object" if values else _EMPTY_TYPES.get(declared or "", "object"))

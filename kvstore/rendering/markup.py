@@ -58,11 +58,12 @@ def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort spans and merge those that touch or overlap."""
+    """Return spans (start, end) in order, with those that touch or overlap merged."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        last_start, last_end = merged[-1] if merged else (0, 0)
+        if merged and start <= last_end:
+            merged[-1] = last_start, max(end, last_end)
         else:
             merged.append((start, end))
     return merged
@@ -94,17 +95,21 @@ def _render_cell(value: Any) -> str:
     """Return the HTML of a cell of a table. A long value is truncated."""
     if isinstance(value, int | float):
         return f"<td>{value:.6g}</td>" if isinstance(value, float) else f"<td>{value}</td>"
-    text = "NULL" if value is None else f"X'{value.hex()}'" if isinstance(value, bytes) else value
-    if isinstance(text, list | dict):
-        text = json.dumps(text, ensure_ascii=False)
-    text = str(text)
+    if value is None:
+        text = "NULL"
+    elif isinstance(value, bytes):
+        text = f"X'{value.hex()}'"
+    elif isinstance(value, list | dict):
+        text = json.dumps(value, ensure_ascii=False)
+    else:
+        text = str(value)
     if len(text) > MAX_CELL_CHARACTERS:
         text = text[:MAX_CELL_CHARACTERS] + "…"
     return f'<td dir="auto" {_CELL_STYLE}>{escape(text)}</td>'
 
 
 def render_outline(rows: Iterable[tuple[int, str, str]]) -> str:
-    """Return the HTML of an outline as nested lists.
+    """Return the HTML of a hierarchy of names as nested lists.
 
     ``rows`` are (level, name, note), each followed by the rows below it. Level 0 is the outermost. A row that skips
     levels is put one level below the row before it, and one deeper than ``MAX_DEPTH`` is put at that level.

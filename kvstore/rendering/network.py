@@ -124,12 +124,14 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
     endpoints = " ".join(f'{name}="{svg.format_number(coordinate)}"' for name, coordinate in coordinates)
     if not edge.solid:
         return f'<line class="kv-join" {endpoints} stroke-dasharray="5 4" opacity="0.7">{title}</line>'
-    angle = math.atan2(end[1] - start[1], end[0] - start[0])
-    tips = [
-        (end[0] - _ARROW_LENGTH * math.cos(angle + deviation), end[1] - _ARROW_LENGTH * math.sin(angle + deviation))
+    (start_x, start_y), (end_x, end_y) = start, end
+    angle = math.atan2(end_y - start_y, end_x - start_x)
+    # The two corners of the arrowhead beside the line.
+    corners = [
+        (end_x - _ARROW_LENGTH * math.cos(angle + deviation), end_y - _ARROW_LENGTH * math.sin(angle + deviation))
         for deviation in (-_ARROW_ANGLE, _ARROW_ANGLE)
     ]
-    arrow_points = " ".join(f"{svg.format_number(x)},{svg.format_number(y)}" for x, y in (end, *tips))
+    arrow_points = " ".join(f"{svg.format_number(x)},{svg.format_number(y)}" for x, y in (end, *corners))
     return (
         f'<g>{title}<line class="kv-tree" {endpoints} stroke-width="2"/><polygon class="kv-node" '
         f'points="{arrow_points}"/></g>'
@@ -137,12 +139,16 @@ def _draw_edge(edge: DrawnEdge, points: Sequence[tuple[float, float]], widths: S
 
 
 def _find_rim_point(x: float, y: float, to_x: float, to_y: float, width: float) -> tuple[float, float]:
-    """Return the point at which the line from the center of a box to another point leaves the box.
+    """Return the point (x, y) at which the line from the center of a box to another point leaves the box.
 
-    If the other point is inside the box, it is returned itself. ``width`` is that of the box.
+    The center is (``x``, ``y``), and the other point (``to_x``, ``to_y``), which is returned itself if it is inside the
+    box. ``width`` is that of the box.
     """
     dx, dy = to_x - x, to_y - y
     if not dx and not dy:
         return x, y
-    fraction = min(width / 2 / abs(dx) if dx else math.inf, _BOX_HEIGHT / 2 / abs(dy) if dy else math.inf, 1.0)
+    # The fractions of the line at which it leaves through a side of the box, and through its top or bottom.
+    side_fraction = width / 2 / abs(dx) if dx else math.inf
+    top_fraction = _BOX_HEIGHT / 2 / abs(dy) if dy else math.inf
+    fraction = min(side_fraction, top_fraction, 1.0)
     return x + fraction * dx, y + fraction * dy

@@ -119,11 +119,11 @@ def _reject_constant(name: str) -> NoReturn:
 
 def _render_json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
     """Yield the lines of a JSON array of the rows."""
-    previous = "["  # each line is yielded after the next is known, because the last one has no comma
+    previous: str | None = None  # each row is yielded after the next is known, because the last one has no comma
     for line in _render_jsonl(columns, rows):
-        yield previous if previous == "[" else previous + ","
+        yield "[" if previous is None else previous + ","
         previous = line
-    yield from ["[]"] if previous == "[" else [previous, "]"]
+    yield from ["[]"] if previous is None else [previous, "]"]
 
 
 def _render_markdown(columns: Sequence[str], rows: Rows) -> Iterator[str]:

@@ -162,19 +162,26 @@ def _compute_initial_positions(distances: Distances) -> Positions:
 
 
 def _enlarge_layout(positions: Positions, sizes: Sizes) -> Positions:
-    """Widen the layout and enlarge it until few boxes overlap."""
+    """Return the centers of boxes, shape (boxes, 2), widened and enlarged until few boxes overlap.
+
+    ``sizes`` has the width and the height of each box.
+    """
     widened, growth = positions * (_X_STRETCH, 1.0), 1.0
     while growth < _MAX_GROWTH:
-        overlaps = (sizes[:, None] + sizes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
-        # Every box overlaps itself.
-        if overlaps.all(2).sum() - len(positions) <= _MAX_OVERLAP_SHARE * len(positions):
+        # Two boxes overlap if they do on both axes.
+        overlaps_on_axis = (sizes[:, None] + sizes[None]) / 2 > np.abs(widened[:, None] - widened[None]) * growth
+        num_overlaps = overlaps_on_axis.all(2).sum() - len(positions)  # without each box and itself
+        if num_overlaps <= _MAX_OVERLAP_SHARE * len(positions):
             break
         growth *= _GROWTH_FACTOR
     return widened * growth
 
 
 def _separate_boxes(positions: Positions, sizes: Sizes) -> Positions:
-    """Return positions at which boxes are pushed apart, along the axis with the smaller overlap."""
+    """Return the centers of boxes, pushed apart along the axis with the smaller overlap until none overlap.
+
+    ``sizes`` has the width and the height of each box. The number of rounds is limited.
+    """
     positions = positions.copy()
     for _ in range(_MAX_PUSHES):
         gaps = positions[:, None] - positions[None]

@@ -104,7 +104,10 @@ def format_number(value: float) -> str:
 
 
 def render_picture(width: float, height: float, title: str, parts: Iterable[str]) -> str:
-    """Return the SVG of a whole picture: a background and ``parts``. ``title`` is for screen readers."""
+    """Return the SVG of a whole picture: a background, then the SVG elements ``parts``.
+
+    ``title`` is read by screen readers. The size is in pixels.
+    """
     svg_width, svg_height = format_number(width), format_number(height)
     size = f'width="{svg_width}" height="{svg_height}" viewBox="0 0 {svg_width} {svg_height}"'
     background = f'<rect class="kv-ground" width="{svg_width}" height="{svg_height}" rx="8"/>'

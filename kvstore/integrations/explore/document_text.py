@@ -168,7 +168,7 @@ def merge_spans(spans: Iterable[ByteSpan]) -> list[ByteSpan]:
     merged: list[ByteSpan] = []
     for start, end in sorted(spans):
         last_start, last_end = merged[-1] if merged else (0, 0)
-        if start < last_end:
+        if merged and start < last_end:
             merged[-1] = last_start, max(end, last_end)
         elif start < end:
             merged.append((start, end))

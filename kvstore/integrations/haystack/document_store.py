@@ -103,7 +103,7 @@ class KvstoreDocumentStore(AdapterStore):
         if policy != DuplicatePolicy.SKIP:
             with self.store.snapshot() as state:
                 _reject_duplicates([key for key, count in Counter(keys).items() if count > 1 or key in state])
-        written_flags = self.store.put_many(rows, replace=False)
+        written_flags = self.store.put_many(rows, replace=False)  # False for each document that existed
         if policy != DuplicatePolicy.SKIP:  # another process may have written one of them meanwhile
             _reject_duplicates([key for key, is_written in zip(keys, written_flags, strict=True) if not is_written])
         return sum(written_flags)
@@ -201,7 +201,10 @@ def _reject_duplicates(duplicates: Sequence[str]) -> None:
 
 
 def _find_unique_values(metadata: Sequence[Mapping[str, Any]], field: str) -> list[Any]:
-    """Return the distinct values of a metadata field, sorted by their text; ``1`` and ``"1"`` are distinct."""
+    """Return the distinct values of a metadata field, sorted by their text; ``1`` and ``"1"`` are distinct.
+
+    ``metadata`` has the metadata of each document. ``field`` can begin with ``meta.``.
+    """
     check_text("metadata_field", field)
     name = field.removeprefix("meta.")
     values = {repr(fields[name]): fields[name] for fields in metadata if fields.get(name) is not None}

@@ -24,7 +24,10 @@ _NEVER: FilterMapping = {"$key": {"$in": []}}
 
 
 def build_condition(filters: Mapping[str, Any] | None) -> FilterMapping | None:
-    """Convert filters to a condition; return None without filters. Raises FilterError if they are invalid."""
+    """Convert Haystack's filters to a filter of kvstore; return None without filters.
+
+    Raises FilterError if they are invalid.
+    """
     return _convert_filter(filters) if filters else None
 
 

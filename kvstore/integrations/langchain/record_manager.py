@@ -79,7 +79,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         confirmation_time = max(self.get_time(), time_at_least or 0.0)
         new_origins: dict[str, str | None] = {}
         for key, origin in self._load_origins(keys):
-            stored_origin = DocumentOrigin.parse(origin)
+            stored_origin = DocumentOrigin.parse(origin)  # None if it was not added through LangChain
             # Documents added by this run are confirmed by their own commit.
             is_confirmed = (
                 stored_origin is not None and time_at_least is not None and stored_origin.confirmed >= time_at_least
@@ -145,7 +145,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
         return [key for key, group in self._iter_groups(keys) if group in unique_groups]
 
     def _iter_groups(self, keys: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """Yield the key and the group of each document, read from its metadata."""
+        """Yield (key, group) of each document; its group is read from its metadata, see ``source_id_key``."""
         for batch in split_batches(keys, _BATCH_SIZE):
             for stored in self.store.get_many(batch):
                 if stored is None:
@@ -157,7 +157,7 @@ class KvstoreRecordManager(AdapterStore, RecordManager):
                     yield stored.key, self._source_id_key(document)
 
     def _load_origins(self, keys: Sequence[str] | None) -> Iterator[tuple[str, str | None]]:
-        """Yield key and origin of the documents with these keys.
+        """Yield (key, origin) of the documents with these keys; an origin is the text of a :class:`DocumentOrigin`.
 
         With None, yield those of all documents that were added through LangChain, in order of key.
         """

@@ -53,7 +53,8 @@ class DocumentOrigin:
         """
         if origin is None or not origin.startswith(ORIGIN_PREFIX):
             return None
-        moment, namespace = origin[len(ORIGIN_PREFIX) :][:_TIME_LENGTH], origin[len(ORIGIN_PREFIX) + _TIME_LENGTH + 1 :]
+        time_and_namespace = origin.removeprefix(ORIGIN_PREFIX)
+        moment, namespace = time_and_namespace[:_TIME_LENGTH], time_and_namespace[_TIME_LENGTH + 1 :]
         try:
             return cls(namespace, datetime.strptime(moment, _TIME_FORMAT).replace(tzinfo=UTC).timestamp())
         except ValueError:

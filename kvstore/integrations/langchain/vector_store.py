@@ -111,7 +111,7 @@ class KvstoreVectorStore(AdapterStore, VectorStore):
     def _add_documents(
         self, documents: list[Document], ids: Sequence[str | None] | None, batch_size: int | None
     ) -> list[str]:
-        """Put documents with this namespace in their origin; return the ids of the stored ones."""
+        """Store documents with this namespace and the time as their origin; return the ids of the stored ones."""
         origin = DocumentOrigin(self.namespace, time.time())
         return stored_documents.put_documents(self.store, documents, ids, origin, batch_size)
 

@@ -101,9 +101,10 @@ class KvstoreStore(AdapterStore, BaseStore):
         return self.store.delete_where({TIMES: {"expires": {"$lte": stored_items.get_now().isoformat()}}})
 
     def _read(self, state: Snapshot, operation: Op, now: datetime, used_keys: set[str]) -> Any:
-        """Return the result of an operation on one state. Raises ValueError for an unknown operation.
+        """Return the result of an operation on one state: an item or None, a list of items or of namespaces.
 
-        Keys of the items whose expiry the operation postpones are added to ``used_keys``.
+        The result of a put is None, since it is written later. Keys of the items whose expiry the operation postpones
+        are added to ``used_keys``. Raises ValueError for an unknown operation.
         """
         if isinstance(operation, GetOp):
             document = state.get(stored_items.build_key(operation.namespace, operation.key))
@@ -169,26 +170,21 @@ class KvstoreStore(AdapterStore, BaseStore):
     def _write(self, puts: Mapping[str, PutOp], used_keys: Iterable[str], now: datetime) -> None:
         """Put and delete items, and postpone the expiry of the items with ``used_keys``, in one commit.
 
-        A put without a value deletes its item.
+        ``puts`` are the operations by document key; one without a value deletes its item.
         """
         deleted_keys = [key for key, put in puts.items() if put.value is None]
+        refreshed_metadata: dict[str, dict[str, Any]] = {}  # of the used items that expire
         with self.store.snapshot() as state:
-            refreshed_metadata = {
-                document.key: meta
-                for document in state.get_many(sorted(used_keys))
-                if document is not None and (meta := stored_items.refresh_times(document, now)) is not None
-            }
-            previous_documents = dict(zip(puts, state.get_many(list(puts)), strict=True))
-        rows = [
-            stored_items.to_row(
-                put,
-                self._fields,
-                previous_documents[key] if stored_items.is_live_item(previous_documents[key], now) else None,
-                now,
-            )
-            for key, put in puts.items()
-            if put.value is not None
-        ]
+            for document in state.get_many(sorted(used_keys)):
+                meta = None if document is None else stored_items.refresh_times(document, now)
+                if document is not None and meta is not None:
+                    refreshed_metadata[document.key] = meta
+            previous_documents = state.get_many(list(puts))
+        rows = []
+        for put, previous in zip(puts.values(), previous_documents, strict=True):
+            if put.value is not None:
+                live_item = previous if stored_items.is_live_item(previous, now) else None
+                rows.append(stored_items.to_row(put, self._fields, live_item, now))
         if not deleted_keys and not refreshed_metadata:
             if rows:
                 self.store.put_many(rows)  # embeds before it takes the writer's lock, which a transaction cannot
@@ -213,7 +209,7 @@ def _list_namespaces(state: Snapshot, operation: ListNamespacesOp, now: datetime
     if operation.max_depth is not None:
         check_integer("max_depth", operation.max_depth, low=1)
     keys = state.keys(where=stored_items.build_prefix_condition(namespace=(), now=now))
-    namespaces = {stored_items.split_key(key)[0] for key in keys}
+    namespaces = {namespace for namespace, _ in map(stored_items.split_key, keys)}
     matching_namespaces = {
         namespace[: operation.max_depth]
         for namespace in namespaces

@@ -33,7 +33,7 @@ def split_key(key: str) -> tuple[tuple[str, ...], str]:
 
 
 def build_prefix_condition(namespace: Sequence[str], now: datetime) -> dict[str, Any]:
-    """Return the condition of the items in a namespace and below it that have not expired."""
+    """Return the filter for the documents that store the items in a namespace or below it and have not expired."""
     expired = {TIMES: {"expires": {"$lte": now.isoformat()}}}
     conditions: list[dict[str, Any]] = [{TIMES: {"created": {"$exists": True}}}, {"$not": expired}]
     if namespace:
@@ -51,7 +51,9 @@ def to_row(put: PutOp, fields: Sequence[str], stored: Document | None, now: date
     if not isinstance(put.value, Mapping):
         raise InputError(f"item {put.key!r}: its value must be a mapping, not {type(put.value).__name__}")
     value = dict(put.value)
-    paths = () if put.index is False else fields if put.index is None else check_paths("index", put.index)
+    paths: Sequence[str] = ()
+    if put.index is not False:  # False: the item is not indexed; None: by the default fields
+        paths = fields if put.index is None else check_paths("index", put.index)
     texts = [text for path in paths for text in get_text_at_path(value, path) if text.strip()]
     times = {
         "created": now.isoformat() if stored is None else stored.meta[TIMES]["created"],

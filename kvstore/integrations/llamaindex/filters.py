@@ -33,7 +33,10 @@ _COMPARISONS = {
 
 
 def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
-    """Convert filters to a condition; return None without filters. Raises InputError for an unknown operator."""
+    """Convert LlamaIndex's filters to a filter of kvstore; return None without filters.
+
+    Raises InputError for an unknown operator.
+    """
     if filters is None:
         return None
     if not isinstance(filters, MetadataFilters):
@@ -54,7 +57,7 @@ def build_condition(filters: MetadataFilters | None) -> FilterMapping | None:
 
 
 def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
-    """Convert one filter to a condition. Raises InputError for an unknown operator."""
+    """Convert one comparison of LlamaIndex to a filter of kvstore. Raises InputError for an unknown operator."""
     if metadata_filter.operator == FilterOperator.IS_EMPTY:
         return {metadata_filter.key: {"$empty": True}}
     if metadata_filter.operator == FilterOperator.ALL:
@@ -69,6 +72,6 @@ def _build_comparison(metadata_filter: MetadataFilter) -> FilterMapping:
 
 
 def join_conditions(*conditions: FilterMapping | None) -> FilterMapping | None:
-    """Join conditions with AND, ignoring None; return None if all are None."""
+    """Join filters of kvstore with AND, ignoring None; return None if all are None."""
     present = [condition for condition in conditions if condition is not None]
     return {"$and": present} if present else None

@@ -193,7 +193,10 @@ class KvstoreVectorStore(BasePydanticVectorStore):
     def _search(
         self, state: Snapshot, query: VectorStoreQuery, where: FilterMapping | None, options: Mapping[str, Any]
     ) -> tuple[list[Hit], list[float]]:
-        """Return the hits of a query in its mode, with their scores. Raises InputError for an unknown mode."""
+        """Return (hits, their scores) for a query in its mode. Raises InputError for an unknown mode.
+
+        ``where`` is the filter of the documents, and ``options`` are those of :meth:`_search_mmr`.
+        """
         top, mode = query.similarity_top_k, query.mode  # the mode can also be a text
         if mode == VectorStoreQueryMode.MMR:
             return self._search_mmr(state, query, where, options)
@@ -246,7 +249,7 @@ check_methods(KvstoreVectorStore)
 
 
 def _build_id_condition(name: str, ids: Sequence[str] | None) -> FilterMapping | None:
-    """Return the condition that the field ``name`` is one of the ids, or None if ``ids`` is None."""
+    """Return the filter that selects documents whose field ``name`` is one of the ids, or None if ``ids`` is None."""
     if ids is None:
         return None
     if not isinstance(ids, Iterable) or isinstance(ids, str):
