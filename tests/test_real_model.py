@@ -92,7 +92,7 @@ def test_units_are_supported_by_their_passage_or_reported(filled_store: kvstore.
                 assert statements
                 for statement in statements:
                     source = SourcePassages([TEXTS[key]], [key])
-                    assert source.find_supporting(statement, must_keep_parts=True) == [0]
+                    assert source.find_supporting(statement, must_keep_phrases=True) == [0]
 
 
 def test_triples_are_supported_by_their_passage_or_reported(filled_store: kvstore.Store) -> None:
@@ -108,7 +108,7 @@ def test_descriptions_have_their_name_and_are_supported_or_reported(filled_store
     query = "SELECT document, entity, text FROM descriptions"
     for key, name, text in filled_store.execute(query).fetchall():
         assert check_name(name) and name.lower() in text.lower()
-        assert SourcePassages([TEXTS[key]], [key]).find_supporting(text, must_keep_parts=True) == [0]
+        assert SourcePassages([TEXTS[key]], [key]).find_supporting(text, must_keep_phrases=True) == [0]
 
 
 def test_topics_keep_their_sentences_unless_the_summary_is_supported(filled_store: kvstore.Store) -> None:

@@ -255,10 +255,10 @@ def test_a_clause_is_said_alone_with_its_own_subject(
 ) -> None:
     source = SourcePassages([f"{sentence} It is a hill of many years, with trees on the top of it."])
     for statement in true_statements:
-        assert source.find_supporting(statement, must_keep_parts=True) == [0]
+        assert source.find_supporting(statement, must_keep_phrases=True) == [0]
     for statement in false_statements:
         with pytest.raises(ValueError, match="copy whole clauses"):
-            source.find_supporting(statement, must_keep_parts=True)
+            source.find_supporting(statement, must_keep_phrases=True)
 
 
 def test_an_english_sentence_without_a_verb_is_a_fragment() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kvstore.models.triple_support import check_triple, list_triple_parts
+from kvstore.models.triple_support import check_triple, list_names_and_predicates
 
 TEXT = (
     "Ann Lee founded the choir of Rome in 1802. The mill was built by Bo Ray. Born in Oslo, Carl Berg sails. "
@@ -135,11 +135,11 @@ def test_a_verb_of_another_subject_or_object_is_refused(triple: tuple[str, str, 
 
 
 def test_the_parts_of_triples_are_those_of_the_text() -> None:
-    names, predicates = list_triple_parts(LIFE)
+    names, predicates = list_names_and_predicates(LIFE)
     assert names[:3] == ["Ann Lee of Oslo", "2 May 1801", "Danish singer"]
     assert {"Queen of Kent", "Bo Ray", "mill", "New York"} <= set(names)
     assert {("born", "2 May 1801"), ("was", "Danish singer"), ("met", "Bo Ray"), ("founded", "mill")} <= set(predicates)
-    assert list_triple_parts("Die Mühle wurde 1802 von Anna Lind in Oslo gebaut.") == ([], [])
+    assert list_names_and_predicates("Die Mühle wurde 1802 von Anna Lind in Oslo gebaut.") == ([], [])
 
 
 def test_a_sentence_without_words_is_skipped() -> None:
@@ -148,6 +148,6 @@ def test_a_sentence_without_words_is_skipped() -> None:
 
 
 def test_rows_of_a_table_are_no_predicates() -> None:
-    assert list_triple_parts("The oak was made in Kent | 1900 | Ghent. Ann Lee is here.")[1] == [
+    assert list_names_and_predicates("The oak was made in Kent | 1900 | Ghent. Ann Lee is here.")[1] == [
         ("was made in", "Kent")
     ]

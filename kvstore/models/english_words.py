@@ -5,7 +5,7 @@ In: the words of a sentence. Out: if it has a predicate, as far as lists of word
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import chain
 
 from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind
@@ -14,8 +14,10 @@ from ..text.words import FUNCTION_WORDS
 ARTICLES = frozenset(("a", "an", "the"))
 BE_WORDS = frozenset("am is are was were be been being".split())
 PREPOSITIONS = frozenset("as at by for from in into of on than to with".split())
+#: Words with a verb's ending that join an example or a source.
+PREPOSITIONS_IN_ING = frozenset("according concerning excluding including regarding".split())
 #: The endings of English verbs, those that nouns have too, and common verbs without such an ending.
-PAST_ENDINGS, PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
+_PAST_ENDINGS, _PRESENT_ENDINGS = ("ed", "en"), ("s", "ing")
 IRREGULAR_VERBS = frozenset(
     """
     ate beat became began bit blew border bore bought bred broke brought built came caught chose clung contain cost
@@ -46,11 +48,11 @@ _BE_SUBJECTS = frozenset("he here it let she that there what where who".split())
 RELATIVE_PRONOUNS = frozenset("that which who whose whom where".split())
 
 
-def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
-    """True if an English sentence, as the written words of its parts between commas, may have a predicate.
+def has_predicate(phrases: Sequence[Sequence[str]]) -> bool:
+    """True if an English sentence, given the words between its commas (``phrases``), may have a predicate.
 
-    A capitalized word within a part, a participle at its beginning and the first verb of a relative clause are not its
-    predicate. In a sentence in capitals, every word can be a verb.
+    A capitalized word within a phrase, a participle at its beginning and the first verb of a relative clause are not
+    the predicate. In a sentence in capitals, every word can be a verb.
 
     >>> has_predicate(["The choir of Rome".split(), "founded by Carl Berg".split()])
     False
@@ -61,30 +63,31 @@ def has_predicate(parts: Sequence[Sequence[str]]) -> bool:
     >>> has_predicate(["PIER 21 IS RED".split()])
     True
     """
-    is_in_capitals = " ".join(chain.from_iterable(parts)).isupper()
-    return any(find_verb(part, index == 0, is_in_capitals) is not None for index, part in enumerate(parts))
+    is_in_capitals = " ".join(chain.from_iterable(phrases)).isupper()
+    return any(find_verb(phrase, index == 0, is_in_capitals) is not None for index, phrase in enumerate(phrases))
 
 
 def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capitals: bool = False) -> int | None:
     """Return the index of the first word that can be the predicate of a part of a sentence, or None.
 
     ``begins_sentence``: the part is the first of its sentence. ``is_in_capitals``: the whole sentence is in capitals,
-    so capitalized words can be verbs. :func:`has_predicate` lists the words that are not predicates.
+    so capitalized words can be verbs. The verb of a relative clause, and a participle at the beginning of a later part,
+    are not predicates.
 
     >>> find_verb("the choir of Rome has forty singers".split(), False)
     4
     """
-    num_relative_pronouns = 0
+    num_relative_pronouns = 0  # those whose verb has not come yet
     words = [word.lower() for word in written_words]
     for position, (previous_word, word, next_word, written_word) in enumerate(
         zip(["", *words], words, [*words[1:], ""], written_words, strict=False)
     ):
-        begins_part = position == 0
-        if written_word[0].isupper() and not begins_part and not is_in_capitals:
+        begins_phrase = position == 0
+        if written_word[0].isupper() and not begins_phrase and not is_in_capitals:
             continue
-        if begins_part and not begins_sentence and is_participle(word, next_word):
+        if begins_phrase and not begins_sentence and is_participle(word, next_word):
             continue
-        if word in RELATIVE_PRONOUNS and not (begins_part and begins_sentence):
+        if word in RELATIVE_PRONOUNS and not (begins_phrase and begins_sentence):
             num_relative_pronouns += 1
         elif previous_word not in AUXILIARIES and _is_verb(word, previous_word, next_word):
             if not num_relative_pronouns:  # else it is the verb of a relative clause
@@ -94,14 +97,14 @@ def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capital
 
 
 def is_participle(word: str, next_word: str) -> bool:
-    """True if a word at the beginning of a part is a participle, as in "founded by Carl" and "born 2 May"."""
-    return word in _PARTICIPLES or (word.endswith(PAST_ENDINGS) and next_word in PREPOSITIONS)
+    """True if a word at the beginning of a phrase is a participle, as in "founded by Carl" and "born 2 May"."""
+    return word in _PARTICIPLES or (word.endswith(_PAST_ENDINGS) and next_word in PREPOSITIONS)
 
 
 def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
     """True if a word of a sentence can be its finite verb.
 
-    All words are in lower case; the previous and the next word are empty at the ends of a part of the sentence.
+    All words are in lower case; the previous and the next word are empty at a comma or an end of the sentence.
     """
     if word in AUXILIARIES or previous_word in _SUBJECT_PRONOUNS or (word == "s" and previous_word in _BE_SUBJECTS):
         return True
@@ -119,7 +122,7 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
 
 
 def is_adverb(word: str) -> bool:
-    """True if a word is in lower case, has the ending of adverbs, and is not known as a noun or adjective."""
+    """True if a word ends in "ly", is in lower case, and is not known as a noun or adjective."""
     can_be_adverb = get_everyday_kind(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
     return word.islower() and word.endswith("ly") and can_be_adverb
 
@@ -127,3 +130,19 @@ def is_adverb(word: str) -> bool:
 def is_past_form(word: str) -> bool:
     """True if a word in normal form is a past tense or participle: by its ending, or because it is listed as one."""
     return (len(word) > 4 and word.endswith("ed")) or word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES
+
+
+def is_common_verb(word: str) -> bool:
+    """True if a word in lower case is a common verb, or has the ending of a past tense."""
+    is_verb = word in BE_WORDS or get_everyday_kind(word) == VERB or is_past_form(word)
+    return is_verb and word.islower() and word not in PREPOSITIONS_IN_ING
+
+
+def has_verb_form(words: Sequence[str], nouns: Set[str]) -> bool:
+    """True if one of the ``words`` has the form of a verb: it is irregular, or has the ending of one.
+
+    A word with the ending of the present, such as "mills", does not count if it is in ``nouns``.
+    """
+    if any(word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES or word.endswith(_PAST_ENDINGS) for word in words):
+        return True
+    return any(word.endswith(_PRESENT_ENDINGS) and word not in nouns for word in words)

@@ -1,8 +1,8 @@
 """Clauses of an English sentence that mean the same without the rest of it, found by lists of words.
 
-In: the parts of a sentence between punctuation marks and conjunctions. Out: its clauses, each as a list of parts: the
-main clause without those joined to it, a joined clause with a subject, a joined predicate with the subject before it,
-and what an apposition or a relative clause says about the subject. A clause with an uncertain subject is omitted.
+In: the phrases of a sentence between punctuation marks and conjunctions. Out: its clauses, each as a list of phrases:
+the main clause without those joined to it, a joined clause with a subject, a joined predicate with the subject before
+it, and what an apposition or a relative clause says about the subject. A clause with an uncertain subject is omitted.
 """
 
 from __future__ import annotations
@@ -21,58 +21,60 @@ _PAIRING_WORDS = frozenset("between both either neither whether".split())
 _SUBJECT_PRONOUNS = frozenset("he i it she that there they this we who which you".split())
 
 
-def iter_clauses(parts: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
+def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator[list[str]]:
     """Yield the clauses of a sentence that mean the same without the rest of it.
 
-    A clause is a list of texts, such as subject and predicate. ``parts`` are the parts of the sentence between
-    conjunctions and punctuation, and ``connectives`` the texts before each of them.
+    A clause is a list of texts, such as subject and predicate. ``phrases`` are the parts of the sentence between
+    conjunctions and punctuation marks, and ``connectives`` the text before each of them.
 
     >>> list(iter_clauses(["Ann sings", "Bo swims", "runs"], ["", " and ", " and "]))
     [['Ann sings'], ['Bo swims'], ['Bo', 'runs']]
     >>> list(iter_clauses(["Oak Lake", "which is deep", "froze"], ["", ", ", ", "]))
     [['Oak Lake', 'is deep']]
     """
-    present = [index for index, part in enumerate(parts) if split_written_words(part)]
-    parts, connectives = [parts[index] for index in present], [connectives[index] for index in present]
-    words = list(map(split_written_words, parts))
-    verbs = [find_verb(part_words, index == 0) for index, part_words in enumerate(words)]
-    main = next((index for index, verb in enumerate(verbs) if verb is not None), len(parts))
-    if main == len(parts):
+    present = [index for index, phrase in enumerate(phrases) if split_written_words(phrase)]
+    phrases, connectives = [phrases[index] for index in present], [connectives[index] for index in present]
+    words = list(map(split_written_words, phrases))
+    verbs = [find_verb(phrase_words, index == 0) for index, phrase_words in enumerate(words)]
+    # The main clause ends with the first phrase that has a verb; the words before the verb are its subject.
+    main = next((index for index, verb in enumerate(verbs) if verb is not None), len(phrases))
+    if main == len(phrases):
         return
-    subject = list(filter(None, [*parts[:main], " ".join(words[main][: verbs[main]])]))
+    subject = list(filter(None, [*phrases[:main], " ".join(words[main][: verbs[main]])]))
     # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
     if main == 2 and verbs[2] == 0 and not connectives[2].strip().isalpha():
         for attribute in _iter_attributes(words[0], words[1], words[2][0].lower()):
-            subject = [parts[0]]
+            subject = [phrases[0]]
             yield [*subject, attribute]
-    # The current clause begins with the part ``start``, after ``first_parts`` (the subject that it shares with an
+    # The current clause begins with the phrase ``start``, after ``shared_subject`` (the subject that it shares with an
     # earlier clause, or nothing); None if it could mean something else without the rest.
     start = 0
-    first_parts: list[str] | None = []
+    shared_subject: list[str] | None = []
     for index, joined_words in enumerate(map(_find_joined_words, words, connectives)):
         verb = find_verb(joined_words, False)
         if index <= main or verb is None:
             continue
-        clause_words = {word.lower() for part_words in words[start:index] for word in part_words}
-        if first_parts is not None and _PAIRING_WORDS.isdisjoint(clause_words):
-            yield [*first_parts, *parts[start:index]]
-        start, parts[index] = index, " ".join(joined_words)
-        earlier_words = {word.lower() for part_words in words[:index] for word in part_words}
+        clause_words = {word.lower() for phrase_words in words[start:index] for word in phrase_words}
+        if shared_subject is not None and _PAIRING_WORDS.isdisjoint(clause_words):
+            yield [*shared_subject, *phrases[start:index]]
+        start, phrases[index] = index, " ".join(joined_words)
+        earlier_words = {word.lower() for phrase_words in words[:index] for word in phrase_words}
         if verb > 0 and _can_begin_noun_phrase(joined_words[0]):
             subject = [" ".join(joined_words[:verb])]
-            first_parts = [] if (_SUBORDINATORS | _PAIRING_WORDS).isdisjoint(earlier_words) else None
+            shared_subject = [] if (_SUBORDINATORS | _PAIRING_WORDS).isdisjoint(earlier_words) else None
         elif subject and _is_predicate(joined_words, verb, clause_words):
-            first_parts = subject
+            shared_subject = subject
         else:
-            subject, first_parts = [], None
-    if start > 0 and first_parts is not None:
-        yield [*first_parts, *parts[start:]]
+            subject, shared_subject = [], None
+    if start > 0 and shared_subject is not None:
+        yield [*shared_subject, *phrases[start:]]
 
 
 def _find_joined_words(words: Sequence[str], connective: str) -> Sequence[str]:
-    """Return the words of a part of a sentence without the conjunction; empty if it is not joined to the part before.
+    """Return the words of a part of a sentence that a conjunction or semicolon joins to the part before it.
 
-    A conjunction or semicolon joins it. ``connective`` is the text between the parts.
+    A conjunction at the beginning is dropped. The list is empty if the part is not joined. ``connective`` is the text
+    between the two parts.
     """
     if words and words[0].lower() in _CONJUNCTIONS:
         return words[1:]
@@ -89,9 +91,9 @@ def _can_begin_noun_phrase(word: str) -> bool:
 def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:
     """True if words can be a further predicate of a clause, as "and sings" in "Ann swims and sings".
 
-    ``verb`` is the index of their verb, and ``clause_words`` are the words of the clause in lower case. False for words
-    with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and dance"), and if
-    the clause has a subordinator, such as "if", or a relative pronoun.
+    ``verb`` is the index of their verb, and ``clause_words`` are the lower-case words of the clause before them. False
+    for words with a subject of their own, for a participle ("was sold and burned") or infinitive ("may sing and
+    dance"), and if the clause has a subordinator, such as "if", or a relative pronoun.
     """
     if any(_can_begin_noun_phrase(word) or word.lower() in _SUBJECT_PRONOUNS for word in words[:verb]):
         return False
@@ -102,9 +104,10 @@ def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bo
 
 
 def _iter_attributes(subject: Sequence[str], words: Sequence[str], verb: str) -> Iterator[str]:
-    """Yield the words after a subject as predicates about it, if the subject is a noun.
+    """Yield predicates that ``words``, an apposition or a relative clause, state about the ``subject`` before them.
 
-    ``verb`` is the verb of the sentence, which decides between "is" and "was" before an article.
+    Nothing is yielded for a pronoun as the subject. ``verb`` is the verb of the sentence, whose tense decides between
+    "is" and "was" before an article.
 
     >>> list(_iter_attributes(["Ann"], "a singer".split(), "sailed")), list(_iter_attributes(["It"], ["born"], "is"))
     (['was a singer'], [])

@@ -29,14 +29,14 @@ from ..text.words import (
     split_written_words,
 )
 from .english_words import ARTICLES
-from .sentence_outline import (
+from .sentence_phrases import (
     NEGATIONS,
     STEM_ENGLISH,
     STEM_LETTERS,
-    SentenceOutline,
-    build_outline,
+    ParsedSentence,
     keeps_meaning,
-    keeps_parts,
+    keeps_whole_phrases,
+    parse_sentence,
 )
 
 #: The number of content words of a statement for each one that its sentence may lack, if it is no name or number. Of
@@ -62,13 +62,13 @@ def compute_support(text: str, sources: Iterable[str]) -> float:
     >>> compute_support("Tea leaves were picked in spring.", ["They are picking the leaves of tea by hand."])
     0.75
     """
-    stems = _list_stems(text)
+    stems = _collect_content_stems(text)
     return len(stems & _collect_stems(sources)) / len(stems) if stems else 0.0
 
 
 @frozen_dataclass
 class _StatedClause:
-    """The content words of a part of a statement as stems. ``names`` are the stems of its names and numbers."""
+    """A clause of a statement: the stems of its content words, and those of its names and numbers (``names``)."""
 
     stems: set[str]
     names: set[str]
@@ -92,27 +92,31 @@ class _WordOrder:
     is_title: bool
 
     def has_compatible_order(self, words: Sequence[str]) -> bool:
-        """True unless a sentence contradicts the statement by the order or the counts of its ``words`` (stems).
+        """True unless a sentence contradicts the statement by the order or the counts of its words.
 
-        A sentence that has a repeated word less often contradicts it, unless its pronouns can stand for a name. Unless
-        it is a title, order proves nothing if the two share few words, or if only one of them is passive (has "by").
+        ``words`` are the stems of the sentence in order. A sentence that has a repeated word less often contradicts the
+        statement, unless its pronouns can stand for a name. Unless the statement is a title, order proves nothing if
+        the two share few words, or if only one of them is passive (has "by").
         """
         counts = Counter(words)
         num_pronouns = sum(counts[pronoun] for pronoun in PRONOUNS)
         for stem, count in self.repeated.items():
-            if 0 < counts[stem] < count - (num_pronouns if stem in self.names else 0):
+            min_count = count - (num_pronouns if stem in self.names else 0)
+            if 0 < counts[stem] < min_count:
                 return False
         present = [stem for stem in self.stems if stem in counts]
         if not self.is_title and (len(present) < _MIN_ORDERED_WORDS or self.has_by != ("by" in counts)):
             return True
-        # The longest increasing sequence of positions. Those of one word come in decreasing order: one of them counts.
+        # Find the longest increasing subsequence of positions by patience sorting: ``ends`` has the lowest end of a
+        # subsequence of each length. A word's positions come in decreasing order, so that only one of them counts.
         ends: list[int] = []
         for stem in present:
             for position in reversed(range(len(words))):
                 if words[position] == stem:
                     index = bisect_left(ends, position)
                     ends[index : index + 1] = [position]
-        return len(ends) >= (1 if self.is_title else _MIN_ORDERED_FRACTION) * len(present)
+        min_fraction = 1 if self.is_title else _MIN_ORDERED_FRACTION
+        return len(ends) >= min_fraction * len(present)
 
 
 @frozen_dataclass
@@ -125,7 +129,7 @@ class _PassageSentence:
 
     stems: set[str]
     words: Sequence[str]
-    outline: SentenceOutline
+    parsed: ParsedSentence
     earlier_names: Sequence[set[str]]
     denied_stems: set[str]
     is_negated: bool
@@ -143,6 +147,7 @@ class _PassageSentence:
         if (clause.is_negated and not self.is_negated) or (not clause.is_negated and clause.stems & self.denied_stems):
             return math.inf
         missing_stems = clause.stems - self.stems
+        # Its pronouns stand for the names of no sentence, or of the one that leaves the fewest words missing.
         missing_stems = min((missing_stems - names for names in (set[str](), *self.earlier_names)), key=len)
         return math.inf if missing_stems & clause.names else len(missing_stems)
 
@@ -177,32 +182,33 @@ class _ParsedPassage:
 
 @frozen_dataclass
 class _CheckedStatement:
-    """A statement to check. ``outlines`` has its outline by the rules of each language of the passages.
+    """A statement to check. ``parsed`` has it as parsed by the rules of each language of the passages.
 
     At most ``max_missing`` of its content words can be missing in a sentence. Of a title, only words and their order
-    are checked. A statement that ``must_keep_parts`` must have all words of each part of a sentence or clause, or none.
+    are checked. A statement that ``must_keep_phrases`` must have all words or no word of each phrase, a part of a
+    sentence between punctuation marks or conjunctions.
     """
 
     clauses: Sequence[_StatedClause]
     order: _WordOrder
-    outlines: Mapping[str | None, SentenceOutline]
+    parsed: Mapping[str | None, ParsedSentence]
     max_missing: int
     is_title: bool
-    must_keep_parts: bool
+    must_keep_phrases: bool
 
     def is_supported_by(self, passage: _ParsedPassage) -> bool:
-        """True if a sentence of a passage supports the statement, or two together of which the second refers back."""
-        earlier: list[_PassageSentence] = []
-        earlier_counts: list[float] = []
+        """True if a sentence of a passage supports the statement, or it and the previous one if it has a pronoun."""
+        previous: _PassageSentence | None = None
+        previous_counts: list[float] = []
         for sentence in passage.sentences:
-            counts = [sentence.count_missing(clause) for clause in self.clauses]
-            if sum(counts) <= self.max_missing and self._agrees_with([sentence], passage):
+            missing_counts = [sentence.count_missing(clause) for clause in self.clauses]
+            if sum(missing_counts) <= self.max_missing and self._agrees_with([sentence], passage):
                 return True
-            if sentence.refers_back and earlier:
-                num_missing = sum(map(min, earlier_counts, counts))
-                if num_missing <= self.max_missing and self._agrees_with([*earlier, sentence], passage):
+            if sentence.refers_back and previous is not None:
+                num_missing = sum(map(min, previous_counts, missing_counts))
+                if num_missing <= self.max_missing and self._agrees_with([previous, sentence], passage):
                     return True
-            earlier, earlier_counts = [sentence], counts
+            previous, previous_counts = sentence, missing_counts
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
@@ -210,17 +216,17 @@ class _CheckedStatement:
 
         They do so if their words are in another order, or if the statement leaves out or adds what changes the meaning.
         """
-        if not self.order.has_compatible_order([word for sentence in sentences for word in sentence.words]):
+        if not self.order.has_compatible_order([stem for sentence in sentences for stem in sentence.words]):
             return False
         if self.is_title:
             return True
-        outline = self.outlines[passage.language]
-        outlines = [sentence.outline for sentence in sentences]
-        if not keeps_meaning(outline, outlines):
+        statement = self.parsed[passage.language]
+        sources = [sentence.parsed for sentence in sentences]
+        if not keeps_meaning(statement, sources):
             return False
         # All pronouns must stand for names of the headings and of one earlier sentence.
-        return not self.must_keep_parts or any(
-            keeps_parts(outline, outlines, passage.heading_stems | names)
+        return not self.must_keep_phrases or any(
+            keeps_whole_phrases(statement, sources, passage.heading_stems | names)
             for names in (set[str](), *sentences[-1].earlier_names)
         )
 
@@ -237,34 +243,35 @@ class SourcePassages:
         #: True if all passages are in English.
         self.is_english = all(passage.language == "english" for passage in self._passages)
 
-    def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_parts: bool = False) -> list[int]:
+    def find_supporting(self, statement: str, *, is_title: bool = False, must_keep_phrases: bool = False) -> list[int]:
         """Return the indices of the passages that support a statement, at least one.
 
-        All words of a title (``is_title``) must be in the order of a passage. With ``must_keep_parts``, the statement
-        must also have all words or no word of each part of a sentence, or of one of its clauses. Raises ValueError if
-        no passage supports the statement, or if the statement repeats its words.
+        All words of a title (``is_title``) must be in the order of a passage. With ``must_keep_phrases``, the statement
+        must also have all words or no word of each phrase (between punctuation marks or conjunctions) of a sentence, or
+        of one of its clauses. Raises ValueError if no passage supports the statement, or if it repeats its words.
         """
         if _repeats_words(statement):
             raise ValueError("the answer repeats its words")
         languages = {passage.language for passage in self._passages}
-        parsed = _CheckedStatement(
-            clauses=[clause for part in _CLAUSE_PATTERN.split(statement) if (clause := _parse_clause(part)).stems],
+        clauses = map(_parse_clause, _CLAUSE_PATTERN.split(statement))
+        checked = _CheckedStatement(
+            clauses=[clause for clause in clauses if clause.stems],
             order=_parse_order(statement, is_title=is_title),
-            outlines={language: build_outline(statement, language) for language in languages},
-            max_missing=len(_list_stems(statement)) // _WORDS_PER_MISSING_WORD,
+            parsed={language: parse_sentence(statement, language) for language in languages},
+            max_missing=len(_collect_content_stems(statement)) // _WORDS_PER_MISSING_WORD,
             is_title=is_title,
-            must_keep_parts=must_keep_parts,
+            must_keep_phrases=must_keep_phrases,
         )
-        indices = [index for index, passage in enumerate(self._passages) if parsed.is_supported_by(passage)]
-        if not parsed.clauses or not indices:
-            remedy = "copy whole clauses" if must_keep_parts else "use their words"
+        indices = [index for index, passage in enumerate(self._passages) if checked.is_supported_by(passage)]
+        if not checked.clauses or not indices:
+            remedy = "copy whole clauses" if must_keep_phrases else "use their words"
             raise ValueError(f"no sentence of the passages says what the answer says; {remedy}")
         return indices
 
     def check_title(self, title: str) -> None:
-        """Raise ValueError unless each part of a title is supported by a passage."""
-        for part in _CLAUSE_PATTERN.split(title):
-            self.find_supporting(part, is_title=True)
+        """Raise ValueError unless each clause of a title is supported by a passage."""
+        for clause in _CLAUSE_PATTERN.split(title):
+            self.find_supporting(clause, is_title=True)
 
 
 def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
@@ -275,7 +282,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
     sentences: list[_PassageSentence] = []
     has_known_pronouns = detect_word_language(segment_words(text), "english") == "english"
     language = detect_language(text)
-    outline_language = "english" if has_known_pronouns else language
+    known_language = "english" if has_known_pronouns else language
     names: list[set[str]] = []  # of each sentence so far
     for start, end in split_sentences(text, None if has_known_pronouns else language):
         sentence = text[start:end]
@@ -286,7 +293,7 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
             _PassageSentence(
                 stems={*stems, *heading_stems},
                 words=stems,
-                outline=build_outline(sentence, outline_language),
+                parsed=parse_sentence(sentence, known_language),
                 earlier_names=tuple(names) if refers_back else (),
                 denied_stems=_list_denied_stems(words),
                 is_negated=not NEGATIONS.isdisjoint(words),
@@ -295,14 +302,14 @@ def _split_passage(text: str, heading_stems: set[str]) -> _ParsedPassage:
             )
         )
         names.append(_find_names(sentence))
-    return _ParsedPassage(sentences, outline_language, heading_stems)
+    return _ParsedPassage(sentences, known_language, heading_stems)
 
 
 def _list_denied_stems(words: Sequence[str]) -> set[str]:
     """Return the stem of the first content word after each negation of a sentence."""
     negations = (index for index, word in enumerate(words) if word in NEGATIONS)
-    content_words = (list_content_words(" ".join(words[index + 1 :])) for index in negations)
-    return {to_stem(following_words[0]) for following_words in content_words if following_words}
+    following = (list_content_words(" ".join(words[index + 1 :])) for index in negations)
+    return {to_stem(content_words[0]) for content_words in following if content_words}
 
 
 def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
@@ -332,7 +339,7 @@ def _parse_clause(text: str) -> _StatedClause:
 
 
 def _find_tenses(words: Sequence[str]) -> set[str]:
-    """Return the tenses of the forms of "be" before an article.
+    """Return the tenses, "present" or "past", of the forms of "be" before an article.
 
     >>> _find_tenses("tea is a drink that was made in china".split())
     {'present'}
@@ -341,7 +348,7 @@ def _find_tenses(words: Sequence[str]) -> set[str]:
 
 
 def _repeats_words(statement: str) -> bool:
-    """True if ``_SEQUENCE_WORDS`` consecutive words occur twice, with several content words, one of them in lower case.
+    """True if three consecutive words occur twice, with several content words, one of them in lower case.
 
     >>> _repeats_words("The man about town is a man about town."), _repeats_words("Ann High School and Bo High School.")
     (True, False)
@@ -359,13 +366,13 @@ def _find_names(text: str) -> set[str]:
     return {to_stem(word) for word in list_content_words(" ".join(words))}
 
 
-def _list_stems(text: str) -> set[str]:
+def _collect_content_stems(text: str) -> set[str]:
     """Return the stems of the content words of a text, or of all its words if it has no content words."""
     return set(list_content_stems(text)) or _collect_stems([text])
 
 
 def list_content_stems(text: str) -> list[str]:
-    """Return the stems of the content words of a text, in order."""
+    """Return the stems of the words of a text that are no function words of its language, in order."""
     return list(map(to_stem, list_content_words(text, select_function_words(segment_words(text)))))
 
 
@@ -375,5 +382,5 @@ def _collect_stems(sources: Iterable[str]) -> set[str]:
 
 
 def to_stem(word: str) -> str:
-    """Return the first ``STEM_LETTERS`` letters of the English stem of a word. A number is returned whole."""
+    """Return the first five letters (``STEM_LETTERS``) of the English stem of a word. A number is returned whole."""
     return word if word[0].isdigit() else STEM_ENGLISH(word)[:STEM_LETTERS]

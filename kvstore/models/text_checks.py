@@ -14,7 +14,7 @@ from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
 from ..text.words import is_unspaced, segment_words
 from .quoting import to_printable
-from .sentence_outline import is_incomplete
+from .sentence_phrases import is_incomplete
 from .statement_support import SourcePassages, compute_support, has_unresolved_pronoun
 
 #: The minimum fraction of a text's content words that occur in its sources. Of people's answers about meetings, 82 %
@@ -141,7 +141,7 @@ def find_supported_sentences(
             check_text(sentence, passages.texts, name=name, prompt=prompt)
             if is_fragment(sentence, is_english=passages.is_english):
                 raise ValueError(f"{name} is a part of a sentence; write a whole sentence")
-            indices = passages.find_supporting(sentence, must_keep_parts=True)
+            indices = passages.find_supporting(sentence, must_keep_phrases=True)
             if has_unresolved_pronoun(sentence):
                 indices = [index for index in indices if index in previous_indices]
                 if not indices:

@@ -14,9 +14,10 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import dropwhile, groupby, pairwise, product
 from operator import itemgetter
+from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, get_everyday_kind
 from ..text.languages import detect_language
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
@@ -29,11 +30,12 @@ from .english_words import (
     DETERMINERS,
     IRREGULAR_VERBS,
     LINKING_PARTICIPLES,
-    PAST_ENDINGS,
     PREPOSITIONS,
-    PRESENT_ENDINGS,
+    PREPOSITIONS_IN_ING,
     RELATIVE_PRONOUNS,
+    has_verb_form,
     is_adverb,
+    is_common_verb,
     is_past_form,
 )
 from .statement_support import PRONOUNS, list_content_stems, to_stem
@@ -47,15 +49,11 @@ _MAX_SUBJECT_GAP, _MAX_LINK_GAP = 3, 6
 _ARTICLES_AND_CONJUNCTIONS = ARTICLES | {"and", "or"}
 #: Words that say which of several, so a term with one of them needs the words after it ("the first artist to").
 _SELECTORS = frozenset("best first second third fourth fifth last latest only other same".split())
-#: Words with a verb's ending that join an example or a source.
-_PREPOSITIONS_IN_ING = frozenset("according concerning excluding including regarding".split())
 #: The pronouns that can be the subject of a sentence.
 _SUBJECT_PRONOUNS = PRONOUNS - {"him", "her", "them", "his", "hers", "its", "their", "theirs"}
 #: The words with which no name begins. No name ends with one of them, with an article or with a participle that needs
 #: another word.
 _LINKS = BE_WORDS | PREPOSITIONS | frozenset("had has have that which".split())
-#: The first and last position of some words in a sentence.
-_Span = tuple[int, int]
 #: The words that, like verbs with a regular ending, begin another clause.
 _CLAUSE_SIGNS = BE_WORDS | IRREGULAR_VERBS | RELATIVE_PRONOUNS
 #: The words that are not part of a name, and those of them that a relation does not need.
@@ -63,8 +61,17 @@ _UNRELATED_WORDS = _ARTICLES_AND_CONJUNCTIONS | PRONOUNS | RELATIVE_PRONOUNS
 _GAP_WORDS = FUNCTION_WORDS | PREPOSITIONS | AUXILIARIES | _UNRELATED_WORDS
 #: The words between a subject and its verb.
 _VERB_SIGNS = AUXILIARIES | RELATIVE_PRONOUNS
+
+
+class _Span(NamedTuple):
+    """The positions of the first and the last of some adjacent words in a sentence."""
+
+    first: int
+    last: int
+
+
 #: The span of a subject that only the title of the text names, before a sentence that begins with its verb.
-_IMPLIED: _Span = (-1, -1)
+_IMPLIED = _Span(-1, -1)
 
 
 @frozen_dataclass
@@ -86,33 +93,30 @@ class _OrderedSentence:
         span has at most ``max_other_words`` other words between its first and last word.
         """
         present = [stem for stem in stems if stem in self.stems]
+        starts = [position for position, stem in enumerate(self.stems) if stem in present[:1]]
         # Without its last stems, if they are elsewhere: "Ann of Oslo" is "Ann" in "Ann is Queen of Oslo".
         for length in range(len(present), max(0, (len(stems) - 1) // 2), -1):
-            spans = [
-                span
-                for start, stem in enumerate(self.stems)
-                if stem == present[0] and (span := self._match(present[:length], start, max_other_words))
-            ]
-            if spans:
+            matches = (self._match_stems(present[:length], start, max_other_words) for start in starts)
+            if spans := [span for span in matches if span is not None]:
                 return spans
         return []
 
-    def _match(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
+    def _match_stems(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
         """Return the span of ``stems`` in this order, or None; the first of them is at position ``start``.
 
         A Roman numeral after them, such as "IV", is part of the span. Return None if one of them is missing after the
         one before it, or if more than ``max_other_words`` other words are between the first and the last.
         """
-        end = start
-        for wanted in stems[1:]:
-            end = next((position for position in range(end + 1, len(self.stems)) if self.stems[position] == wanted), -1)
-            if end < 0:
+        last = start
+        for stem in stems[1:]:
+            if stem not in self.stems[last + 1 :]:
                 return None
-        if end - start >= len(stems) + max_other_words:
+            last = self.stems.index(stem, last + 1)
+        if last - start >= len(stems) + max_other_words:
             return None
-        while end not in self.ends and end + 1 < len(self.words) and set(self.written_words[end + 1]) <= set("IVX"):
-            end += 1
-        return start, end
+        while last not in self.ends and last + 1 < len(self.words) and set(self.written_words[last + 1]) <= set("IVX"):
+            last += 1
+        return _Span(start, last)
 
     def ends_noun_phrase(self, position: int) -> bool:
         """True if the word at a position is not followed by a noun, which it would only modify ("comics writer")."""
@@ -129,29 +133,25 @@ class _OrderedSentence:
         if position >= len(self.words):
             return False
         word = self.words[position]
-        is_verb = _has_verb([word], nouns=frozenset())
-        return not (
-            word in FUNCTION_WORDS
-            or word in PREPOSITIONS
-            or is_verb
-            or is_adverb(self.written_words[position])
-            or word.isdigit()
-        )
+        is_function_word = word in FUNCTION_WORDS or word in PREPOSITIONS
+        is_verb_or_adverb = has_verb_form([word], frozenset()) or is_adverb(self.written_words[position])
+        return not (is_function_word or is_verb_or_adverb or word.isdigit())
 
     def is_whole_name(self, span: _Span) -> bool:
         """True if the name at a span is not part of a longer one, as "York" is of "New York" and "Ann" of "Ann Lee"."""
-        start, end = span
-        if span == _IMPLIED or not self.written_words[end][0].isupper():
+        if span == _IMPLIED or not self.written_words[span.last][0].isupper():
             return True
+        neighbors = []
+        if span.first > 0 and span.first - 1 not in self.ends:
+            neighbors.append(span.first - 1)
+        if span.last not in self.ends and span.last + 1 < len(self.words):
+            neighbors.append(span.last + 1)
         return not any(
-            0 <= first < len(self.words) - 1
-            and first not in self.ends
-            and self.written_words[position][0].isupper()
+            self.written_words[position][0].isupper()
             and self.words[position] not in FUNCTION_WORDS
             # A common first word has its capital from the sentence; "New" of "New York" can be an adjective.
             and (position > 0 or get_everyday_kind(self.words[position]) in (None, ADJECTIVE))
-            # The words around the span, each with the first of two adjacent words: the one before the boundary.
-            for first, position in ((start - 1, start - 1), (end, end + 1))
+            for position in neighbors
         )
 
     def is_subject(self, span: _Span, start: int) -> bool:
@@ -162,29 +162,29 @@ class _OrderedSentence:
         ("the light at the pier is"), or another predicate and "and" or a comma ("Ann was born in Oslo and sings"). A
         name after a preposition is not a subject.
         """
-        if self.find_preposition(span[0]) is not None:
+        if self.find_preposition(span.first) is not None:
             return False
         last = start - 1
-        while last > span[1] and (self.words[last] in _VERB_SIGNS or is_adverb(self.written_words[last])):
+        while last > span.last and (self.words[last] in _VERB_SIGNS or is_adverb(self.written_words[last])):
             last -= 1
-        if last == span[1]:
+        if last == span.last:
             return True
-        copula = next((position for position in range(span[1] + 1, last + 1) if self.words[position] in BE_WORDS), last)
+        copula = next(
+            (position for position in range(span.last + 1, last + 1) if self.words[position] in BE_WORDS), last
+        )
         if copula < last and self.is_subject(span, copula) and self.joins_object((), copula + 1, last + 1):
             return True
-        if self.has_word(RELATIVE_PRONOUNS, span[1] + 1, start):
+        if not RELATIVE_PRONOUNS.isdisjoint(self.words[span.last + 1 : start]):
             return False
-        is_first = all(word in DETERMINERS for word in self.words[: span[0]])
-        if (
-            is_first
-            and self.words[span[1] + 1] in PREPOSITIONS
-            and self.joins_object(PREPOSITIONS, span[1] + 1, last + 1)
-        ):
+        is_first = DETERMINERS.issuperset(self.words[: span.first])
+        follower = self.words[span.last + 1]
+        if is_first and follower in PREPOSITIONS and self.joins_object(PREPOSITIONS, span.last + 1, last + 1):
             return True
-        return (last in self.ends and (is_first or span[1] in self.ends)) or (is_first and self.words[last] == "and")
+        is_between_marks = last in self.ends and (is_first or span.last in self.ends)
+        return is_between_marks or (is_first and self.words[last] == "and")
 
     def find_preposition(self, position: int) -> str | None:
-        """Return the preposition before the name at a position and its articles, or None without a preposition."""
+        """Return the preposition before the name at a position and its determiners, or None without a preposition."""
         before = position - 1
         while before >= 0 and before not in self.ends and self.words[before] in DETERMINERS:
             before -= 1
@@ -194,7 +194,8 @@ class _OrderedSentence:
     def joins_object(self, relation_words: Collection[str], start: int, end: int) -> bool:
         """True if the words from a relation, which ends before ``start``, to an object at ``end`` belong to the object.
 
-        They are neither another clause nor after a preposition or punctuation mark.
+        They do if they begin no other clause, and if no preposition (except those of the relation) and no punctuation
+        mark is among them.
         """
         has_preposition = any(word in PREPOSITIONS and word not in relation_words for word in self.words[start:end])
         is_interrupted = any(position in self.ends for position in range(start - 1, end))
@@ -202,11 +203,7 @@ class _OrderedSentence:
 
     def has_lower_case(self, span: _Span) -> bool:
         """True if a word of a span is in lower case, or the span is the first word, which always has a capital."""
-        return any(word.islower() for word in self.written_words[max(1, span[0]) : span[1] + 1]) or span[1] == 0
-
-    def has_word(self, words: frozenset[str], start: int, end: int) -> bool:
-        """True if one of the words is at a position from ``start`` to before ``end``."""
-        return not words.isdisjoint(self.words[max(0, start) : max(0, end)])
+        return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))
 
     def has_clause_start(self, relation_words: Collection[str], start: int, end: int) -> bool:
         """True if a word from ``start`` to before ``end`` can begin another clause, such as "which" or "founded".
@@ -223,7 +220,7 @@ class _OrderedSentence:
 
 @frozen_dataclass
 class _OrderedText:
-    """The sentences of a text. ``nouns`` are the words after an article or a number.
+    """The sentences of a text. ``nouns`` are the words after an article, "and", "or" or a number.
 
     ``kinds`` are the words by which the first sentence says what its subject is, such as "film" of "is a film".
     """
@@ -239,7 +236,8 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     """Raise ValueError unless a sentence of a text has the subject, the relation and the object of a triple in order.
 
     Also raises it for a relation that is not a short verb phrase, and for a triple that repeats its words. In languages
-    other than English, only the order of subject and object is checked; in those without spaces between words, none.
+    other than English, only the order of subject and object is checked; in those without spaces between words, no
+    order.
 
     A pronoun can stand for the subject if the previous sentence or the ``title`` of the text names it. If the title
     does, the sentence need not mention the subject at all.
@@ -256,15 +254,15 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
         return
     is_titled = not set(subject_stems).isdisjoint(list_content_stems(title or ""))
     for previous, sentence in zip([None, *source.sentences], source.sentences, strict=False):
-        is_known = is_titled or (previous is not None and set(subject_stems) <= set(previous.stems))
+        is_known = is_titled or (previous is not None and set(subject_stems).issubset(previous.stems))
         relation_spans = sentence.find_spans(relation_stems, _MAX_RELATION_WORDS)
         subject_spans = _find_subjects(
             sentence, subject_stems, object_stems, source.kinds, is_known=is_known, is_titled=is_titled
         )
         object_spans = sentence.find_spans(object_stems, len(object_stems) + _MAX_SUBJECT_GAP)
         for subject_span, object_span in product(subject_spans, object_spans):
-            if subject_span[0] <= object_span[1] and object_span[0] <= subject_span[1]:
-                continue
+            if subject_span.first <= object_span.last and object_span.first <= subject_span.last:
+                continue  # they overlap
             if not source.is_english:
                 has_order = subject_span < object_span
             elif not (sentence.is_whole_name(subject_span) and sentence.is_whole_name(object_span)):
@@ -284,11 +282,19 @@ def check_triple(subject: str, relation: str, object_: str, text: str, *, title:
     raise ValueError("no sentence of the passages has the parts of a triple in this order; use the words of a sentence")
 
 
-def _check_relation(relation: str, relation_words: Sequence[str], subject: str, source: _OrderedText) -> None:
-    """Raise ValueError unless a relation is short, has no number and, in English, can be a verb phrase."""
-    if not 0 < len(relation_words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, relation_words)):
+def _check_relation(relation: str, words: Sequence[str], subject: str, source: _OrderedText) -> None:
+    """Raise ValueError unless a relation, with these ``words``, is short, has no number, and can be a verb phrase.
+
+    In English, it must begin in lower case and have a verb, except after a plural subject, since its present has no
+    ending, or with a function word, since "from" can mean "is from".
+    """
+    if not 0 < len(words) <= _MAX_RELATION_WORDS or any(map(str.isdigit, words)):
         raise ValueError(f"the relation of a triple must be a verb of at most {_MAX_RELATION_WORDS} words")
-    if source.is_english and not _is_verb_phrase(relation, relation_words, subject, source.nouns):
+    if not source.is_english:
+        return
+    may_lack_verb = subject.endswith("s") or not FUNCTION_WORDS.isdisjoint(words)
+    begins_like_verb = relation[0].islower() and words[0] not in PREPOSITIONS_IN_ING
+    if not (begins_like_verb and (may_lack_verb or has_verb_form(words, source.nouns))):
         raise ValueError("the relation of a triple has no verb")
 
 
@@ -305,30 +311,31 @@ def _find_subjects(
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
     for it. If the sentence also lacks a word of the subject, or has its words only in the object, any pronoun can. The
-    subject can then also be "the" and one of ``kinds``, or be implied, if the title names it (``is_titled``).
+    subject can then also be "the" and one of ``kinds``, or be implied, if the title names it (``is_titled``). ``kinds``
+    are the words by which the text says what its subject is, such as "film".
     """
     spans = sentence.find_spans(subject_stems, _MAX_SUBJECT_GAP)
-    lacks_subject = set(subject_stems) <= set(object_stems) or not set(subject_stems) <= set(sentence.stems)
+    subject_set = set(subject_stems)
+    lacks_subject = subject_set.issubset(object_stems) or not subject_set.issubset(sentence.stems)
     if is_known:
         spans += [
-            (position, position)
+            _Span(position, position)
             for position, word in enumerate(sentence.words)
             if word in _SUBJECT_PRONOUNS and (lacks_subject or position == 0)
         ]
     if is_titled and lacks_subject:
         spans.append(_IMPLIED)  # nothing stands for the subject
         if sentence.words[0] in ("the", "this") and not kinds.isdisjoint(sentence.words[1:2]):
-            spans.append((0, 1))
+            spans.append(_Span(0, 1))
     return spans
 
 
-def list_triple_parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
+def list_names_and_predicates(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the names and terms of an English text, and its predicates: each a relation and the name after it.
 
-    They are the parts of the simplest triples (subject, relation, object) about it. Both lists are empty for a text in
-    another language.
+    A triple (subject, relation, object) about the text can combine them. Both lists are empty for another language.
 
-    >>> list_triple_parts("Oak Lake (born of ice) is fed by the Rill, a river in Kent.")
+    >>> list_names_and_predicates("Oak Lake (born of ice) is fed by the Rill, a river in Kent.")
     (['Oak Lake', 'ice', 'Rill', 'river', 'Kent'], [('born of', 'ice'), ('is fed by', 'Rill')])
     """
     if not _parse_text(text).is_english:
@@ -336,16 +343,18 @@ def list_triple_parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     names: dict[str, None] = {}
     predicates: dict[tuple[str, str], None] = {}
     for start, end in split_sentences(text, None):
-        for piece in _PUNCTUATION_PATTERN.split(text[start:end].rstrip(" .!?")):
-            relation = ""
-            for is_name, group in groupby(_mark_names(piece.split()), key=itemgetter(1)):
+        for phrase in _PUNCTUATION_PATTERN.split(text[start:end].rstrip(" .!?")):
+            relation = ""  # the words between the previous name and the next, if they have a verb
+            for is_name, group in groupby(_mark_names(phrase.split()), key=itemgetter(1)):
                 words = [word for word, _ in group]
                 name = " ".join(words)
-                if is_name and _is_name(name):
-                    names[name] = None
-                    if relation:
-                        predicates[relation, name] = None
-                has_verb = not is_name and any(map(_is_verb, words))
+                if is_name:
+                    with suppress(ValueError):
+                        check_name(name)
+                        names[name] = None
+                        if relation:
+                            predicates[relation, name] = None
+                has_verb = not is_name and any(map(is_common_verb, words))
                 words = [word for word in words if word.lower() not in _UNRELATED_WORDS]
                 # Without the preposition of "the film for which he won".
                 words = list(dropwhile(PREPOSITIONS.__contains__, words))
@@ -354,33 +363,21 @@ def list_triple_parts(text: str) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return the words of a part of a sentence, each with True if it belongs to a name or term.
+    """Return some words of a sentence, each with True if it belongs to a name or term.
 
     "of" between two names, and an article after it, belong to them, as in "University of the Arts".
     """
-    are_names = [word == "May" or (fold_text(word) not in _GAP_WORDS and not _is_verb(word)) for word in words]
-    for position, word in enumerate(words[:-1]):
-        follower = position + 1 + (words[position + 1].lower() in ARTICLES)
-        if word == "of" and position and are_names[position - 1] and follower < len(words) and are_names[follower]:
-            are_names[position:follower] = [True] * (follower - position)
+    are_names = [word == "May" or (fold_text(word) not in _GAP_WORDS and not is_common_verb(word)) for word in words]
+    for position in range(1, len(words) - 1):
+        next_name = position + (2 if words[position + 1].lower() in ARTICLES else 1)
+        is_between_names = are_names[position - 1] and any(are_names[next_name : next_name + 1])
+        if words[position] == "of" and is_between_names:
+            are_names[position:next_name] = [True] * (next_name - position)
     return list(zip(words, are_names, strict=True))
 
 
-def _is_verb(word: str) -> bool:
-    """True if a word in lower case is a common verb, or has the ending of a past tense."""
-    is_verb = word in BE_WORDS or get_everyday_kind(word) == VERB or is_past_form(word)
-    return is_verb and word.islower() and word not in _PREPOSITIONS_IN_ING
-
-
-def _is_name(text: str) -> bool:
-    """True if :func:`check_name` accepts a text."""
-    with suppress(ValueError):
-        return bool(check_name(text))
-    return False
-
-
 def check_name(name: str) -> list[str]:
-    """Return the stems of the content words of a name. Raises ValueError if it is not a name or a short term.
+    """Return the stems of the content words of a name. Raises ValueError unless it is a name or a short term.
 
     >>> check_name("the choir of Rome")
     ['choir', 'rome']
@@ -393,27 +390,9 @@ def check_name(name: str) -> list[str]:
     return stems
 
 
-def _is_verb_phrase(relation: str, words: Sequence[str], subject: str, nouns: Set[str]) -> bool:
-    """True if an English relation, with these ``words``, can be a verb phrase: it begins in lower case and has a verb.
-
-    The present of a plural has no ending, and "from" or "capital of" can mean "is from", so the verb is not required
-    after a plural subject, or in a relation with a function word.
-    """
-    if not relation[0].islower() or words[0] in _PREPOSITIONS_IN_ING:
-        return False
-    return subject.endswith("s") or _has_verb(words, nouns) or not FUNCTION_WORDS.isdisjoint(words)
-
-
-def _has_verb(words: Sequence[str], nouns: Set[str]) -> bool:
-    """True if one of the words of an English relation can be a verb. A word such as "mills" can be one or a noun."""
-    if any(word in IRREGULAR_VERBS or word in LINKING_PARTICIPLES or word.endswith(PAST_ENDINGS) for word in words):
-        return True
-    return any(word.endswith(PRESENT_ENDINGS) and word not in nouns for word in words)
-
-
 @lru_cache(maxsize=1)  # The triples of a text are checked one after another.
 def _parse_text(text: str) -> _OrderedText:
-    """Parse a text into sentences, which end by the rules of its language, and the words that can be nouns or kinds."""
+    """Parse a text into sentences, by the rules of its language, and find its nouns and the kinds of its subject."""
     has_spaces = not is_unspaced(text)
     words = segment_words(text)
     word_language = detect_word_language(words, "english")
@@ -423,24 +402,15 @@ def _parse_text(text: str) -> _OrderedText:
     for start, end in split_sentences(text, None if is_english else detect_language(text) or word_language):
         written_words: list[str] = []
         ends: set[int] = set()
-        for piece in _PUNCTUATION_PATTERN.split(text[start:end]):
-            written_words += split_written_words(piece)
+        for phrase in _PUNCTUATION_PATTERN.split(text[start:end]):
+            written_words += split_written_words(phrase)
             ends.add(len(written_words) - 1)
         if not written_words:
             continue
         folded_words = list(map(fold_text, written_words))
-        sentences.append(
-            _OrderedSentence(
-                written_words=written_words, words=folded_words, stems=list(map(to_stem, folded_words)), ends=ends
-            )
-        )
-    return _OrderedText(
-        has_spaces=has_spaces,
-        is_english=is_english,
-        nouns=nouns,
-        kinds=_list_kinds(sentences[0]) if sentences else set(),
-        sentences=sentences,
-    )
+        sentences.append(_OrderedSentence(written_words, folded_words, list(map(to_stem, folded_words)), ends))
+    kinds = _list_kinds(sentences[0]) if sentences else set()
+    return _OrderedText(has_spaces, is_english, nouns, kinds, sentences)
 
 
 def _list_kinds(sentence: _OrderedSentence) -> set[str]:
@@ -468,29 +438,27 @@ def _is_joined_by_function_words(
     They are joined by a word of the relation or another form of its "be", or are an apposition with an article ("Kent,
     a county") or before a name ("the singer Ann Lee"). The object must not modify a noun after it.
     """
-    if not sentence.ends_noun_phrase(object_[1]):
+    if not sentence.ends_noun_phrase(object_.last):
         return False
     links = relation_words - _ARTICLES_AND_CONJUNCTIONS
     is_copula = bool(links & BE_WORDS)
     if is_copula:
         links |= BE_WORDS
-        object_words = sentence.words[object_[0] : object_[1] + 1]
-        is_selection_cut = object_[1] not in sentence.ends and not _SELECTORS.isdisjoint(object_words)  # "one of the"
+        object_words = sentence.words[object_.first : object_.last + 1]
+        is_selection_cut = object_.last not in sentence.ends and not _SELECTORS.isdisjoint(object_words)  # "one of the"
         if is_selection_cut or is_past_form(object_words[0]):
             return False
-    if subject[1] < object_[0]:
-        between = sentence.words[subject[1] + 1 : object_[0]]
+    if subject.last < object_.first:
+        between = sentence.words[subject.last + 1 : object_.first]
         if is_copula and subject != _IMPLIED and between and ARTICLES.issuperset(between):
-            return sentence.find_preposition(subject[0]) is None
-        first = max(subject[1] + 1, object_[0] - _MAX_LINK_GAP)
-        links_at = [position for position in range(first, object_[0]) if sentence.words[position] in links]
-        return (
-            bool(links_at)
-            and sentence.is_subject(subject, links_at[-1])
-            and sentence.joins_object(relation_words, links_at[-1] + 1, object_[0])
-        )
-    is_apposition = object_[1] + 1 == subject[0] and object_[1] not in sentence.ends
-    return is_copula and is_apposition and sentence.written_words[subject[0]][0].isupper()
+            return sentence.find_preposition(subject.first) is None
+        first = max(subject.last + 1, object_.first - _MAX_LINK_GAP)
+        last_link = max((at for at in range(first, object_.first) if sentence.words[at] in links), default=None)
+        if last_link is None or not sentence.is_subject(subject, last_link):
+            return False
+        return sentence.joins_object(relation_words, last_link + 1, object_.first)
+    is_apposition = object_.last + 1 == subject.first and object_.last not in sentence.ends
+    return is_copula and is_apposition and sentence.written_words[subject.first][0].isupper()
 
 
 def _has_order(
@@ -498,30 +466,31 @@ def _has_order(
 ) -> bool:
     """True if the subject, the relation and the object are in an order that expresses the triple.
 
-    The orders are those of "Ann built the mill", "the mill was built by Ann", "built by Ann, the mill", "the builder of
-    the mill was Ann" and "in 1802, Ann built". An object after its relation has no preposition that the relation lacks,
-    and is not in another clause.
+    An object after its relation must have no preposition that the relation lacks, and must not be in another clause.
     """
     is_passive = relation_words[-1] == "by"
-    if relation[1] < object_[0]:
-        has_preposition = sentence.find_preposition(object_[0]) in relation_words
+    if relation.last < object_.first:
+        has_preposition = sentence.find_preposition(object_.first) in relation_words
         inner_words = [*relation_words, "of"] if has_preposition else relation_words
-        start = 1 + max(end for end in (relation[1], subject[1]) if end < object_[0])
-        if not sentence.joins_object(inner_words, start, object_[0]):
+        start = 1 + max(end for end in (relation.last, subject.last) if end < object_.first)
+        if not sentence.joins_object(inner_words, start, object_.first):
             return False
-        if not sentence.ends_noun_phrase(object_[1]):
+        if not sentence.ends_noun_phrase(object_.last):
             return False
-    if subject[0] < relation[0] < object_[0]:
-        has_agent = "by" in sentence.words[object_[0] - 2 : object_[0]]
-        return (is_passive or not has_agent) and sentence.is_subject(subject, relation[0])
-    if object_[0] < relation[0] < subject[0]:
-        return is_passive != ("by" in sentence.words[relation[0] : subject[0]])
-    if relation[0] < object_[0] < subject[0]:
-        before_subject = subject[0] - 1
-        begins_with_relation = relation[0] == 0 and before_subject in sentence.ends
+    if subject.first < relation.first < object_.first:  # "Ann built the mill"
+        has_agent = "by" in sentence.words[object_.first - 2 : object_.first]
+        return (is_passive or not has_agent) and sentence.is_subject(subject, relation.first)
+    if object_.first < relation.first < subject.first:  # "the mill was built by Ann"
+        return is_passive != ("by" in sentence.words[relation.first : subject.first])
+    if relation.first < object_.first < subject.first:  # "built by Ann, the mill"
+        before_subject = subject.first - 1
+        begins_with_relation = relation.first == 0 and before_subject in sentence.ends
         return begins_with_relation or sentence.words[before_subject] in BE_WORDS
-    if relation[0] < subject[0] < object_[0]:
-        return "of" in sentence.words[relation[0] : subject[0]] and sentence.has_word(BE_WORDS, subject[1], object_[0])
-    if object_[0] < subject[0] < relation[0]:
-        return sentence.find_preposition(object_[0]) in relation_words and sentence.is_subject(subject, relation[0])
+    if relation.first < subject.first < object_.first:  # "the builder of the mill was Ann"
+        has_copula = not BE_WORDS.isdisjoint(sentence.words[subject.last : object_.first])
+        return has_copula and "of" in sentence.words[relation.first : subject.first]
+    if object_.first < subject.first < relation.first:  # "in 1802, Ann built"
+        return sentence.find_preposition(object_.first) in relation_words and sentence.is_subject(
+            subject, relation.first
+        )
     return False

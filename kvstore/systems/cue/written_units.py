@@ -112,7 +112,7 @@ class _WrittenUnits(WrittenListFact):
             raise ValueError("a statement begins with a pronoun; write the name")
         if is_fragment(text, is_english=source.is_english):
             raise ValueError("a statement is a part of a sentence; write a whole sentence")
-        source.find_supporting(text, must_keep_parts=True)
+        source.find_supporting(text, must_keep_phrases=True)
         return text
 
 

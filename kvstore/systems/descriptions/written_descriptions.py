@@ -88,7 +88,7 @@ class _WrittenDescriptions(WrittenListFact):
             raise ValueError("a description has no words but those of its name; write what the passage says about it")
         if is_fragment(sentence, is_english=source.is_english):
             raise ValueError("a description is a part of a sentence; write a whole sentence")
-        source.find_supporting(sentence, must_keep_parts=True)
+        source.find_supporting(sentence, must_keep_phrases=True)
         return f"{name}\t{sentence}"
 
     def check_stored_text(self, text: str) -> None:

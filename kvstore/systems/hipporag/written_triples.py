@@ -89,13 +89,13 @@ class _WrittenTriples(WrittenListFact):
         schema lists the possible subjects and predicates. Without such a list, weak models copy the triples of the
         examples, or combine any words.
         """
-        from ...models.triple_support import list_triple_parts
+        from ...models.triple_support import list_names_and_predicates
 
         prompt = super().build_prompt(passages)
         if len(passages) > 1:
             return prompt
         title = (passages[0].title or "").partition(" (")[0]
-        names, predicates = list_triple_parts(passages[0].text)
+        names, predicates = list_names_and_predicates(passages[0].text)
         if not predicates:
             return prompt
         triple_schema = build_object_schema(

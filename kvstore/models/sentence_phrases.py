@@ -1,9 +1,9 @@
-"""The parts of a sentence between punctuation marks, and what a statement may leave out of them.
+"""The phrases of a sentence between punctuation marks or conjunctions, and what a statement may leave out of them.
 
 In: sentences of a passage, and a statement that a language model wrote from them. Out: True if the statement keeps
 their meaning, as far as words show it. It does not if it adds or leaves out a word such as "not", "only", "almost" or
-"if", makes a question a statement, or ends in the middle of a clause. A sentence must also keep each part of its source
-whole or leave it out, because a part without some of its words often says something else.
+"if", makes a question a statement, or ends in the middle of a clause. A sentence must also keep each phrase of its
+source whole or leave it out, because a phrase without some of its words often says something else.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..text.words import get_function_words, get_stemmer, list_content_words, se
 from .english_words import ARTICLES, PREPOSITIONS, has_predicate
 from .sentence_clauses import iter_clauses
 
-#: The ends of parts. A comma within a number and a dash within a word or a range of dates are none.
-_PART_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s(?!\d)|\s(?i:and|but|while|whereas)\s")
+#: The ends of phrases. A comma within a number and a dash within a word or a range of dates end no phrase.
+_PHRASE_END_PATTERN = compile_lazily(r"[;:,](?:\s|\Z)|[—()\[\]，、；：（）]|\s–\s(?!\d)|\s(?i:and|but|while|whereas)\s")
 _QUESTION_PATTERN = compile_lazily(r"""[?？؟]\W*\Z""")
 #: The words in normal form that negate a statement in some languages; "t" is the end of "don't".
 NEGATIONS = frozenset(
@@ -90,11 +90,12 @@ STEM_ENGLISH = get_stemmer("english")
 
 
 @frozen_dataclass
-class _SentencePart:
-    """A part of a sentence: its words in order without neutral ones, the stems of its content words, and qualifiers.
+class _QualifiedPhrase:
+    """A part of a sentence between punctuation marks or conjunctions: the stems of its words and content words.
 
-    ``terms`` are stems, and all negations are one qualifier. It ``governs_sentence`` if what it says holds for the
-    other parts too. It ``is_joined`` to the part before it if a conjunction without a comma is between them.
+    ``terms`` are the stems of its words in order, without articles and similar words. ``qualifiers`` are words such as
+    "not" or "may" that change what is said; all negations are "not". It ``governs_sentence`` if they hold for the other
+    phrases too. It ``is_joined`` to the phrase before it if a conjunction without a comma is between them.
     """
 
     terms: Sequence[str]
@@ -105,156 +106,169 @@ class _SentencePart:
 
 
 @frozen_dataclass
-class SentenceOutline:
-    """A sentence or statement: its parts and all its words in normal form.
+class ParsedSentence:
+    """A sentence or statement: its phrases and all its words in normal form.
 
-    ``ends`` are the numbers of words before the end of each part. ``clauses`` are the parts of each clause that means
-    the same without the rest of the sentence; they are known for English only.
+    ``ends`` are the numbers of words before the end of each phrase. ``clauses`` are the phrases of each clause that
+    means the same without the rest of the sentence; they are known for English only.
     """
 
-    parts: Sequence[_SentencePart]
+    phrases: Sequence[_QualifiedPhrase]
     words: Sequence[str]
     ends: Collection[int]
     is_question: bool
-    clauses: Sequence[Sequence[_SentencePart]]
+    clauses: Sequence[Sequence[_QualifiedPhrase]]
 
 
-def build_outline(text: str, language: str | None) -> SentenceOutline:
-    """Return the outline of a sentence, by which a statement is compared with the sentences that it repeats.
+def parse_sentence(text: str, language: str | None) -> ParsedSentence:
+    """Divide a sentence or a statement at punctuation marks and conjunctions, so that the two can be compared.
 
-    It has the words of each part, a piece between punctuation marks or conjunctions, and its qualifiers, words such as
-    "not" or "may" that change what is said. Pass None as ``language`` if it is unknown.
+    Each phrase has its words and its qualifiers, words such as "not" or "may" that change what is said. Pass None as
+    ``language`` if it is unknown.
     """
     function_words = get_function_words(language)
     sentence_qualifiers = _parse_words(_SENTENCE_QUALIFIERS.get(language or "english", ""))
     qualifiers = NEGATIONS | sentence_qualifiers | _parse_words(_CLAUSE_QUALIFIERS.get(language or "english", ""))
+    # A statement may add or leave out neutral words, such as articles.
     neutral_words = _NEUTRAL_WORDS if language == "english" else function_words - qualifiers
 
-    def build_part(part_text: str, is_joined: bool = False) -> _SentencePart:
-        """Return the terms, stems and qualifiers of a part; ``is_joined`` is True if a conjunction precedes it."""
-        written_words = split_written_words(part_text)
+    def build_phrase(phrase_text: str, is_joined: bool = False) -> _QualifiedPhrase:
+        """Return a phrase with its terms and qualifiers; ``is_joined`` is True if only a conjunction precedes it."""
+        written_words = split_written_words(phrase_text)
         words = list(map(fold_text, written_words))
-        content_words = list_content_words(part_text, neutral_words)
+        content_words = list_content_words(phrase_text, neutral_words)
         terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
-        return _SentencePart(
+        return _QualifiedPhrase(
             terms=list(map(STEM_ENGLISH, terms)),
             stems={STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
             qualifiers=frozenset(
                 "not" if word in NEGATIONS else word
                 for word, written_word in zip(words, written_words, strict=True)
-                # A capitalized word, as in "No. 5", is a part of a name.
+                # A capitalized word, as in "No. 5", belongs to a name.
                 if word in qualifiers and (word == words[0] or written_word.islower())
             ),
             governs_sentence=not sentence_qualifiers.isdisjoint(words),
             is_joined=is_joined,
         )
 
-    texts, connectives = _split_parts(text)
+    texts, connectives = _split_phrases(text)
     words: list[str] = []
     ends: list[int] = []
-    for part in texts:
-        words += map(fold_text, split_written_words(part))
+    for phrase in texts:
+        words += map(fold_text, split_written_words(phrase))
         ends.append(len(words))
-    return SentenceOutline(
-        parts=[
-            build_part(part, connective.strip().isalpha()) for part, connective in zip(texts, connectives, strict=True)
+    return ParsedSentence(
+        phrases=[
+            build_phrase(phrase, connective.strip().isalpha())
+            for phrase, connective in zip(texts, connectives, strict=True)
         ],
         words=words,
         ends=ends,
         is_question=_QUESTION_PATTERN.search(text) is not None,
-        clauses=[list(map(build_part, clause)) for clause in iter_clauses(texts, connectives)]
+        clauses=[list(map(build_phrase, clause)) for clause in iter_clauses(texts, connectives)]
         if language == "english"
         else [],
     )
 
 
-def _split_parts(text: str) -> tuple[list[str], list[str]]:
-    """Return the parts of a sentence, and the text before each: a punctuation mark, a conjunction or nothing ("")."""
-    parts = _PART_PATTERN.split(text)
+def _split_phrases(text: str) -> tuple[list[str], list[str]]:
+    """Return the phrases of a sentence, and the text before each: a punctuation mark, a conjunction or nothing ("").
+
+    >>> _split_phrases("Ann sings, and Bo swims")
+    (['Ann sings', 'and Bo swims'], ['', ', '])
+    """
+    phrases = _PHRASE_END_PATTERN.split(text)
     connectives: list[str] = []
     end = 0
-    for part in parts:
-        start = text.index(part, end)
+    for phrase in phrases:
+        start = text.index(phrase, end)
         connectives.append(text[end:start])
-        end = start + len(part)
-    return parts, connectives
+        end = start + len(phrase)
+    return phrases, connectives
 
 
-def keeps_meaning(statement: SentenceOutline, sentences: Sequence[SentenceOutline]) -> bool:
+def keeps_meaning(statement: ParsedSentence, sentences: Sequence[ParsedSentence]) -> bool:
     """True unless a statement changes the meaning of ``sentences``, its sources, as far as words show it.
 
-    It must have the qualifiers of each part of a sentence that governs the sentence or has a content word of the
-    statement that no other part has, and no qualifiers that the sentences lack. It must be a question if the last
-    sentence is one, and otherwise not. It must not be the beginning of a sentence that ends within a clause.
+    Qualifiers are words such as "not" or "may". The statement must have those of each phrase that it uses: one that
+    governs its sentence or has a content word of the statement that no other phrase has. It must have no qualifiers
+    that the sentences lack. It must be a question if the last sentence is one, and otherwise not. It must not be the
+    beginning of a sentence that ends within a clause.
     """
-    parts = [part for sentence in sentences for part in sentence.parts]
-    qualifiers = _union(part.qualifiers for part in statement.parts)
-    if statement.is_question != sentences[-1].is_question or qualifiers - _union(part.qualifiers for part in parts):
+    phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
+    qualifiers = _union(phrase.qualifiers for phrase in statement.phrases)
+    added_qualifiers = qualifiers - _union(phrase.qualifiers for phrase in phrases)
+    if added_qualifiers or statement.is_question != sentences[-1].is_question:
         return False
     if any(_is_cut(statement.words, sentence) for sentence in sentences):
         return False
-    num_parts = Counter(stem for part in parts for stem in part.stems)  # the number of parts with each stem
-    stems = _union(part.stems for part in statement.parts)
-    for part in parts:
-        is_used = part.governs_sentence or any(num_parts[stem] == 1 for stem in part.stems & stems)
-        if is_used and part.qualifiers - qualifiers:
+    num_phrases = Counter(stem for phrase in phrases for stem in phrase.stems)  # with each stem
+    stems = _union(phrase.stems for phrase in statement.phrases)
+    for phrase in phrases:
+        is_used = phrase.governs_sentence or any(num_phrases[stem] == 1 for stem in phrase.stems & stems)
+        if is_used and phrase.qualifiers - qualifiers:
             return False
     return True
 
 
-def keeps_parts(statement: SentenceOutline, sentences: Sequence[SentenceOutline], known_stems: Set[str]) -> bool:
-    """True if a statement consists of whole parts of some sentences, or of a clause of a single sentence, in order.
+def keeps_whole_phrases(statement: ParsedSentence, sentences: Sequence[ParsedSentence], known_stems: Set[str]) -> bool:
+    """True if a statement consists of whole phrases of some sentences, or of a clause of a single sentence, in order.
 
-    It has the first part of the first sentence or clause, and a part of the last sentence. A statement with a count or
-    a subordinate clause has every part, because a part left out could change what is counted. ``known_stems`` are
-    prefixes of the stems of names that can replace a pronoun.
+    Phrases are between punctuation marks or conjunctions. The statement has the first phrase of the first sentence or
+    clause, and a phrase of the last sentence. With a count or a subordinate clause, it has every phrase, because a
+    phrase left out could change what is counted. ``known_stems`` are the first letters of names that can replace a
+    pronoun.
     """
     # A pronoun that no sentence has would refer to another person: "her wife" is not "his wife".
     if not _PRONOUNS.intersection(statement.words) <= {word for sentence in sentences for word in sentence.words}:
         return False
-    parts = [part for sentence in sentences for part in sentence.parts]
-    if _consists_of_parts(statement, parts, len(sentences[-1].parts), known_stems):
+    phrases = [phrase for sentence in sentences for phrase in sentence.phrases]
+    if _consists_of_whole_phrases(statement, phrases, len(sentences[-1].phrases), known_stems):
         return True
     clauses = sentences[0].clauses if len(sentences) == 1 else ()
-    return any(_consists_of_parts(statement, clause, len(clause), known_stems) for clause in clauses)
+    return any(_consists_of_whole_phrases(statement, clause, len(clause), known_stems) for clause in clauses)
 
 
-def _consists_of_parts(
-    statement: SentenceOutline, parts: Sequence[_SentencePart], num_last_parts: int, known_stems: Set[str]
+def _consists_of_whole_phrases(
+    statement: ParsedSentence, phrases: Sequence[_QualifiedPhrase], num_last_phrases: int, known_stems: Set[str]
 ) -> bool:
-    """True if a statement consists of whole parts, in order, with the first and one of the last ``num_last_parts``.
+    """True if a statement consists of whole phrases, in order, with the first and one of the last ``num_last_phrases``.
 
-    ``parts`` are those of its sources, pieces between punctuation marks or conjunctions. ``known_stems`` are of names
-    that can replace a pronoun.
+    ``phrases`` are the parts of its source sentences between punctuation marks or conjunctions. ``known_stems`` are the
+    first letters of names that can replace a pronoun.
     """
-    terms = [term for part in statement.parts for term in part.terms]
-    uses = [_uses_part(set(terms), part) for part in parts]
-    content_uses = [is_used for part, is_used in zip(parts, uses, strict=True) if part.stems]
-    num_last_content_parts = sum(bool(part.stems) for part in parts[-num_last_parts:])
-    if not any(content_uses[:1]) or not any(content_uses[-num_last_content_parts:]):
+    terms = [term for phrase in statement.phrases for term in phrase.terms]
+    uses = [_uses_phrase(set(terms), phrase) for phrase in phrases]
+    content_uses = [is_used for phrase, is_used in zip(phrases, uses, strict=True) if phrase.stems]
+    num_last_content_phrases = sum(bool(phrase.stems) for phrase in phrases[-num_last_phrases:])
+    if not any(content_uses[:1]) or not any(content_uses[-num_last_content_phrases:]):
         return False
-    if any(part.is_joined and uses[index] != uses[index - 1] for index, part in enumerate(parts)):
+    # A phrase joined by a conjunction alone ("red and blue") must not be separated from the phrase before it.
+    if any(phrase.is_joined and uses[index] != uses[index - 1] for index, phrase in enumerate(phrases)):
         return False
     if not all(content_uses) and not _WHOLE_SENTENCE_WORDS.isdisjoint(statement.words):
         return False
-    if any(part.governs_sentence and not is_used for part, is_used in zip(parts, uses, strict=True)):
+    if any(phrase.governs_sentence and not is_used for phrase, is_used in zip(phrases, uses, strict=True)):
         return False
-    used_terms = [term for part, is_used in zip(parts, uses, strict=True) if is_used for term in part.terms]
+    used_terms = [term for phrase, is_used in zip(phrases, uses, strict=True) if is_used for term in phrase.terms]
     return _is_interleaved(terms, used_terms, known_stems)
 
 
-def _uses_part(terms: Set[str], part: _SentencePart) -> bool:
-    """True if a statement with ``terms`` has most content words of a part of its source.
+def _uses_phrase(terms: Set[str], phrase: _QualifiedPhrase) -> bool:
+    """True if a statement with the stems ``terms`` has most content words of a phrase of its source.
 
-    Of a part without content words, such as ", too,", it must have all words.
+    Of a phrase without content words, such as ", too,", it must have all words.
     """
-    if not part.stems:
-        return set(part.terms) <= terms
-    return 2 * len(part.stems & terms) > len(part.stems)
+    if not phrase.stems:
+        return set(phrase.terms) <= terms
+    return 2 * len(phrase.stems & terms) > len(phrase.stems)
 
 
 def _is_interleaved(terms: Sequence[str], required_terms: Sequence[str], known_stems: Set[str]) -> bool:
-    """True if terms are ``required_terms`` in this order, with terms that begin with ``known_stems`` among them."""
+    """True if a statement's ``terms`` (stems) are ``required_terms`` in this order, except for added names.
+
+    ``known_stems`` are the first letters of names that may be added, in place of pronouns.
+    """
     index = 0
     for term in terms:
         if index < len(required_terms) and term == required_terms[index]:
@@ -266,9 +280,9 @@ def _is_interleaved(terms: Sequence[str], required_terms: Sequence[str], known_s
 
 def is_incomplete(sentence: str) -> bool:
     """True if no word of an English sentence can be its verb, or if it ends with an article or a conjunction."""
-    parts = [split_written_words(part) for part in _PART_PATTERN.split(sentence)]
+    phrases = [split_written_words(phrase) for phrase in _PHRASE_END_PATTERN.split(sentence)]
     words = segment_words(sentence)
-    return not words or words[-1] in _OPEN_ENDS or not has_predicate(parts)
+    return not words or words[-1] in _OPEN_ENDS or not has_predicate(phrases)
 
 
 @lru_cache(maxsize=32)
@@ -277,13 +291,11 @@ def _parse_words(words: str) -> frozenset[str]:
     return frozenset(map(fold_text, words.split()))
 
 
-def _is_cut(words: Sequence[str], sentence: SentenceOutline) -> bool:
-    """True if a statement copies only the beginning of ``sentence`` and stops within a clause.
-
-    ``words`` are the statement's words.
-    """
+def _is_cut(words: Sequence[str], sentence: ParsedSentence) -> bool:
+    """True if a statement, of these ``words``, copies only the beginning of ``sentence`` and stops within a clause."""
     num_words = len(words)
-    if num_words in sentence.ends or list(sentence.words[:num_words]) != list(words):
+    ends_with_phrase = num_words in sentence.ends
+    if ends_with_phrase or list(sentence.words[:num_words]) != list(words):
         return False
     return sentence.words[num_words] not in _CONTINUATIONS
 
