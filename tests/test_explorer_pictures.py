@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pytest
 
 from kvstore import Store
 from kvstore.errors import EntityNotFoundError, InputError
+from kvstore.integrations import explore
 from kvstore.integrations.entity_network import NetworkEdge, build_network_around, build_whole_network
 
 TEXTS = {
@@ -126,3 +131,23 @@ def test_the_map_places_every_chunk_and_a_question(picture_client: Any) -> None:
     assert page.status_code == 200 and "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
     assert picture_client.get("/map?colour=nothing").status_code == 400
     assert picture_client.get("/map.point?point=4").status_code == 400
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+@pytest.mark.parametrize("width", [320, 390, 1000])
+def test_the_labels_of_a_picture_do_not_overlap(width: int) -> None:
+    script = Path(explore.__file__).with_name("static") / "labels.js"
+    call = f"""
+        const nodes = Array.from({{length: 20}}, (_, index) => ({{
+          x: 65 + index % 5 / 4 * ({width} - 130), y: 25 + Math.floor(index / 5) * 60 + index % 3 * 8,
+          radius: 6, size: 12, label: "name number " + index }}));
+        const boxes = nodes.map((node) => findLabelBox(node, Math.min(120, {width} / 4), (text) => 6.5 * text.length));
+        console.log(JSON.stringify([boxes, selectLabels(boxes)]));
+    """
+    result = subprocess.run(["node", "-e", script.read_text() + call], capture_output=True, check=True, timeout=60)
+    boxes, are_drawn = json.loads(result.stdout)
+    drawn = [box for box, is_drawn in zip(boxes, are_drawn, strict=True) if is_drawn]
+    for one, other in itertools.combinations(drawn, 2):
+        is_beside = one["x2"] <= other["x1"] or other["x2"] <= one["x1"]
+        assert is_beside or one["y2"] <= other["y1"] or other["y2"] <= one["y1"]
+    assert are_drawn[0] and all(are_drawn) == (width == 1000) and len(drawn) > 10

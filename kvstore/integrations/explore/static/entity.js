@@ -7,6 +7,7 @@
   const most = Number(box.dataset.most);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const value = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const maxLabelWidth = () => Math.min(120, box.clientWidth / 4);
   const label = (text) => (text.length > 32 ? `${text.slice(0, 31)}…` : text);
   // Names and keys of documents may be anything, so identifiers say which they are.
   const nameId = (name) => `n:${name}`;
@@ -19,7 +20,7 @@
     };
     return [
       { selector: "node", style: { ...text, label: "data(label)", width: 13, height: 13, "background-color": value("--hue-1"),
-        "text-valign": "bottom", "text-margin-y": 4, "text-max-width": 120, "text-wrap": "ellipsis", "overlay-padding": 5 } },
+        "text-valign": "bottom", "text-margin-y": 4, "text-max-width": maxLabelWidth(), "text-wrap": "ellipsis", "overlay-padding": 5 } },
       { selector: "node.open", style: { width: 18, height: 18, "font-weight": 600 } },
       { selector: "node.middle", style: { width: 26, height: 26, "font-size": 14, "font-weight": 600, "background-color": value("--accent") } },
       { selector: "node.document", style: { shape: "round-rectangle", width: 11, height: 11, "background-color": value("--hue-5"), "font-size": 10.5, color: value("--quiet") } },
@@ -28,6 +29,8 @@
       { selector: "edge.document", style: { width: 1, "line-style": "dotted", opacity: 0.55 } },
       { selector: "node.pinned", style: { "border-width": 2, "border-color": value("--ink") } },
       { selector: ".hidden", style: { display: "none" } },
+      { selector: ".unlabeled", style: { "text-opacity": 0 } },
+      { selector: ".hovered", style: { "text-opacity": 1, "z-index": 10 } },
       { selector: ".far", style: { opacity: 0.16 } },
       { selector: "node:active", style: { "overlay-color": value("--accent"), "overlay-opacity": 0.15 } },
     ];
@@ -80,6 +83,22 @@
       middle.addClass("open");
     });
   };
+  // Labels that would cover that of a more important node are drawn only while the pointer is on their node.
+  const pen = document.createElement("canvas").getContext("2d");
+  const showLabels = () => {
+    const family = getComputedStyle(document.body).fontFamily;
+    const rank = (node) => (node.hasClass("middle") ? 0 : node.hasClass("open") ? 1 : node.hasClass("document") ? 3 : 2);
+    const nodes = graph.nodes().not(".hidden").sort((one, other) => rank(one) - rank(other) || other.degree() - one.degree());
+    const boxes = nodes.map((node) => {
+      const size = node.hasClass("middle") ? 14 : node.hasClass("document") ? 10.5 : 12;
+      pen.font = `${rank(node) < 2 ? 600 : 400} ${size}px ${family}`;
+      const place = { ...node.position(), radius: node.height() / 2, size, label: node.data("label") };
+      return findLabelBox(place, maxLabelWidth(), (text) => pen.measureText(text).width);
+    });
+    const drawn = selectLabels(boxes);
+    graph.batch(() => nodes.forEach((node, index) => { node.toggleClass("unlabeled", !drawn[index]); }));
+    box.dataset.labels = String(drawn.filter(Boolean).length);
+  };
   const arrange = (fit) => {
     graph.nodes(".pinned").lock();
     graph.layout({ name: "cose", animate: false, randomize: false, fit: false, nodeDimensionsIncludeLabels: true, nodeRepulsion: () => 9000,
@@ -97,6 +116,7 @@
       if (fit || still) node.position(position);
       else node.animate({ position }, { duration: 250 });
     }
+    if (!fit && !still) setTimeout(showLabels, 300);
   };
   const tell = () => {
     const full = names() >= most ? ` The picture has its maximum of ${most} names.` : "";
@@ -118,12 +138,13 @@
       for (const node of graph.nodes().not(".middle"))
         node.toggleClass("hidden", node.connectedEdges().not(".hidden").empty());
     });
+    showLabels();
     box.dataset.shown = String(graph.nodes().not(".hidden").length);
   };
   for (const input of [...kinds, least]) input.addEventListener("input", filter);
   for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
   document.getElementById("depth").addEventListener("change", (event) => event.target.form.submit());
-  graph.on("dragfree", "node", (event) => event.target.addClass("pinned"));
+  graph.on("dragfree", "node", (event) => { event.target.addClass("pinned"); showLabels(); });
   document.getElementById("release").addEventListener("click", () => { graph.nodes().removeClass("pinned"); arrange(false); });
 
   const escaped = (text) => String(text).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd");
@@ -194,9 +215,17 @@
   graph.on("tap", "node.document", (event) => { location.href = pathOf("/doc/", event.target.data("key"), ""); });
   graph.on("mouseover", "node", (event) => {
     box.classList.add("on-point");
+    event.target.addClass("hovered");
     graph.elements().difference(event.target.closedNeighborhood()).addClass("far");
   });
-  graph.on("mouseout", "node", () => { box.classList.remove("on-point"); graph.elements().removeClass("far"); });
+  graph.on("mouseout", "node", () => { box.classList.remove("on-point"); graph.elements().removeClass("far hovered"); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
+  let width = box.clientWidth;
+  new ResizeObserver(() => {
+    if (box.clientWidth === width) return;
+    width = box.clientWidth;
+    graph.style(style());
+    showLabels();
+  }).observe(box);
   window.kvstoreNetwork = graph; // for whoever tries it from the console
 })();

@@ -1,0 +1,15 @@
+"use strict";
+/* The labels of a picture that are drawn: of labels that overlap, only the first. */
+var selectLabels = (boxes) => {
+  const drawn = [];
+  return boxes.map((box) => {
+    const isFree = drawn.every((other) => box.x2 <= other.x1 || other.x2 <= box.x1 || box.y2 <= other.y1 || other.y2 <= box.y1);
+    if (isFree) drawn.push(box);
+    return isFree;
+  });
+};
+/* The box of a label that is centered below a node; `measure` returns the width of a text. Longer labels end with `…`. */
+var findLabelBox = ({ x, y, radius, size, label }, maxWidth, measure) => {
+  const width = Math.min(maxWidth, measure(label)), top = y + radius + 4;
+  return { x1: x - width / 2, x2: x + width / 2, y1: top, y2: top + 1.25 * size };
+};
