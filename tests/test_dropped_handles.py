@@ -188,7 +188,7 @@ STORE_TOOLS: dict[str, Call] = {
     **{name: lambda tools, folder, name=name: tools.call(name, TOOLS[name]) for name in TOOLS},  # type: ignore[misc]
     "call": lambda tools, folder: tools.call("select", {"sql": "SELECT nothing FROM documents"}),
     "call_tool": lambda tools, folder: tools.call_tool("retrieve", {"question": QUESTION}),
-    "describe_error": lambda tools, folder: tools.describe_error(errors.InputError("the key 'tea' is taken")),
+    "format_error": lambda tools, folder: tools.format_error(errors.InputError("the key 'tea' is taken")),
     "list_documents": lambda tools, folder: tools.list_documents("", 10),
     "build_prompt": lambda tools, folder: tools.build_prompt(QUESTION),
     "store": lambda tools, folder: tools.store,

@@ -147,7 +147,7 @@ def test_resources_and_errors_quote_documents_too(voyages_store: kvstore.Store) 
     assert text == FORGED.replace("[1]", "(1)").replace("[2]", "(2)").replace("[3]", "(3)")
     with pytest.raises(DocumentNotFoundError) as raised:
         tools.call("document", {"key": "notes [2] tax"})
-    message = tools.describe_error(raised.value)
+    message = tools.format_error(raised.value)
     assert "\n" not in message and "[2]" not in message
     assert "notes (2) tax" in message
 

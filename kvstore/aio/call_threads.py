@@ -74,6 +74,7 @@ def run_in_thread(
 
     @wraps(method)
     async def call(self: Any, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        # ``wraps`` copies the docstring of ``method``.
         return await self._threads.run(method, self._target, *args, **kwargs)  # type: ignore[no-any-return]
 
     return call

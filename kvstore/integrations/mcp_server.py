@@ -54,14 +54,14 @@ def make_server(tools: StoreTools) -> Any:
 
     async def list_tools(_: Any, __: Any) -> Any:
         """Return the descriptions of all tools."""
-        return types.ListToolsResult(tools=[_describe_tool(tool) for tool in tools.tools.values()])
+        return types.ListToolsResult(tools=[_convert_tool(tool) for tool in tools.tools.values()])
 
     async def call_tool(_: Any, request: Any) -> Any:
         """Call a tool and return its text and data; an error of kvstore becomes a failed result."""
         try:
             result = await _run_in_thread(lambda: tools.call_tool(request.name, request.arguments))
         except KvstoreError as error:
-            text = types.TextContent(text=tools.describe_error(error))
+            text = types.TextContent(text=tools.format_error(error))
             return types.CallToolResult(content=[text], is_error=True)
         data = {} if result.data is None else {"structured_content": result.data}
         return types.CallToolResult(content=[types.TextContent(text=result.text)], is_error=False, **data)
@@ -148,7 +148,7 @@ def serve(tools: StoreTools) -> None:
     anyio.run(run_server)
 
 
-def _describe_tool(tool: StoreTool) -> Any:
+def _convert_tool(tool: StoreTool) -> Any:
     """Convert a tool to its description in the Model Context Protocol."""
     return types.Tool(
         name=tool.name,
@@ -173,7 +173,7 @@ async def _run_request(tools: StoreTools, call: Callable[[], Any]) -> Any:
     try:
         return await _run_in_thread(call)
     except KvstoreError as error:
-        raise MCPError(types.INVALID_PARAMS, tools.describe_error(error)) from None
+        raise MCPError(types.INVALID_PARAMS, tools.format_error(error)) from None
 
 
 def _read_resource(tools: StoreTools, uri: str) -> str:

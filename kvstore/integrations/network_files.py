@@ -46,14 +46,14 @@ def _to_drawing(network: EntityNetwork) -> tuple[list[DrawnName], list[DrawnEdge
         )
     indexes = {name.name: index for index, name in enumerate(network.names)}
     edges = [
-        DrawnEdge(indexes[edge.source], indexes[edge.target], edge.solid, _describe_edge(edge))
+        DrawnEdge(indexes[edge.source], indexes[edge.target], edge.solid, _format_tooltip(edge))
         for edge in network.edges
     ]
     return [DrawnName(name.name, name.distance) for name in network.names], edges
 
 
-def _describe_edge(edge: NetworkEdge) -> str:
-    """Return the tooltip of an edge."""
+def _format_tooltip(edge: NetworkEdge) -> str:
+    """Return the tooltip of an edge: its names, and the trees, links or passages that relate them."""
     if edge.solid:
         return f"{edge.source} under {edge.target}: {', '.join(edge.trees)}"
     passages = [f"{edge.passages:,} passage{'' if edge.passages == 1 else 's'}"] if edge.passages else []
@@ -72,7 +72,7 @@ def _build_remark(network: EntityNetwork) -> str:
 
 
 def _render_html(network: EntityNetwork, title: str) -> str:
-    """Return a page with the network drawn by Cytoscape, at the positions of the picture."""
+    """Return a self-contained HTML page, on which Cytoscape draws the network at the positions of the SVG."""
     names, edges = _to_drawing(network)
     positions = lay_out_names(names, edges)
     elements: list[dict[str, Any]] = [
@@ -135,7 +135,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => grap
 
 
 def _render_dot(network: EntityNetwork, title: str) -> str:
-    """Return the network in the DOT language of Graphviz."""
+    """Return the text of a file with the network in the DOT language of Graphviz."""
 
     def iter_lines() -> Iterator[str]:
         """Yield the lines of the file."""
@@ -174,7 +174,7 @@ _EDGE_ATTRIBUTES: tuple[tuple[str, str, Callable[[NetworkEdge], str]], ...] = (
 
 
 def _render_graphml(network: EntityNetwork, title: str) -> str:
-    """Return the network as GraphML."""
+    """Return the text of a file with the network in GraphML."""
     ids = {name.name: f"n{index}" for index, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:
@@ -202,7 +202,7 @@ def _render_graphml(network: EntityNetwork, title: str) -> str:
 
 
 def _render_gexf(network: EntityNetwork, title: str) -> str:
-    """Return the network as GEXF 1.3."""
+    """Return the text of a file with the network in GEXF 1.3, the format of Gephi."""
     ids = {name.name: str(index) for index, name in enumerate(network.names)}
 
     def iter_lines() -> Iterator[str]:

@@ -22,7 +22,7 @@ def get_config_folder() -> Path:
 
 
 def load_queries() -> dict[str, str]:
-    """Return the saved statements by name, in order of name. Raises InputError for a damaged file."""
+    """Return the statements that the user saved, by name, in order of name. Raises InputError for a damaged file."""
     path = get_config_folder() / "queries.json"
     try:
         queries = json.loads(path.read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def format_missing_message(name: str, queries: dict[str, str]) -> str:
 
 
 def _write_queries(queries: dict[str, str]) -> None:
-    """Replace the file by these statements, atomically. Raises InputError if the file cannot be written."""
+    """Write the saved statements, by name, to the user's file, atomically. Raises InputError if that fails."""
     path = get_config_folder() / "queries.json"
     new_file = path.with_name(f"{path.name}.{os.getpid()}")
     try:

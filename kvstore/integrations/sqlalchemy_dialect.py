@@ -122,14 +122,14 @@ class KvstoreDialect(SQLiteDialect):
                 "nullable": True,
                 "default": None,
             }
-            for column in _describe_table(connection, table_name).columns
+            for column in _load_table(connection, table_name).columns
         ]
 
     def get_table_comment(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
     ) -> dict[str, str]:
         """Return the description of a table as its comment."""
-        return {"text": _describe_table(connection, table_name).description}
+        return {"text": _load_table(connection, table_name).description}
 
     def get_table_options(
         self, connection: Any, table_name: str, schema: str | None = None, **_: Any
@@ -152,12 +152,12 @@ class KvstoreDialect(SQLiteDialect):
 
 
 def _get_session(connection: Any) -> kvstore.Store:
-    """Return the session of a SQLAlchemy connection."""
+    """Return the session on the store that a SQLAlchemy connection uses."""
     session: kvstore.Store = connection.connection.driver_connection.session
     return session
 
 
-def _describe_table(connection: Any, name: str) -> kvstore.Table:
+def _load_table(connection: Any, name: str) -> kvstore.Table:
     """Return the description of a table. Raises NoSuchTableError."""
     try:
         return _get_session(connection).describe_table(name)
@@ -166,7 +166,10 @@ def _describe_table(connection: Any, name: str) -> kvstore.Table:
 
 
 def _parse_option(name: str, value: Any) -> Any:
-    """Parse an option of a URL. Raises InputError for an unknown or invalid one."""
+    """Convert the value of an option in the URL of a store, such as ``readonly=true``, to its Python type.
+
+    Raises InputError for an unknown option or an invalid value.
+    """
     parse = _OPTION_PARSERS.get(name)
     if parse is None or not isinstance(value, str):  # an option that the URL repeats is a tuple
         raise InputError(f"the URL of a store takes the options {', '.join(_OPTION_PARSERS)}, each once, not {name}")

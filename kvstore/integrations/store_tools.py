@@ -124,7 +124,7 @@ class StoreTools:
         """Cut a text to the maximum size of a result."""
         return truncate(text, self._tokens)
 
-    def describe_error(self, error: KvstoreError) -> str:
+    def format_error(self, error: KvstoreError) -> str:
         """Return the message of an error, sanitized and truncated like a result."""
         # The message of a StatementError shows the position of the error on a separate line.
         text = sanitize_slice(str(error)) if isinstance(error, StatementError) else to_one_line(str(error))

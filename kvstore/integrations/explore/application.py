@@ -101,7 +101,7 @@ def make_explorer(store: FollowedStore, *, token: str, port: int) -> Guard:
             routes.append(Route(url + suffix, _make_endpoint(store, page, suffix), methods=[method]))
 
     async def respond_not_found(request: Request, _: Exception) -> Response:
-        """Answer a URL without a page."""
+        """Respond with an error page of status 404 to a URL without a page."""
         return _render_error(store, request, 404, "There is no page at this URL.")
 
     application = Starlette(routes=routes, exception_handlers={404: respond_not_found})

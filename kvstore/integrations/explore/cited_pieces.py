@@ -129,17 +129,23 @@ def _iter_pieces(
 def _iter_sentence_pieces(
     text: str, numbers: tuple[int, ...], citations: Sequence[kvstore.Citation], texts: DocumentTexts
 ) -> Iterator[CitedPiece]:
-    """Yield the sentences before a citation as pieces. Only the last one has the citation numbers.
+    """Yield the sentences of ``text``, which a citation follows, as pieces with their spans in the cited documents.
 
-    A sentence that the cited texts do not contain gets the spans of the first citation in its first document.
+    ``numbers`` are the numbers in the citation's brackets, which only the last piece gets, and ``citations`` have these
+    numbers. A sentence that the cited texts do not contain gets the spans of the first citation in its first document.
     """
     sentences = [match[0] for match in _SENTENCE_PATTERN.finditer(text)] or [""]
     first_document = citations[0].spans[0].document
     citation_spans = tuple((span.start, span.end) for span in citations[0].spans if span.document == first_document)
     for sentence_number, sentence in enumerate(sentences, start=1):
-        match = next(filter(None, (_find_sentence(sentence, citation, texts) for citation in citations)), None)
-        document, spans = (first_document, citation_spans) if match is None else match
-        yield CitedPiece(sentence, numbers if sentence_number == len(sentences) else (), document, spans)
+        document, spans = first_document, citation_spans
+        for citation in citations:
+            match = _find_sentence(sentence, citation, texts)
+            if match is not None:
+                document, spans = match
+                break
+        is_last = sentence_number == len(sentences)
+        yield CitedPiece(sentence, numbers if is_last else (), document, spans)
 
 
 def _find_sentence(

@@ -66,9 +66,10 @@ def build_content(request: PageRequest) -> PageContent:
 def _iter_columns(
     request: PageRequest, question: str, strategies: Sequence[str], top: int, where: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the evidence of each strategy, or its error.
+    """Yield a column of the page for each strategy: its evidence as JSON data, or its error.
 
-    A passage has the same letter and color in every column. Changes of rank are relative to the first column.
+    ``top`` and ``where`` limit the hits and the documents. A passage has the same letter and color in every column.
+    Changes of rank are relative to the first column.
     """
     store = request.store
     texts = DocumentTexts(store)

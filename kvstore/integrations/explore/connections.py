@@ -52,7 +52,7 @@ class _BoundedProtocol(H11Protocol):
         self._update_request_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the connection, and stop its timer."""
+        """Handle the end of the connection: stop the timer of its request."""
         super().connection_lost(exc)
         self._cancel_request_timeout()
 

@@ -47,9 +47,9 @@ def _get_last_change(store: kvstore.Store) -> int:
 
 
 def _read_content(request: PageRequest) -> PageContent:
-    """Return the content of the page as read now; see :func:`build_content`.
+    """Return the content of a document's page: one part of its text, its marked spans, headings, names and edges.
 
-    Raises DocumentNotFoundError if the document does not exist.
+    A part is a byte range of about 60 kB. Raises DocumentNotFoundError if the document does not exist.
     """
     store, key = request.store, request.name
     document = store.get(key)

@@ -34,7 +34,7 @@ class FollowedStore:
 
     @contextmanager
     def open_session(self) -> Iterator[kvstore.Store]:
-        """Yield a session on the store that is at the path now."""
+        """Yield a session on the store at the path, which is reopened if another store has replaced it there."""
         with self._get_store().session() as session:
             with self._lock:
                 self._sessions.add(session)

@@ -174,7 +174,7 @@ def _get_header_values(scope: Any, name: bytes) -> list[str]:
 
 
 async def _read_body(receive: Any) -> bytes:
-    """Return the body of a request, or no bytes if it is too long for a token."""
+    """Return the body of a request, or ``b""`` if it is longer than the form for a token can be."""
     body = b""
     while len(body) <= _MAX_FORM_BYTES:
         message: dict[str, Any] = await receive()

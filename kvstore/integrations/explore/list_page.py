@@ -60,9 +60,10 @@ class RowList:
         return self.query(f"{column} AS value, count(*) AS count", f"GROUP BY {column} ORDER BY {order}")
 
     def build(self, columns: str, order: str, *, details: str = "") -> PageContent:
-        """Return the rows of the requested page as ``rows``, and the numbers that its template shows.
+        """Return the rows of the requested page as ``rows``, and the numbers of rows and pages that its template shows.
 
-        ``details`` are further columns, which are computed only for the rows of the page.
+        ``columns`` and ``order`` are the SQL of the columns and of ORDER BY. ``details`` are further columns, which are
+        computed only for the rows of the page.
         """
         page = self._request.get_number("page", 1, minimum=1, maximum=10**7)
         count = self.query("count(*) AS count")[0]["count"]

@@ -99,7 +99,10 @@ def _get_max_share(name: str, heading_fraction: float) -> float:
 
 
 def _can_be_label(term: str, name: str, totals: Counter[str]) -> bool:
-    """True if a term is one word, is capitalized, or is a pair that half of the chunks with its rarer word contain."""
+    """True if a term is one word, is capitalized, or is a pair that half of the chunks with its rarer word contain.
+
+    ``name`` is the spelling of the term, and ``totals`` has the number of chunks of each term.
+    """
     if " " not in term or not name.islower():
         return True
     return totals[term] >= _MIN_PAIR_SHARE * min(totals.get(word, totals[term]) for word in term.split())

@@ -60,7 +60,7 @@ class MapLayout:
         self.method = "clusters" if self._umap is None else "UMAP"
 
     def _normalize(self, vectors: MapVectors) -> MapVectors:
-        """Return centered vectors of unit length."""
+        """Return vectors minus the mean of the sample, scaled to length 1."""
         centered = vectors - self._mean
         return np.asarray(centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-9), np.float32)
 
@@ -157,7 +157,7 @@ def _find_axes(members: MapVectors) -> tuple[MapVectors, float]:
 
 
 def _fit_umap(sample: MapVectors) -> Any:
-    """Return UMAP fitted to a sample, or None if it is not installed or the sample is small."""
+    """Return a UMAP model fitted to a sample of vectors, or None if UMAP is not installed or the sample is small."""
     if len(sample) < _MIN_UMAP_VECTORS or find_spec("umap") is None:
         return None
     return import_module("umap").UMAP(metric="cosine", random_state=0, n_jobs=1).fit(sample)

@@ -57,7 +57,7 @@ class _MarkdownParser(MarkdownIt):
     """A parser whose URLs contain no markers."""
 
     def normalizeLink(self, url: str) -> str:
-        """Return a link without the markers that this module inserts into the text."""
+        """Return the URL of a link without the markers that this module inserts into the text."""
         return super().normalizeLink(_MARKER_PATTERN.sub("", url))
 
 
@@ -99,10 +99,10 @@ def render_markdown(
 
 
 def _insert_markers(text: str, inserts: Sequence[Insert]) -> str:
-    """Return the Markdown with a start and an end marker around every span.
+    """Return the Markdown with a start and an end marker around the span of every insert, so its place is found later.
 
-    A marker never precedes block syntax such as a list bullet. A span of syntax only gets no markers; an empty span
-    does, because its insert is at a point.
+    A marker is a character that texts do not have, with the index of the insert. It never precedes block syntax such as
+    a list bullet. A span of syntax only gets no markers; an empty span does, because its insert is at a point.
     """
     markers: list[tuple[int, int, str]] = []  # offset, order of markers at the same offset, marker
     for index, insert in enumerate(inserts):
@@ -189,7 +189,11 @@ def _select_inserts(open_inserts: Sequence[Insert], *, in_link: bool) -> list[In
 
 
 def _replace_markers(html: str, inserts: Sequence[Insert]) -> Iterable[str]:
-    """Yield the rendered HTML without markers; the text between the markers of a span gets the span's HTML."""
+    """Yield ``html``, rendered from Markdown with markers, with the HTML of the ``inserts`` in place of the markers.
+
+    :func:`_insert_markers` put a marker with the index of the insert at the start and at the end of its span. Each
+    piece of text between the markers is surrounded by the tags of the insert.
+    """
     open_indexes: list[int] = []
     # A marker is lost in text that is not rendered, such as a URL; a span without an end is ignored.
     ended_indexes = {int(index) for index in re.findall(f"{_MARKER_END}(\\d+){_MARKER_CLOSE}", html)}

@@ -75,7 +75,11 @@ class Candidates(ReadRequest[CandidatePool]):
     allowed: AllowedDocuments | None = None
 
     def fetch(self, state: State) -> CandidatePool:
-        """Collect the chunks below the abstracts that mention the question's entities, with their cosines with it."""
+        """Collect the chunks below the abstracts that mention the question's entities, with their cosines with it.
+
+        The entities are ``self.seeds``; one that too many abstracts mention is skipped.
+        """
+        # The address of an abstract is its id together with a rank, in one integer.
         addresses_by_seed = [(seed, _list_abstract_addresses(state, seed)) for seed in self.seeds]
         seed_addresses = [(seed, packed_addresses) for seed, packed_addresses in addresses_by_seed if packed_addresses]
         pool_builder = _PoolBuilder(state, self)

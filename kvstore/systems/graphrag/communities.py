@@ -285,7 +285,7 @@ class Communities(StoredCommunities):
         )
 
     def is_visible(self, community: int) -> bool:
-        """True if the community has an existing member, and also an existing chunk unless it was built without any."""
+        """True if the state has a member and, unless the community was built without chunks, a chunk of it."""
         return len(self.filter_visible(np.array([community], np.int64))) > 0
 
     def filter_visible(self, communities: IntArray) -> IntArray:

@@ -173,7 +173,7 @@ def _make_unknown_error(communities: Communities, key: str) -> InputError:
     return InputError(f"there is no community {key!r}; {remedy}")
 
 
-def describe_community(state: State, key: str) -> Mapping[str, Any]:
+def load_community_properties(state: State, key: str) -> Mapping[str, Any]:
     """Return the properties of a community, by name, for DESCRIBE and the explorer.
 
     ``key`` is such as ``1/vienna``. Raises InputError if it is unknown or there is no index.
@@ -209,8 +209,11 @@ def describe_community(state: State, key: str) -> Mapping[str, Any]:
     }
 
 
-def describe_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
-    """Return what DESCRIBE ENTITY adds: the communities of an entity, coarsest first; nothing without communities."""
+def list_entity_communities(state: State, entity: int) -> Mapping[str, Any]:
+    """Return the property of an entity that DESCRIBE ENTITY adds: ``communities``, the keys of its communities.
+
+    The coarsest comes first. Without an index ``communities``, there is no property.
+    """
     communities = get_communities(state)
     if communities is None:
         return {}

@@ -60,7 +60,10 @@ def build_report_prompt(
     sources = "\n\n".join(f"[{source}]\n{quotation.quote(text)}" for source, (_, text) in enumerate(numbered_texts, 1))
 
     def check(answer: Any) -> Mapping[str, Any]:
-        """Return the report without unsupported findings; raises ValueError if it is unusable."""
+        """Return the report in a model's answer, without findings that the sources do not support.
+
+        Raises ValueError if the title, the summary or all findings are unusable.
+        """
         fields = {"title": " ".join(answer["title"].split()), "summary": trim_to_sentences(answer["summary"])}
         texts = [*names, *(text for _, text in numbered_texts)]
         check_text(fields["title"], texts, name="the title", prompt=_TASK, is_title=True)

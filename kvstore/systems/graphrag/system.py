@@ -3,7 +3,7 @@
 from ...registry import DeferredStrategy
 from ...registry.contract import Description, System
 from .community_index import COMMUNITIES
-from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, describe_community, describe_entity_communities
+from .community_tables import COMMUNITY_TABLE, MEMBER_TABLE, list_entity_communities, load_community_properties
 
 SYSTEM = System(
     "graphrag",
@@ -15,6 +15,6 @@ SYSTEM = System(
         DeferredStrategy("drift", f"{__package__}.drift_search", "DriftStrategy"),
     ),
     tables=(COMMUNITY_TABLE, MEMBER_TABLE),
-    descriptions=(Description("community", describe_community),),
-    describe_entity=describe_entity_communities,
+    descriptions=(Description("community", load_community_properties),),
+    describe_entity=list_entity_communities,
 )

@@ -116,7 +116,7 @@ class TopicIndex(GenerationIndex[Topics]):
         newer_count = len(topics.list_newer_chunks())
         if newer_count:
             description += f"; {newer_count:,} chunk{' is' if newer_count == 1 else 's are'} newer"
-        return description + topics.describe_texts()
+        return description + topics.format_text_counts()
 
     def dump(self, topics: Topics, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
         """Return the topics with ``names`` in place of the ids of chunks and entities.

@@ -244,7 +244,7 @@ class Topics:
         """True if a chunk of a topic was deleted, or a new one was assigned to it, since the topics were built."""
         return self._may_have_changed and any(map(self._has_leaf_changed, self.tree.iter_leaves(topic)))
 
-    def describe_texts(self) -> str:
+    def format_text_counts(self) -> str:
         """Return how many topics have a text by a language model, and by which models, for SHOW INDEXES.
 
         The string continues the description of the index; it is empty if no topic has such a text.
