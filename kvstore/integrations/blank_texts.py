@@ -24,6 +24,6 @@ def warn_blank_texts(keys: Sequence[str], total: int, noun: str) -> None:
 
 
 def get_text_field(metadata: Mapping[str, Any], name: str) -> str | None:
-    """Return a metadata field if it is a non-blank string, else None."""
+    """Return the value of the metadata field ``name`` if it is a string that is not blank, else None."""
     value = metadata.get(name)
     return value if isinstance(value, str) and value.strip() else None

@@ -90,7 +90,7 @@ def _iter_columns(
         for hit in evidence.hits:
             passage = hit.document, hit.start, hit.end, hit.kind
             passage_index = passage_indexes.setdefault(passage, len(passage_indexes))
-            # How many ranks higher the passage is than in the first column, or "new" if it is not there.
+            # The number of ranks by which the passage is higher than in the first column, or "new" if it is not there.
             rank_change: int | str | None = None
             if first_ranks is not None:
                 rank_change = first_ranks[passage] - hit.rank if passage in first_ranks else "new"

@@ -165,12 +165,15 @@ class Communities(StoredCommunities):
         return self.list_chunk_groups([community])[0]
 
     def list_chunk_groups(self, communities: Sequence[int]) -> list[list[tuple[int, float]]]:
-        """Return the result of :meth:`list_chunks` for each community; reads the stored chunks of all together."""
+        """Return (chunk, share) for the existing chunks of each community, largest share first.
+
+        The result for a community is that of :meth:`list_chunks`; the stored chunks of all are read together.
+        """
         groups = self._list_stored_chunks(communities)
         if not self._is_current:
             existing = self._find_existing_chunks(chunk for group in groups for chunk, _ in group)
             groups = [[(chunk, share) for chunk, share in group if chunk in existing] for group in groups]
-        return [
+        return [  # sorted by descending share
             sorted((*group, *self._newer_by_community.get(community, ())), key=lambda chunk_share: -chunk_share[1])
             for community, group in zip(communities, groups, strict=True)
         ]

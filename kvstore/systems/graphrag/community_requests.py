@@ -164,7 +164,7 @@ class CoverSentences(ReadRequest[CoverCandidates]):
     chunk_groups: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> CoverCandidates:
-        """Read the sentences of each group of chunks, and the document key and ordinal of each chunk that has any."""
+        """Read the sentences of each group of chunks, and the document key and ordinal of each chunk with sentences."""
         groups = [collect_cover_sentences(state, chunks) for chunks in self.chunk_groups]
         documents = {sentence.chunk: sentence.document for sentence in chain.from_iterable(groups)}
         keys = state.documents.get_keys(documents.values())

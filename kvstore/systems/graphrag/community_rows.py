@@ -39,7 +39,10 @@ _VECTORS_PER_BLOCK = 64
 def build_community_rows(
     tree: CommunityTree, reports: Iterable[tuple[int, CommunityReport]]
 ) -> dict[str, list[tuple[bytes, Any]]]:
-    """Return the rows (key, value) of each table except :data:`TERMS` for the communities of a tree."""
+    """Return the rows (key, value) to store for the communities of a tree, by table, except those of :data:`TERMS`.
+
+    ``reports`` are pairs of a community and its report.
+    """
     graph = tree.graph
     children: dict[int, list[int]] = {}
     for community, parent in enumerate(tree.parents.tolist()):

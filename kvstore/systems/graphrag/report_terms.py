@@ -41,10 +41,14 @@ def build_report_terms(title: str, report: str, stemmer: str) -> str:
 def build_term_rows(
     state: State, members: Sequence[tuple[bytes, Sequence[int]]], reports: Mapping[int, CommunityReport]
 ) -> Iterator[tuple[bytes, str]]:
-    """Yield the rows (key, terms) of all communities; ``members`` are the rows of their members, strongest first."""
+    """Yield (key, terms) for each community: a row of the table ``community_terms``.
+
+    The terms are those of its title and report. ``members`` are the rows (key, [entity, weight, entity, weight, …]) of
+    the table of members, strongest member first. ``reports`` are the reports by community.
+    """
     member_rows = iter(members)
     while batch := list(islice(member_rows, _BATCH_SIZE)):
-        # A row alternates entities and weights.
+        # The strongest members of each community, whose names can be in its title.
         entity_groups = [list(islice(row, 0, 2 * MAX_TITLE_CANDIDATES, 2)) for _, row in batch]
         entities = list(dict.fromkeys(entity for group in entity_groups for entity in group))
         names = dict(zip(entities, (record.name for record in state.entities.get_many(entities)), strict=True))

@@ -55,9 +55,9 @@ class UnassignedChunks(ReadRequest[ChunkPlacement]):
     near_chunks: Sequence[int]
 
     def fetch(self, state: State) -> ChunkPlacement:
-        """Find the chunks in no community, the chunks newer than the communities, and the communities that are allowed.
+        """Find the chunks in no community, the chunks added after the build, and the mask of the allowed communities.
 
-        Communities with a chunk of an allowed document are allowed; None if the query allows all documents.
+        A community is allowed if it has a chunk of an allowed document; the mask is None if all documents are allowed.
         """
         communities, allowed = require_communities(state), state.allowed
         allowed_chunks: list[int] = []

@@ -123,7 +123,10 @@ def summarize_from_sentences(chunks: OrderedChunks, draft: TopicDraft, sentences
 
 
 def _limit_prompt_spans(spans: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the first spans (chunk index, start, end) that fit into :data:`_MAX_PROMPT_BYTES`, at least one."""
+    """Return the first of the spans to show to a model that fit into :data:`_MAX_PROMPT_BYTES`, at least one.
+
+    A span is (chunk index, start, end), in bytes.
+    """
     prompt_spans: list[tuple[int, int, int]] = []
     num_bytes = 0
     for chunk_index, start, end in spans:

@@ -129,7 +129,7 @@ def _select_summarized(topic: Topic, texts: Sequence[str]) -> list[int]:
 
 
 def _check_answer(answer: Any, texts: Sequence[str], indexes: Sequence[int], task: str) -> Mapping[str, Any]:
-    """Return the summary, the title if the model wrote one, and the indexes of the summary's sources.
+    """Check a model's answer; return its usable ``summary``, ``title`` and ``sources``, the indexes of source texts.
 
     ``indexes`` has the index of each of the ``texts`` among all texts of the topic, and ``task`` is the instruction.
     Unusable sentences and an unusable title are dropped. The sources of a sentence are the texts that the answer names,
