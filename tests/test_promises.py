@@ -77,28 +77,36 @@ PROMISES: dict[str, tuple[str, ...]] = {
         *OFFLINE,
     ),
     "After any sequence of changes, the content of a store equals that of a new store with the same "
-    "documents, stated facts and settings.": SAME_DUMP,
+    "documents, settings, and facts that you stated, such as aliases.": SAME_DUMP,
     "Deleting a document also deletes all data derived from it: chunks (pieces of its text), vectors, "
     "summaries and graph edges.": (*SAME_DUMP, *INTRODUCED),
-    "kvstore also forgets the names that it knew only from that document.": (*SAME_DUMP, *INTRODUCED),
+    "kvstore also forgets the names of people, places and things that only this document contained.": (
+        *SAME_DUMP,
+        *INTRODUCED,
+    ),
     "A document and all data derived from it become visible together or not at all.": ATOMIC,
     "Every reader, in every process, sees one consistent state.": ONE_STATE,
     "Two writers cannot corrupt a store.": ONE_WRITER,
     "The second writer waits, or gets an error that names the process that holds the lock.": ONE_WRITER,
     "Readers never wait for a writer.": ONE_WRITER,
-    "kvstore finds names and relations with rules and a small parser.": (*OFFLINE, *EXTRACTIVE),
+    "kvstore finds entities (people, places and things) and their relations with rules and a small parser.": (
+        *OFFLINE,
+        *EXTRACTIVE,
+    ),
     "Summaries and answers consist of sentences of the documents.": (*OFFLINE, *EXTRACTIVE),
     "A language model is optional.": OFFLINE,
     "The default embedder (the model that computes vectors) is part of the package and runs on your machine.": OFFLINE,
     "kvstore requires no other model.": OFFLINE,
-    "A lookup returns only occurrences of the requested name, its aliases, and names that you merged with "
-    "it.": EXACT_LOOKUP,
+    "A lookup returns only occurrences of the requested name, its aliases, and names that you merged with it.": EXACT_LOOKUP,
+    'A lookup such as store.lookup("Maria Jensen") returns only places that contain this name, its '
+    "aliases, or names that you merged with it.": EXACT_LOOKUP,
     "A lookup of an unknown name returns nothing.": EXACT_LOOKUP,
     "kvstore explore lights shows the store lights in a browser on the same machine, without network access.": (
         "test_explorer.py::test_another_host_origin_site_or_method_is_refused",
         "test_explorer.py::test_every_page_has_its_json_and_nothing_from_elsewhere",
     ),
-    "You can compare strategies side by side, browse names and topics, and see a map of all chunks.": (
+    "You can compare strategies (search methods) side by side, browse entities and topics, and see a map "
+    "of all chunks.": (
         "test_explorer.py::test_lists_are_filtered_counted_and_paged",
         "test_explorer.py::test_strategies_are_shown_side_by_side_and_in_one_file",
         "test_explorer_browser.py::test_a_click_on_a_name_shows_its_surroundings",
@@ -123,9 +131,9 @@ PROMISES: dict[str, tuple[str, ...]] = {
     ),
     "Only one process at a time can write to a store.": ONE_WRITER,
     "Unless you configure a language model, answers consist of sentences of the documents.": EXTRACTIVE,
-    "kvstore finds names in prose in English and eight other languages.": NAMES_BY_RULE,
+    "kvstore finds entities in prose in English and eight other languages.": NAMES_BY_RULE,
     "kvstore finds relations in prose only in English.": NAMES_BY_RULE,
-    "In all other languages, kvstore takes names only from code and from structure, such as titles, "
+    "In all other languages, kvstore finds entities only in code, and in structure such as titles, "
     "headings and nested lists.": NAMES_BY_RULE,
     "kvstore supports Linux with Python 3.11 or newer; see Platforms.": (
         "test_package.py::test_a_wheel_built_from_the_source_archive_works_outside_the_checkout",
@@ -147,7 +155,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "After any sequence of changes, the logical dump of a store equals that of a new store with the same "
     "documents, facts and settings.": SAME_DUMP,
     "Tests compare stores by the logical dump, which lists the content of a store without internal ids.": SAME_DUMP,
-    "Hits of equal score are ordered by document key and then by position in the text, before a limit cuts the list.": (
+    "Hits of equal score are ordered by document key and then by position in the text; a limit such as "
+    "TOP applies after this ordering.": (
         "test_ties.py::test_hits_of_equal_score_are_ordered_by_key_and_position",
         "test_units.py::test_equal_scores_are_ordered_by_key_for_any_history",
     ),
@@ -156,11 +165,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_dump_law.py::test_deleting_many_documents_together_leaves_the_dump_of_a_fresh_store",
         *LAST_STATEMENT,
     ),
-    "kvstore records the sources of each derived fact, and removes the fact together with the last of its "
-    "sources.": LAST_STATEMENT,
-    "A name is known as long as a document or a stated fact introduces it, for example as a title.": INTRODUCED,
-    "The commit that removes the last introduction of a name also removes all mentions of the name.": INTRODUCED,
-    "The commit that introduces a name also finds the mentions of the name in older documents.": INTRODUCED,
+    "kvstore records the source documents of all derived data, such as a relation, and removes the data "
+    "together with the last source document.": LAST_STATEMENT,
+    "An entity (a person, place or thing) is known as long as a document or a stated fact introduces its "
+    "name, for example as a title.": INTRODUCED,
+    "The commit that removes the last introduction of an entity also removes all its mentions.": INTRODUCED,
+    "The commit that introduces an entity also finds its mentions in older documents.": INTRODUCED,
     "The accepted edges depend only on the set of stated edges, not on their order.": (
         *SAME_DUMP,
         "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
@@ -197,19 +207,19 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "EXPLAIN shows if a vector search was approximate.": ("test_indexes.py::test_a_search_reports_its_method",),
     "The option exact = 1 makes a vector search exact.": ("test_indexes.py::test_a_search_reports_its_method",),
     "Data that every commit updates equals the data of a new store with the same documents.": SAME_DUMP,
-    "The statement REFRESH builds this data, and kvstore reports how stale it is.": REFRESHED,
-    "From stale groups, queries omit the parts that come from deleted documents.": REFRESHED,
-    "Queries assign new documents to the existing groups.": REFRESHED,
-    "kvstore finds names and relations with rules and a parser.": (
+    "The statement REFRESH builds these summaries and groups, and kvstore reports how stale they are.": REFRESHED,
+    "Queries never return parts of stale groups that come from deleted documents, and assign new "
+    "documents to the existing groups.": REFRESHED,
+    "kvstore finds entities and relations with rules and a parser.": (
         *OFFLINE,
         *EXTRACTIVE,
     ),
     "With the default settings, kvstore works offline.": OFFLINE,
-    "EXPLAIN reports in advance what a REFRESH or EXTRACT with a language model costs.": (
+    "EXPLAIN estimates the cost of a REFRESH or EXTRACT with a language model in advance.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
-    "kvstore does not request a text from the model again if the text is stored.": (
+    "kvstore never requests a stored text from the model again.": (
         "test_generations.py::test_statements_report_the_cost_before_they_ask_a_model",
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
@@ -218,26 +228,26 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_extract.py::test_the_same_passage_in_several_documents_is_requested_once",
     ),
     "To look up a name, kvstore first finds candidates in a cuckoo filter.": EXACT_LOOKUP,
-    "This table stores a hash of twelve bits for each name.": EXACT_LOOKUP,
+    "This hash table stores a hash of twelve bits for each name of an entity.": EXACT_LOOKUP,
     "kvstore then compares each candidate with the stored name.": EXACT_LOOKUP,
     "By default, kvstore splits each document into chunks of about 100 words.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
-    "A chunk ends at the end of a sentence if possible, and never crosses a heading.": (
+    "A chunk ends at the end of a sentence if possible, and never contains text from before and after a heading.": (
         "test_extraction.py::test_chunks_are_about_as_long_as_configured_and_end_with_sentences",
         "test_extraction.py::test_a_chunk_never_crosses_a_heading",
     ),
     "Each group of up to five consecutive chunks has an abstract, which summarizes the group.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
     ),
-    "Higher levels of abstracts summarize the sections of a document or, if the document has no headings, "
-    "groups of similar text.": FOREST,
+    "Abstracts of higher levels summarize the sections of a document.": FOREST,
+    "If the document has no headings, these abstracts summarize groups of similar text.": FOREST,
     "The abstracts of a document form a tree.": (
         "test_extraction.py::test_every_character_lies_in_one_chunk_and_one_leaf",
         *FOREST,
     ),
-    "kvstore recognizes entities (names) in every text.": (
+    "kvstore recognizes entities (people, places and other named things) in every text.": (
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
@@ -245,7 +255,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_mentions.py::test_mentions_are_those_put_last",
         "test_names.py::test_every_name_of_a_document_occurs_in_it_or_in_a_tree",
     ),
-    "Nested lists, headings, sentences and tables can state that one name is below another, such as tug below ship.": (
+    "Nested lists, headings, sentences and tables can state that one entity is below another, such as "
+    "tug below ship.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
@@ -255,7 +266,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_relations.py::test_nested_lists_and_headings_are_hierarchies",
         "test_relations.py::test_relations_of_the_gold_set_are_found",
     ),
-    "The accepted edges form the entity forest.": (
+    "The accepted edges form the entity forest, a set of trees.": (
         "test_store.py::test_pairs_make_a_tree_that_expands",
         "test_edges.py::test_many_edges_of_one_transaction_make_one_tree",
     ),
@@ -263,9 +274,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_indexes.py::test_an_unusable_file_counts_as_missing",
     ),
     "Readers never wait for a writer and need no server.": ONE_WRITER,
-    "LMDB ends a commit by writing one page, so a crash leaves the state before or after the commit.": (
-        "test_crashes.py::test_a_writer_killed_at_any_time",
-    ),
+    "LMDB ends a commit by writing one page, so after a crash the store has either the state before the "
+    "commit or the state after it.": ("test_crashes.py::test_a_writer_killed_at_any_time",),
     "LMDB allows one writer at a time and needs a local disk.": ONE_WRITER,
     "LMDB needs a memory map as large as the store may become.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
@@ -273,11 +283,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "The map reserves addresses, but no disk space.": (
         "test_environment.py::test_the_map_starts_far_larger_than_the_file",
     ),
-    "kvstore collects the small scattered changes of each commit in the change buffer.": (
+    "kvstore collects these small changes in the change buffer, and later writes the changes of many "
+    "commits at once.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
-    "Later, kvstore merges the changes of many commits at once.": (
+    "A commit changes many places of the data file a little.": (
         "test_patches.py::test_a_replaced_document_changes_few_pages",
         "test_patches.py::test_a_large_commit_appends_to_tables_and_buffers_the_rest",
     ),
@@ -288,7 +299,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
-    "The command make lint checks both rules.": (
+    "The command make lint checks the layers and the cycles.": (
         "test_contributing.py::test_the_picture_of_the_layers_is_that_of_pyproject",
         "test_contributing.py::test_targets_of_make_exist",
     ),
@@ -315,9 +326,9 @@ FIGURES = {
     "documents, and 48 % of the unanswerable questions about held-out articles of SQuAD 2.0.": (
         "tools/evaluate_answers.py"
     ),
-    "Without the answer reader of the package kvstore-db-english, kvstore refuses only 23 % of the "
-    "unanswerable questions about the folders, and 7 % of the unanswerable questions about SQuAD "
-    "articles.": ("tools/evaluate_answers.py"),
+    "Without the answer reader (a small neural network in the package kvstore-db-english), kvstore "
+    "refuses only 23 % of the unanswerable questions about the folders, and 7 % of the unanswerable "
+    "questions about SQuAD articles.": ("tools/evaluate_answers.py"),
     "All figures were measured with the default settings and without a language model (more figures):": (
         "tools/evaluate.py"
     ),
@@ -336,10 +347,11 @@ DESCRIPTIONS = {
     'The page "Look at a store" describes the explorer.',
     "A strategy is a method to find the chunks that answer a question.",
     "Some questions are multi-hop: they need several chunks, because one chunk names the subject of the next chunk.",
-    "Some strategies use communities, which are groups of related names.",
-    "These strategies need the statement CREATE INDEX communities first.",
-    "For the last row, the repository of fast-graphrag reports these shares of other systems: 0.42 for a "
-    "vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for fast-graphrag.",
+    "Some strategies use communities, which are groups of related entities (people, places and things).",
+    "For these strategies, first run the statement CREATE INDEX communities.",
+    "For the measure of the last row, the repository of fast-graphrag reports these shares of other "
+    "systems: 0.42 for a vector database, 0.45 for LightRAG, 0.73 for GraphRAG and 0.93 for "
+    "fast-graphrag.",
     "LightRAG, GraphRAG and fast-graphrag use a language model for indexing.",
     "kvstore is not a server.",
     "kvstore does not work on network file systems, because they do not reliably provide file locks and memory maps.",
@@ -355,22 +367,22 @@ DESCRIPTIONS = {
     'The page "The source" describes how the source code processes a document and a question.',
     'The page "The format on disk" describes the files of a store.',
     "This law has these consequences:",
-    "The derived data are chunks, words, vectors, names, hierarchies, abstracts, and the graph.",
-    "An edge states that one name is below another name in a hierarchy.",
+    "The derived data are, for example, chunks, vectors, entities (people, places and things) and summaries.",
+    "An edge states that one entity is below another entity in a hierarchy.",
     "A document is a text with a key, a title, a source (the path of its file) and metadata.",
-    "Chunks and the names in them form a graph, which leads from a chunk to its names and from a name to its chunks.",
+    "Chunks and the entities in them form a graph, which links each chunk with its entities.",
     "For each word, a posting list contains the chunks with this word and the data from which their "
     "scores are computed.",
     "An index of titles and metadata values speeds up conditions (WHERE).",
-    "All this data is in the file data.mdb.",
+    "All data of this section is in the file data.mdb.",
     "LMDB is the storage library of kvstore.",
     "LMDB has two limits.",
-    "Some data would be expensive to update in every commit, such as summaries of many documents or "
-    "groups of all names.",
+    "Some data would be expensive to update in every commit, such as summaries of many documents or the "
+    "groups of related entities.",
     "LMDB stores all data in one memory-mapped, copy-on-write file.",
     'The page "The source" has a picture of the layers.',
     'The page "Ask" has figures for questions about the subject of the documents that no document answers.',
-    "Facts are what users state: triples, edges, aliases and merges.",
+    "Facts are the statements that users add, such as an alias of an entity.",
 }
 
 #: A bold phrase with a final period at the start of a paragraph is a heading, not a sentence.
