@@ -97,7 +97,8 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "A language model is optional.": OFFLINE,
     "The default embedder (the model that computes vectors) is part of the package and runs on your machine.": OFFLINE,
     "kvstore requires no other model.": OFFLINE,
-    "A lookup returns only occurrences of the requested name, its aliases, and names that you merged with it.": EXACT_LOOKUP,
+    "A lookup returns only occurrences of the requested name, its aliases, and names that you merged with "
+    "it.": EXACT_LOOKUP,
     'A lookup such as store.lookup("Maria Jensen") returns only places that contain this name, its '
     "aliases, or names that you merged with it.": EXACT_LOOKUP,
     "A lookup of an unknown name returns nothing.": EXACT_LOOKUP,
