@@ -407,11 +407,12 @@ class _SentenceRelations:
         self, children: Iterable[int], parents: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
         """Yield a statement for each pair of a child and a parent, given by their nouns, if both have names."""
-        parent_names = [(index, self._phrases.get_name(index)) for index in parents]
-        for index in children:
+        parent_names = [(index, name) for index in parents if (name := self._phrases.get_name(index))]
+        # Most nouns have no parent, and finding a name is slow.
+        for index in children if parent_names else ():
             child = self._phrases.get_name(index)
-            for parent_index, parent in parent_names:
-                if child and parent:
+            if child:
+                for parent_index, parent in parent_names:
                     yield self._make_statement(child, parent, kind, confidence, index, parent_index)
 
     def _make_statement(
