@@ -88,7 +88,10 @@ class MapLayout:
 
 
 def _find_centers(vectors: MapVectors, num_clusters: int) -> MapVectors:
-    """Return the centers of the best of several runs of spherical k-means, in order of descending size."""
+    """Return unit vectors of cluster centers, by spherical k-means; the largest cluster comes first.
+
+    The best of several random starts counts, with the greatest sum of cosines. ``vectors`` have length 1.
+    """
     generator = np.random.default_rng(0)
     best_score, best_centers = -np.inf, vectors[:1]
     for _ in range(_NUM_STARTS):

@@ -1,4 +1,4 @@
-"""The pages of trees: the list of trees, and one tree as an outline."""
+"""The pages of trees: the list of trees, and one tree as nested names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..store_facts import fetch_named_rows
 from .list_page import RowList
 from .page import ExplorerPage, PageContent, PageRequest
 
-#: The maximum number of names in an outline, and of names directly below one of them.
+#: The maximum number of names on the page of a tree, and of names directly below one of them.
 _MAX_NAMES, _MAX_CHILDREN = 400, 100
 #: The maximum number of names in the path from the root.
 _MAX_PATH = 64

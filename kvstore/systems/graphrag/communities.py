@@ -305,7 +305,7 @@ class Communities(StoredCommunities):
     def find_by_entity(self, entity: int) -> list[int]:
         """Return the communities that contain an entity, coarsest first; none if it was added after the build."""
         row = self._rows.get(ENTITY_COMMUNITIES, records.encode_u32(self._display.resolve_entity(entity)))
-        finest = None if row is None else row[0]
+        finest, _ = (None, 0) if row is None else row  # and the number of chunks that mention the entity
         return [] if finest is None else self._get_root_path(finest)
 
     def find_finest(self, entities: Sequence[int]) -> list[int | None]:

@@ -117,13 +117,13 @@ COMMUNITY_TABLE = SqlTable(
 
 
 def _iter_member_rows(reader: TableReader) -> Iterator[tuple[int, int, float]]:
-    """Yield the rows of ``community_members``: community, entity and weight."""
+    """Yield all rows of ``community_members``: the ids of a community and of a member, and its edge weight there."""
     for community in _iter_visible(reader):
         yield from _iter_members(reader, community)
 
 
 def _iter_members(reader: TableReader, community: int) -> Iterator[tuple[int, int, float]]:
-    """Yield the rows of ``community_members`` for one community: its id, entity and weight."""
+    """Yield the rows of ``community_members`` for one community, strongest member first: its id, entity and weight."""
     communities = get_communities(reader.state)
     assert communities is not None
     for entity, weight in communities.list_members(community):

@@ -236,10 +236,11 @@ class StoredCommunities:
         return [self.get(community).content for community in range(self._count)]
 
     def _get_root_path(self, community: int) -> list[int]:
-        """Return a community and its ancestors, coarsest first."""
-        path = [] if community == NO_COMMUNITY else [community]
-        while path and (parent := int(self.tree.parents[path[-1]])) != NO_COMMUNITY:
-            path.append(parent)
+        """Return a community and its ancestors, coarsest first; none for :data:`NO_COMMUNITY`."""
+        path: list[int] = []
+        while community != NO_COMMUNITY:
+            path.append(community)
+            community = int(self.tree.parents[community])  # NO_COMMUNITY for a root
         return path[::-1]
 
     @property

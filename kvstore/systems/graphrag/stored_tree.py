@@ -62,9 +62,11 @@ class StoredTree:
         At levels finer than its own, a community is its own entry. ``communities`` can contain :data:`NO_COMMUNITY`.
         """
         communities_by_level: IntArray = np.full((levels, len(communities)), NO_COMMUNITY, np.int64)
-        # In each round, every community fills its own level and the finer ones that no descendant has filled.
+        # In each round, every community fills its own level and the finer ones that no descendant has filled; then its
+        # parent takes its place.
         current, filled_from = communities, np.full(len(communities), levels)
-        while (active := np.flatnonzero(current != NO_COMMUNITY)).size:
+        while (current != NO_COMMUNITY).any():
+            active = np.flatnonzero(current != NO_COMMUNITY)
             own_levels = self.levels[current[active]]
             for level in range(levels):
                 covered_indexes = active[(own_levels <= level) & (level < filled_from[active])]
