@@ -1048,6 +1048,19 @@ def test_a_book_without_one_of_its_pages_is_read_and_reported(tmp_path: Path, ma
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "start"),
+    [
+        ("a.rst", "--aa <Aa" + ", --aa" * 30_000 + "!", "--aa <Aa, --aa"),
+        ("a.adoc", f"= x {' ' * 200_000}y\n\nText.\n", "# x y\n\nText."),
+        ("a.vtt", f"WEBVTT\n\n00:00.000 --> 00:01.000\n<v.a{chr(9) * 200_000}x\n", "[00:00:00] <v.a x"),
+        ("a.tex", f"A\\begin{{lstlisting}}[language = {' ' * 200_000}]\nx\n\\end{{lstlisting}}", "A\n\n```\nx"),
+    ],
+)
+def test_long_runs_of_repeated_marks_are_read(name: str, text: str, start: str) -> None:
+    assert read_one(text, name).text.startswith(start)
+
+
+@pytest.mark.parametrize(
     ("markup", "text"),
     [
         ("=====\nTitle\n=====\n\nOne\n---\n\nText ``code`` :class:`~a.B` `link <u>`_ ref_ [1]_.\n\n.. [1] Note.\n",

@@ -42,7 +42,7 @@ _MAX_DEPTH = 24
 #: The maximum repetition of a table cell or column (``3*``), so that a short table cannot become a huge one.
 _MAX_REPETITIONS = 64
 
-_HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?$")
+_HEADING_PATTERN = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:(?<!\s)\s++\1)?$")
 _ATTRIBUTE_PATTERN = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?$")
 _BLOCK_ATTRIBUTES_PATTERN = re.compile(r"\[(.*)\]$")
 _BLOCK_TITLE_PATTERN = re.compile(r"\.(?![. \t])(.+)$")

@@ -61,7 +61,7 @@ _MAX_SKIPPED_SPACES = 40
 _MAX_BULLET_CHARACTERS = 2
 COMMAND_PATTERN = re.compile(r"\\[A-Za-z@]+\*?|\\.|[{}]")
 _CAPTION_PATTERN = re.compile(r"\s*(?:\\[a-z]*head\s*)?\\caption\b")
-_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*=\s*\{?\s*([\w+#-]{1,20})")
+_LANGUAGE_OPTION_PATTERN = re.compile(r"language\s*+=\s*+(?:\{\s*+)?([\w+#-]{1,20})")
 
 
 class LatexSource(MacroTable):
