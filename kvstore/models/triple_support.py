@@ -63,7 +63,7 @@ _GAP_WORDS = FUNCTION_WORDS | PREPOSITIONS | AUXILIARIES | _UNRELATED_WORDS
 _VERB_SIGNS = AUXILIARIES | RELATIVE_PRONOUNS
 
 
-class _Span(NamedTuple):
+class _WordSpan(NamedTuple):
     """The positions of the first and the last of some adjacent words in a sentence."""
 
     first: int
@@ -71,7 +71,7 @@ class _Span(NamedTuple):
 
 
 #: The span of a subject that only the title of the text names, before a sentence that begins with its verb.
-_IMPLIED = _Span(-1, -1)
+_IMPLIED = _WordSpan(-1, -1)
 
 
 @frozen_dataclass
@@ -86,7 +86,7 @@ class _OrderedSentence:
     stems: Sequence[str]
     ends: Set[int]
 
-    def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_Span]:
+    def find_spans(self, stems: Sequence[str], max_other_words: int) -> list[_WordSpan]:
         """Return the spans (first and last position) that have, in order, all of the ``stems`` that the sentence has.
 
         If no span has them, the last stems are left out one by one, but at least half of ``stems`` must be in a span. A
@@ -101,7 +101,7 @@ class _OrderedSentence:
                 return spans
         return []
 
-    def _match_stems(self, stems: Sequence[str], start: int, max_other_words: int) -> _Span | None:
+    def _match_stems(self, stems: Sequence[str], start: int, max_other_words: int) -> _WordSpan | None:
         """Return the span of ``stems`` in this order, or None; the first of them is at position ``start``.
 
         A Roman numeral after them, such as "IV", is part of the span. Return None if one of them is missing after the
@@ -116,7 +116,7 @@ class _OrderedSentence:
             return None
         while last not in self.ends and last + 1 < len(self.words) and set(self.written_words[last + 1]) <= set("IVX"):
             last += 1
-        return _Span(start, last)
+        return _WordSpan(start, last)
 
     def ends_noun_phrase(self, position: int) -> bool:
         """True if the word at a position is not followed by a noun, which it would only modify ("comics writer")."""
@@ -137,7 +137,7 @@ class _OrderedSentence:
         is_verb_or_adverb = has_verb_form([word], frozenset()) or is_adverb(self.written_words[position])
         return not (is_function_word or is_verb_or_adverb or word.isdigit())
 
-    def is_whole_name(self, span: _Span) -> bool:
+    def is_whole_name(self, span: _WordSpan) -> bool:
         """True if the name at a span is not part of a longer one, as "York" is of "New York" and "Ann" of "Ann Lee"."""
         if span == _IMPLIED or not self.written_words[span.last][0].isupper():
             return True
@@ -154,7 +154,7 @@ class _OrderedSentence:
             for position in neighbors
         )
 
-    def is_subject(self, span: _Span, start: int) -> bool:
+    def is_subject(self, span: _WordSpan, start: int) -> bool:
         """True if the name or pronoun at ``span`` can be the subject of the verb at the later position ``start``.
 
         Between them are at most auxiliaries, adverbs, a relative pronoun, a predicate noun ("Kent is a county located
@@ -201,7 +201,7 @@ class _OrderedSentence:
         is_interrupted = any(position in self.ends for position in range(start - 1, end))
         return not (has_preposition or is_interrupted or self.has_clause_start(relation_words, start, end))
 
-    def has_lower_case(self, span: _Span) -> bool:
+    def has_lower_case(self, span: _WordSpan) -> bool:
         """True if a word of a span is in lower case, or the span is the first word, which always has a capital."""
         return span.last == 0 or any(map(str.islower, self.written_words[max(1, span.first) : span.last + 1]))
 
@@ -306,7 +306,7 @@ def _find_subjects(
     *,
     is_known: bool,
     is_titled: bool,
-) -> list[_Span]:
+) -> list[_WordSpan]:
     """Return the spans of a subject in a sentence, also those of words that can stand for it.
 
     If the title or the previous sentence names the subject (``is_known``), a pronoun that begins the sentence can stand
@@ -319,14 +319,14 @@ def _find_subjects(
     lacks_subject = subject_set.issubset(object_stems) or not subject_set.issubset(sentence.stems)
     if is_known:
         spans += [
-            _Span(position, position)
+            _WordSpan(position, position)
             for position, word in enumerate(sentence.words)
             if word in _SUBJECT_PRONOUNS and (lacks_subject or position == 0)
         ]
     if is_titled and lacks_subject:
         spans.append(_IMPLIED)  # nothing stands for the subject
         if sentence.words[0] in ("the", "this") and not kinds.isdisjoint(sentence.words[1:2]):
-            spans.append(_Span(0, 1))
+            spans.append(_WordSpan(0, 1))
     return spans
 
 
@@ -431,7 +431,7 @@ def _list_kinds(sentence: _OrderedSentence) -> set[str]:
 
 
 def _is_joined_by_function_words(
-    sentence: _OrderedSentence, subject: _Span, relation_words: frozenset[str], object_: _Span
+    sentence: _OrderedSentence, subject: _WordSpan, relation_words: frozenset[str], object_: _WordSpan
 ) -> bool:
     """True if a relation without content words, such as "is" or "of", joins a subject to an object.
 
@@ -462,7 +462,11 @@ def _is_joined_by_function_words(
 
 
 def _has_order(
-    sentence: _OrderedSentence, subject: _Span, relation: _Span, object_: _Span, relation_words: Sequence[str]
+    sentence: _OrderedSentence,
+    subject: _WordSpan,
+    relation: _WordSpan,
+    object_: _WordSpan,
+    relation_words: Sequence[str],
 ) -> bool:
     """True if the subject, the relation and the object are in an order that expresses the triple.
 
