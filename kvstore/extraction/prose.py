@@ -8,6 +8,7 @@ which is faster; the parse of a text depends only on the text.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -92,7 +93,7 @@ class _ChunkProse:
 
     def get_unit_at(self, offset: int) -> Unit:
         """Return the sentence (unit) of the chunk that contains the character at ``offset`` of the parsed text."""
-        return self.units[max(0, int(np.searchsorted(self.starts, offset, "right")) - 1)]
+        return self.units[max(0, bisect_right(self.starts, offset) - 1)]
 
 
 def read_prose(
