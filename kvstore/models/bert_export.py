@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,23 +48,24 @@ Tensors = dict[str, npt.NDArray[np.float32]]
 def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGraph] | None = None) -> None:
     """Convert the sentence-transformers model (a BERT) in the folder ``model`` to an ONNX model in ``folder``.
 
-    ``make_graph`` creates the ONNX graph from the weights; without it, the graph computes in float32.
-
-    Raises EmbedderError if the model is not supported, or OSError.
+    ``make_graph`` creates the ONNX graph from the weights; without it, the graph computes in float32. Raises
+    EmbedderError if the model is not supported, or OSError.
     """
     try:
-        parts = {
-            str(part["type"]).rpartition(".")[2]: model / part["path"] for part in _read_json(model / "modules.json")
+        # The folder of each module, by the name of its class, such as "Pooling".
+        modules = {
+            str(module["type"]).rpartition(".")[2]: model / module["path"]
+            for module in _read_json(model / "modules.json")
         }
-        if unknown := [name for name in parts if name not in _KNOWN_MODULES]:
+        if unknown := [name for name in modules if name not in _KNOWN_MODULES]:
             raise EmbedderError(f"it has an unsupported module: {unknown[0]}")
-        network = parts["Transformer"]
+        network = modules["Transformer"]
         config = _read_json(network / "config.json")
         for name, expected in _REQUIRED_CONFIG.items():
             if config.get(name, expected) != expected:
                 raise EmbedderError(f"its {name} is {config[name]!r}, but only {expected!r} is supported")
         graph = (make_graph or BertGraph)(read_safetensors(network / "model.safetensors"))
-        graph.add_bert(config, mean=_is_mean_pooling(_read_json(parts["Pooling"] / "config.json")))
+        graph.add_bert(config, mean=_is_mean_pooling(_read_json(modules["Pooling"] / "config.json")))
         tokenizer = _read_tokenizer(network)
         limits = _read_json(network / "sentence_bert_config.json")
         if limits.get("do_lower_case"):
@@ -82,14 +83,14 @@ def write_bert(model: Path, folder: Path, make_graph: Callable[[Tensors], BertGr
 
 
 def _read_json(path: Path) -> Any:
-    """Parse a JSON file."""
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
-    """True if the vector is the mean of the tokens' vectors, False if it is the first token's.
+    """True if a text's vector is the mean of its tokens' vectors, False if it is the first token's.
 
-    Raises EmbedderError for other pooling.
+    ``pooling`` is the configuration of sentence-transformers' pooling module. Raises EmbedderError for other modes.
     """
     # The mode is one word or, in the older form, one switch per mode.
     modes = [str(pooling["pooling_mode"])] if "pooling_mode" in pooling else []
@@ -101,7 +102,10 @@ def _is_mean_pooling(pooling: Mapping[str, Any]) -> bool:
 
 
 def _read_tokenizer(network: Path) -> dict[str, Any]:
-    """Return the content of ``tokenizer.json`` in the folder of a model; raises EmbedderError if it is not BERT's."""
+    """Return the content of ``tokenizer.json`` in the folder ``network`` of a model.
+
+    Raises EmbedderError if the tokenizer is not BERT's.
+    """
     tokenizer: dict[str, Any] = _read_json(network / "tokenizer.json")
     settings = _read_json(network / "tokenizer_config.json")
     normalizer = tokenizer["normalizer"]
@@ -136,7 +140,7 @@ class BertGraph:
     """
 
     def __init__(self, weights: Tensors) -> None:
-        """Begin an empty ONNX graph. ``weights`` are the model's by name; adding operations takes them from it."""
+        """Begin an empty ONNX graph. ``weights`` are the model's by name; a weight is removed when it is added."""
         from onnx import helper, numpy_helper
 
         self._helper, self._numpy = helper, numpy_helper
@@ -145,10 +149,10 @@ class BertGraph:
         self._nodes: list[Any] = []
 
     def add_bert(self, config: Mapping[str, Any], *, mean: bool) -> None:
-        """Add the network, from ``input_ids`` to ``vectors``.
+        """Add all layers of BERT to the graph, from the input ``input_ids`` to the output ``vectors``.
 
-        With ``mean``, the vector of a text is the mean of its tokens' vectors, else the vector of its first token.
-        Raises EmbedderError if the model has other weights.
+        ``config`` is the content of the model's ``config.json``. With ``mean``, the vector of a text is the mean of its
+        tokens' vectors, else the vector of its first token. Raises EmbedderError if the model has other weights.
         """
         width, num_heads = int(config["hidden_size"]), int(config["num_attention_heads"])
         epsilon = float(config["layer_norm_eps"])
@@ -211,28 +215,29 @@ class BertGraph:
     def _add_attention(self, tokens: str, name: str, width: int, num_heads: int) -> str:
         """Add the attention of each token to all tokens by each head: softmax(q kᵀ / √d) v. Return its result's name.
 
-        Source: Vaswani et al. 2017, formula 1.
+        ``tokens`` names the tokens' vectors, ``name`` is the prefix of the weights, and ``width`` is the size of a
+        vector. Source: Vaswani et al. 2017, formula 1.
         """
         # A dimension of 0 keeps its former size.
         head_shape = self._add_integers("heads", [0, -1, num_heads, width // num_heads])
-        parts = {}
-        for part, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
+        projections = {}
+        for layer, order in (("query", (0, 2, 1, 3)), ("key", (0, 2, 3, 1)), ("value", (0, 2, 1, 3))):
             rows = self._add_operation(
-                "Reshape", [self._add_linear(tokens, f"{name}.{part}"), head_shape], f"{name}.{part}.heads"
+                "Reshape", [self._add_linear(tokens, f"{name}.{layer}"), head_shape], f"{name}.{layer}.heads"
             )
-            parts[part] = self._add_operation("Transpose", [rows], f"{name}.{part}.transposed", perm=order)
-        products = self._add_operation("MatMul", [parts["query"], parts["key"]], f"{name}.products")
+            projections[layer] = self._add_operation("Transpose", [rows], f"{name}.{layer}.transposed", perm=order)
+        products = self._add_operation("MatMul", [projections["query"], projections["key"]], f"{name}.products")
         scaled = self._add_operation(
             "Mul", [products, self._add_number("scale", math.sqrt(num_heads / width))], f"{name}.scaled"
         )
         weights = self._add_operation("Softmax", [scaled], f"{name}.softmax", axis=-1)
-        attended = self._add_operation("MatMul", [weights, parts["value"]], f"{name}.attended")
+        attended = self._add_operation("MatMul", [weights, projections["value"]], f"{name}.attended")
         transposed = self._add_operation("Transpose", [attended], f"{name}.transposed", perm=(0, 2, 1, 3))
         merged_shape = self._add_integers("merged", [0, -1, width])
         return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
     def _add_linear(self, rows: str, name: str) -> str:
-        """Add a linear layer, the rows times the weights of ``name`` plus its bias; return the name of its result."""
+        """Add the linear layer ``name``: ``rows`` times its weights, plus its bias. Return the name of its result."""
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
         products = self._add_operation("MatMul", [rows, matrix], f"{name}.products")
         return self._add_sum(
@@ -251,7 +256,10 @@ class BertGraph:
         return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
     def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
-        """Add a layer normalization with the weights and bias of ``name``; return the name of its result."""
+        """Add a layer normalization of the result ``rows``, with the weights of ``name``; return its result's name.
+
+        ``epsilon`` is added to the variance. Source: Ba et al., "Layer Normalization", 2016.
+        """
         weight = self._add_constant(f"{name}.weight", self._take_weight(name))
         bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
         return self._add_operation(
@@ -263,16 +271,16 @@ class BertGraph:
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
-        """Remove and return a weight of the model; what remains at the end is a weight that the graph does not use."""
+        """Remove and return a weight of the model; weights that remain at the end are not used by the graph."""
         return self._weights.pop(f"{name}.{part}")
 
     def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
-        """Add an ONNX operation of the type ``kind``, and return ``name``, the name of its result."""
+        """Add an ONNX operation of the type ``kind`` to the graph; return ``name``, the name of its result."""
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
     def _add_constant(self, name: str, numbers: npt.ArrayLike) -> str:
-        """Add a constant, unless a constant with this name exists; return the name."""
+        """Add a constant to the graph, unless a constant with this name exists; return the name."""
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
         return name
@@ -286,6 +294,18 @@ class BertGraph:
         return self._add_constant(name, np.array(number, np.float32))
 
 
+class _QuantizedRows(NamedTuple):
+    """Rows of activations as bytes: the names of the results with the bytes and with the scale of each row.
+
+    Before they were rounded, ``shift`` was added to them, and each channel was divided by its ``channel_scales``.
+    """
+
+    bytes_name: str
+    scales_name: str
+    channel_scales: npt.NDArray[Any]
+    shift: float
+
+
 class QuantizedBertGraph(BertGraph):
     """A graph whose linear layers multiply bytes; each row of activations has its own scale.
 
@@ -295,8 +315,8 @@ class QuantizedBertGraph(BertGraph):
     def __init__(self, weights: Tensors) -> None:
         """Begin an empty ONNX graph whose linear layers multiply bytes; ``weights`` are the model's by name."""
         super().__init__(weights)
-        #: The bytes, the scales of the rows, and the scales and the shift of the channels, by the name of the input.
-        self._quantized: dict[str, tuple[str, str, npt.NDArray[Any], float]] = {}
+        #: The quantized rows of each input of a layer, by its name.
+        self._quantized: dict[str, _QuantizedRows] = {}
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[Any]:
         """Return the scale of each input channel of the layer ``name``; subclasses define it.
@@ -308,21 +328,21 @@ class QuantizedBertGraph(BertGraph):
     def _quantize_layer(
         self, name: str, scales: npt.NDArray[Any], shift: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the weights of a layer as bytes (inputs, outputs), the scale of each output, and the bias.
+        """Return the weights of the layer ``name`` as bytes (inputs, outputs), the scale of each output, and the bias.
 
         The inputs are divided by ``scales`` after ``shift`` is added to them. Subclasses define the method.
         """
         raise NotImplementedError
 
     def _add_linear(self, rows: str, name: str) -> str:
-        """Add a linear layer that multiplies bytes; return the name of its result.
+        """Add the linear layer ``name``, which multiplies bytes, of the result ``rows``; return its result's name.
 
         Rows that several layers read are quantized once.
         """
         if rows not in self._quantized:
             self._quantized[rows] = self._add_quantized_rows(rows, name)
-        bytes_name, row_scales, scales, shift = self._quantized[rows]
-        numbers, column_scales, bias = self._quantize_layer(name, scales, shift)
+        bytes_name, row_scales, channel_scales, shift = self._quantized[rows]
+        numbers, column_scales, bias = self._quantize_layer(name, channel_scales, shift)
         products = self._add_operation(
             "MatMulIntegerToFloat",
             [
@@ -338,10 +358,10 @@ class QuantizedBertGraph(BertGraph):
         products = self._add_operation("Mul", [products, row_scales], f"{name}.products")
         return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
 
-    def _add_quantized_rows(self, rows: str, name: str) -> tuple[str, str, npt.NDArray[Any], float]:
-        """Add the rows as bytes, and the scale of each row; ``name`` is the layer that reads the rows.
+    def _add_quantized_rows(self, rows: str, name: str) -> _QuantizedRows:
+        """Add operations that round the result ``rows`` to bytes with a scale for each row.
 
-        Return the names of both results, and the scales and the shift of the channels.
+        ``name`` is the first layer that reads the rows.
         """
         # A result of GELU is at least _GELU_MINIMUM; the shift makes it positive, so that all 255 steps are used.
         follows_gelu = name.endswith("output.dense") and "attention" not in name
@@ -363,10 +383,11 @@ class QuantizedBertGraph(BertGraph):
         bytes_name = self._add_operation(
             "QuantizeLinear", [numbers, self._add_number("unit", 1), self._add_zero_point(shift)], f"{name}.bytes"
         )
-        return bytes_name, self._add_operation("Div", [highest, steps], f"{name}.row_scales"), scales, shift
+        scales_name = self._add_operation("Div", [highest, steps], f"{name}.row_scales")
+        return _QuantizedRows(bytes_name, scales_name, channel_scales=scales, shift=shift)
 
     def _add_zero_point(self, shift: float) -> str:
-        """Add the byte that represents the number 0, and return its name.
+        """Add the byte that represents the number 0 as a constant, and return its name.
 
         It is the lowest byte for shifted rows, which are not negative, else the middle one.
         """

@@ -34,7 +34,7 @@ class StreamError(Exception):
 
 
 class Piece(NamedTuple):
-    """Some text of an answer, or of the reasoning before it."""
+    """Some text of a model's answer, or of its reasoning before the answer, as it arrives."""
 
     text: str
     is_reasoning: bool = False
@@ -64,9 +64,9 @@ class ChatStream:
         self.tokens = (0, 0)  # of the prompt and of the answer
 
     def __iter__(self) -> Iterator[Piece]:
-        """Yield the pieces as they arrive, then close the reply."""
+        """Yield the texts of the answer and of its reasoning as they arrive, then close the reply."""
         with self._reply:
-            for text, reasoning in self._iter_parts():
+            for text, reasoning in self._iter_deltas():
                 if safe_reasoning := self._reasoning.feed(reasoning):
                     yield Piece(safe_reasoning, is_reasoning=True)
                 yield from self._splitter.feed(self._text.feed(text))
@@ -79,11 +79,12 @@ class ChatStream:
         """Close the reply; a server that is still writing stops."""
         self._reply.close()
 
-    def _iter_parts(self) -> Iterator[tuple[str, str]]:
-        """Yield the text and reasoning of each event, up to the one that ends the answer.
+    def _iter_deltas(self) -> Iterator[tuple[str, str]]:
+        """Yield the text and the reasoning that each event adds, up to the event that ends the answer.
 
-        Raises StreamError for an error that the server reports, ConnectionError if the stream ends too early, and
-        ValueError if an event violates the protocol.
+        Also records the numbers of tokens, and if the answer is truncated, and moves the deadline. Raises StreamError
+        for an error that the server reports, ConnectionError if the stream ends too early, and ValueError if an event
+        violates the protocol.
         """
         finished = False
         for event in self._iter_events():
@@ -114,9 +115,9 @@ class ChatStream:
         """
         content_type = self._reply.content_type
         if content_type == "application/json":
-            yield _decode_event(b"".join(self._read_parts()))
+            yield _decode_event(b"".join(self._read_bytes()))
         elif content_type == "text/event-stream":
-            for data in _split_events(self._read_parts()):
+            for data in _split_events(self._read_bytes()):
                 if data == b"[DONE]":
                     self._reply.finish()
                     return
@@ -124,22 +125,25 @@ class ChatStream:
         else:
             raise ValueError(f"the answer is of type {content_type}, not JSON or an event stream")
 
-    def _read_parts(self) -> Iterator[bytes]:
-        """Yield the bytes of the reply as they arrive; raises OSError after the timeout or above the size limit."""
+    def _read_bytes(self) -> Iterator[bytes]:
+        """Yield the bytes of the reply as they arrive; raises OSError after the deadline or above the size limit."""
         size = 0
-        while part := self._reply.read(self._deadline - time.monotonic()):
-            size += len(part)
+        while data := self._reply.read(self._deadline - time.monotonic()):
+            size += len(data)
             if size > MAX_ANSWER_BYTES:
                 raise ConnectionError(f"the answer is longer than {MAX_ANSWER_BYTES >> 20} MiB and has not ended")
-            yield part
+            yield data
 
 
-def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the data of each server-sent event (HTML Living Standard, section 9.2.6); other fields are dropped."""
-    buffer = bytearray()
+def _split_events(received: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the data of each server-sent event (HTML Living Standard, section 9.2.6); other fields are dropped.
+
+    ``received`` yields the bytes of the stream, which can be cut anywhere.
+    """
+    buffer = bytearray()  # the line that is not complete yet
     lines: list[bytes] = []
-    for part in parts:
-        buffer += part
+    for data in received:
+        buffer += data
         *complete_lines, remainder = buffer.replace(b"\r\n", b"\n").split(b"\n")
         buffer = bytearray(remainder)
         for line in complete_lines:
@@ -153,7 +157,7 @@ def _split_events(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _decode_event(data: bytes) -> dict[str, Any]:
-    """Parse the JSON object of an event; raises ValueError if it violates the protocol."""
+    """Parse the JSON object of an event of the OpenAI protocol; raises ValueError if it violates the protocol."""
     try:
         event = json.loads(data)
         choices = event.get("choices")
@@ -186,7 +190,10 @@ class _ReceivedText:
         self._num_shown = 0  # characters of it that were returned
 
     def feed(self, text: str) -> str:
-        """Add received text, and return what can be shown now: what more text cannot change, without the secret."""
+        """Add received text, and return the text that can be shown now, with the secret replaced by stars.
+
+        Text that more text could complete to the secret, or to a surrogate pair, is held back.
+        """
         text = self._pending + text
         num_shown = self._num_shown
         if self._secret:
@@ -205,7 +212,7 @@ class _ReceivedText:
         return join_surrogates(text[num_shown:shown_end])
 
     def flush(self) -> str:
-        """Return the rest of the text, held back so far since more text could change it; call it at the end."""
+        """Return the text that was held back because more text could change it; call it at the end."""
         return join_surrogates(self._pending[self._num_shown :])
 
 
@@ -218,7 +225,10 @@ class _ReasoningSplitter:
         self._state: Literal["before_reasoning", "in_reasoning", "before_answer", "in_answer"] = "before_reasoning"
 
     def feed(self, text: str) -> Iterator[Piece]:
-        """Add received text, and yield the pieces that are now known to be reasoning or answer."""
+        """Add received text, and yield the pieces that are now known to be reasoning or answer.
+
+        The white space before the reasoning and before the answer after it is dropped.
+        """
         self._buffer += text
         if self._state == "before_reasoning":
             stripped = self._buffer.lstrip()
@@ -244,7 +254,7 @@ class _ReasoningSplitter:
             self._buffer = ""
 
     def flush(self) -> Iterator[Piece]:
-        """Yield the rest of the text, held back so far since it could begin a tag; call it at the end."""
+        """Yield the text that was held back because it could begin a tag; call it at the end."""
         if self._buffer:
             yield Piece(self._buffer, self._state == "in_reasoning")
             self._buffer = ""

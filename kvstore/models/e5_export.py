@@ -87,7 +87,7 @@ def read_tensors(weights: E5Weights) -> Tensors:
 
 
 def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
-    """Yield the linear layers with smoothed inputs, in the order of ``smoothing.bin``, and their numbers of inputs.
+    """Yield the name and the number of inputs of each layer with smoothed inputs, in the order of ``smoothing.bin``.
 
     The inputs of an attention's output layer are averages, which have no extreme channels, so they are not smoothed.
     Query, key and value share their input, so only the query is listed.
@@ -99,9 +99,9 @@ def iter_smoothed_layers() -> Iterator[tuple[str, int]]:
 
 
 def read_smoothing() -> dict[str, npt.NDArray[np.float32]]:
-    """Return the smoothing factor of each input channel, by layer.
+    """Return the smoothing factor of each input channel, by layer (Xiao et al., "SmoothQuant", 2023).
 
-    ``smoothing.bin`` has the exponents of these powers of two as signed bytes.
+    The file ``smoothing.bin`` has the exponents of these powers of two as signed bytes.
     """
     factors = np.exp2(np.fromfile(SMOOTHING_FILE, np.int8).astype(np.float32))
     smoothing = {}
@@ -147,7 +147,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     """The same graph with linear layers that multiply bytes."""
 
     def __init__(self, weights: E5Weights, smoothing: dict[str, npt.NDArray[np.float32]]) -> None:
-        """Begin an empty ONNX graph; ``smoothing`` has the factors of the inputs of each layer, by its name."""
+        """Begin an empty ONNX graph; ``smoothing`` has the factors of the input channels of each layer, by its name."""
         super().__init__(weights)
         self._smoothing = smoothing
 
@@ -159,7 +159,7 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
     def _quantize_layer(
         self, name: str, scales: npt.NDArray[np.float32], shift: float
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return the weights of a layer as bytes (inputs, outputs), the scale of each output, and the bias.
+        """Return the weights of the layer ``name`` as bytes (inputs, outputs), the scale of each output, and the bias.
 
         ``scales`` are the smoothing factors of the inputs. The effect of the ``shift`` of the inputs is subtracted from
         the bias.
@@ -179,6 +179,6 @@ def _round_matrix(matrix: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8]
     """
     magnitudes = np.abs(matrix)
     # One less than MAX_PAIR, because rounding can increase both by a half.
-    pairs = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(MAX_PAIR - 1)
-    scales = np.maximum(magnitudes.max(axis=1) / np.float32(MAX_WEIGHT), pairs)
+    pair_scales = (magnitudes[:, ::2] + magnitudes[:, 1::2]).max(axis=1) / np.float32(MAX_PAIR - 1)
+    scales = np.maximum(magnitudes.max(axis=1) / np.float32(MAX_WEIGHT), pair_scales)
     return np.rint(matrix / scales[:, None]).astype(np.int8), scales

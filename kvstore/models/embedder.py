@@ -54,7 +54,7 @@ EMBEDDERS = PluginGroup(
 
 
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
-    """Return the embedder of a name. It loads its model or contacts its server on first use.
+    """Return the embedder with this name. It loads its model or contacts its server on first use.
 
     Names: ``all-MiniLM-L6-v2`` (the default, 384 dimensions, included in kvstore with weights of 8 bits);
     ``multilingual-e5-small`` (384 dimensions; the extra ``languages``);
@@ -87,7 +87,7 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
 
 
 def _create_builtin_embedder(name: str, options: dict[str, Any]) -> Embedder:
-    """Create an embedder of kvstore by its name, after its form and options have been checked."""
+    """Create an embedder that is part of kvstore; ``name`` and ``options`` have been checked."""
     kind, _, argument = name.partition(":")
     # Adapters are imported on demand: the import can be slow, and the package can be missing.
     if kind == DEFAULT_EMBEDDER:
@@ -118,7 +118,7 @@ def _create_builtin_embedder(name: str, options: dict[str, Any]) -> Embedder:
 
 
 def open_recorded_embedder(name: str, weights: str) -> Embedder:
-    """Return the embedder of a store that recorded this name and this digest of its weights (empty: no digest).
+    """Return the embedder of a store that recorded this name and ``weights``, the digest of its weights (or empty).
 
     Raises EmbedderError if the installed weights have another digest, because their vectors would not be comparable.
     """
@@ -139,18 +139,18 @@ def open_recorded_embedder(name: str, weights: str) -> Embedder:
 
 
 def get_weights(embedder: Embedder) -> str:
-    """Return the digest of the embedder's weights that a store records, or an empty string if it has none."""
+    """Return the digest of the embedder's weights, which a store records, or an empty string if it has none."""
     return str(getattr(embedder, "weights", ""))
 
 
 def is_named_embedder(name: str) -> bool:
-    """True if kvstore or an installed package provides the embedder; otherwise it is an object of the caller."""
+    """True if kvstore or an installed package provides the embedder ``name``; otherwise the caller passed an object."""
     kind = name.partition(":")[0]
     return _find_form(kind) is not None or EMBEDDERS.get(kind) is not None
 
 
 def _find_form(kind: str) -> str | None:
-    """Return the key of ``EMBEDDER_FORMS`` whose part before the colon is ``kind``, or None."""
+    """Return the pattern of kvstore's embedder names that begin with ``kind``, such as "openai:MODEL", or None."""
     return next((form for form in EMBEDDER_FORMS if form.partition(":")[0] == kind), None)
 
 
@@ -160,14 +160,17 @@ def is_english_only(name: str) -> bool:
 
 
 def _require_argument(name: str, argument: str) -> str:
-    """Return ``argument``, the part of a name after the colon; raises EmbedderError if it is empty."""
+    """Return ``argument``, the part of an embedder's name after the colon; raises EmbedderError if it is empty."""
     if not argument:
         raise EmbedderError(f"embedder {name!r} lacks the name of a model; write {name}:NAME")
     return argument
 
 
 def _parse_dimension(name: str, argument: str) -> int:
-    """Parse the dimension ``argument``, the part of a name after the colon; raises EmbedderError if it is invalid."""
+    """Parse ``argument``, the part of an embedder's name after the colon, as a number of components.
+
+    Raises EmbedderError if it is invalid.
+    """
     kind = name.partition(":")[0]
     if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= _MAX_DIMENSION:
         raise EmbedderError(f"embedder {name!r}: the dimension must be 1 to {_MAX_DIMENSION}; write {kind}:384")
@@ -214,7 +217,10 @@ class EmbeddingCache:
         self._num_bytes = 0
 
     def embed(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Embeddings]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension); ``embed`` computes missing vectors."""
+        """Return the vectors of ``texts``, shape (len(texts), dimension); ``embed`` computes missing ones.
+
+        The cache then holds them as the most recently used vectors, and drops the least recently used ones.
+        """
         if not texts:
             return embed(texts)
         with self._lock:
@@ -224,7 +230,6 @@ class EmbeddingCache:
             # A copy, because a row would keep the whole matrix in memory.
             vectors.update((text, row.copy()) for text, row in zip(missing, embed(missing), strict=True))
         with self._lock:
-            # Store them as the most recently used, and drop the least recently used beyond the limit.
             for text, vector in vectors.items():
                 replaced = self._vectors.pop(text, None)
                 self._vectors[text] = vector
@@ -243,7 +248,7 @@ def collect_vectors(
 
     A space is a set of vectors that are searched together, given by its name. ``documents`` has the texts of each
     document by space. ``cached`` has known vectors by space and text. ``embed`` is called once with all missing texts,
-    each once, or not at all if no text is missing.
+    each once, or not at all if no text is missing. The space :data:`ANY_SPACE` of ``cached`` applies to every space.
     """
     all_texts = [
         (space, text) for texts_by_space in documents for space, texts in texts_by_space.items() for text in texts
@@ -267,7 +272,7 @@ def collect_vectors(
 
 
 def normalize_rows(vectors: npt.ArrayLike, dimension: int, rows: int) -> Embeddings:
-    """Normalize a user's vectors to unit rows, shape (rows, dimension); a single vector is repeated for all rows.
+    """Scale a user's vectors to length 1, shape (rows, dimension); a single vector is repeated for all rows.
 
     Raises InputError if the shape is wrong, or if a vector is zero or not finite.
     """

@@ -51,8 +51,8 @@ _MAX_MESSAGE_CHARACTERS = 300
 def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -> None:
     """Raise ``error`` for an invalid server address, or for an address with a user, password or query.
 
-    Such addresses would be shown to users. ``name`` is the source of the address in the message. The message does not
-    repeat the address, because it can contain a secret.
+    Messages show addresses, so they must contain no secret. ``name`` is the source of the address, such as an
+    environment variable. The message of ``error`` does not repeat the address, because it can contain a secret.
     """
     with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(url)
@@ -69,9 +69,9 @@ def check_address(url: str, error: type[KvstoreError], name: str = "base_url") -
 
 
 def _clean_key(key: str, error: type[KvstoreError], name: str) -> str | None:
-    """Return a key without surrounding white space, or None if it is empty.
+    """Return an API key without surrounding white space, or None if it is empty.
 
-    Raises ``error`` if the key cannot be sent in a header; ``name`` is the source of the key in the message.
+    Raises ``error`` if the key cannot be sent in an HTTP header; ``name`` is the source of the key in the message.
     """
     if not isinstance(key, str):
         raise error(f"{name} must be a text, not {type(key).__name__}")
@@ -123,7 +123,7 @@ class Endpoint:
 
     @property
     def secret(self) -> str:
-        """The key, which an answer must not repeat; empty without a key, and if the key is short.
+        """The API key, which an answer must not repeat; empty without a key, and if the key is short.
 
         A short key, such as ``none`` or ``ollama``, is a word that a local server requires, and can be part of an
         answer.
@@ -131,20 +131,20 @@ class Endpoint:
         return self._key if self._key is not None and len(self._key) >= 2 * _MIN_SHARED_LENGTH else ""
 
     def post(self, path: str, payload: dict[str, Any], seconds: float = math.inf) -> Any:
-        """Send ``payload`` to ``path`` below the base address and return the decoded answer; raises the error class.
+        """Send ``payload`` as JSON to ``path`` below the base address, and return the decoded JSON of the answer.
 
-        ``seconds`` limits each attempt as a whole.
+        ``seconds`` limits each attempt as a whole. Raises the error class of this endpoint.
         """
         return self.exchange(path, payload, lambda reply: reply.read_json(), seconds)
 
     def exchange(
         self, path: str, payload: dict[str, Any], read_reply: Callable[[Reply], Result], seconds: float = math.inf
     ) -> Result:
-        """Send ``payload`` and return the result of ``read_reply`` for the reply, which stays open.
+        """Send ``payload`` as JSON, and return the result of ``read_reply`` for the reply, which stays open.
 
-        ``seconds`` limits each attempt, from the connection to the last byte. An OSError in ``read_reply`` counts as a
-        broken connection and is retried; a ValueError counts as a broken answer. Raises the error class of this
-        endpoint.
+        A busy or failing server is asked again, after growing pauses. ``seconds`` limits each attempt, from the
+        connection to the last byte. An OSError in ``read_reply`` counts as a broken connection and is retried; a
+        ValueError counts as a broken answer. Raises the error class of this endpoint.
         """
         url = f"{self.base_url}/{path}"
         if self._key is None and self.base_url == DEFAULT_BASE_URL:
@@ -194,7 +194,7 @@ class Endpoint:
         raise self._unavailable(f"{url}: no answer after {attempt} attempt{plural} ({reason}); {self._remedy}")
 
     def _send(self, url: str, payload: dict[str, Any], deadline: float) -> Reply:
-        """Send one request with the key, if there is one, and return its reply."""
+        """Send one request with the API key, if there is one, and return its reply; ``deadline`` is monotonic time."""
         from .http_client import post
 
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -212,7 +212,7 @@ class Endpoint:
             raise
 
     def extract_message(self, body: str) -> str:
-        """Return the server's message in a body as one line, with the key and parts of it masked.
+        """Return a server's error message in ``body`` as one line, with the API key and substrings of it masked.
 
         The message of an OpenAI server is a field of JSON. Any other body is the message itself.
         """
@@ -221,25 +221,28 @@ class Endpoint:
         return " ".join(map(self._mask_key, join_surrogates(str(body)).split()))[:_MAX_MESSAGE_CHARACTERS]
 
     def _mask_key(self, word: str) -> str:
-        """Return the word, or stars if it contains several consecutive characters of the key.
+        """Return a word of a server's message, or stars if it shares several consecutive characters with the API key.
 
         A short key is replaced within the word. OpenAI's server repeats the first and last letters of a wrong key.
         """
         key = self._key or ""
         if len(key) < 2 * _MIN_SHARED_LENGTH:
             return word.replace(key, "***") if key else word
-        parts = (key[start : start + _MIN_SHARED_LENGTH] for start in range(len(key) - _MIN_SHARED_LENGTH + 1))
-        return "***" if any(part in word for part in parts) else word
+        substrings = (key[start : start + _MIN_SHARED_LENGTH] for start in range(len(key) - _MIN_SHARED_LENGTH + 1))
+        return "***" if any(substring in word for substring in substrings) else word
 
     def _resolve_base_url(self, base_url: str | None, argument_name: str) -> tuple[str, str]:
         """Return the name of the source of the base URL, for error messages, and the URL.
 
-        The source is the argument, else the first environment variable that is set, else the default.
+        The source is the argument, called ``argument_name``, else the first environment variable that is set, else the
+        default.
         """
         if base_url:
             return argument_name, base_url.strip()
-        candidates = ((variable, os.environ.get(variable, "").strip()) for variable in BASE_URL_VARIABLES)
-        return next((pair for pair in candidates if pair[1]), ("base_url", DEFAULT_BASE_URL))
+        for variable in BASE_URL_VARIABLES:
+            if url := os.environ.get(variable, "").strip():
+                return variable, url
+        return "base_url", DEFAULT_BASE_URL
 
     def _get_status_hint(self, status: int) -> str:
         """Return a hint for the user about an error with this HTTP status, or an empty string."""
@@ -251,7 +254,7 @@ class Endpoint:
 
 
 def _parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds to wait from a Retry-After header with seconds or a time, or None."""
+    """Return the seconds to wait that an HTTP header Retry-After requests, as a number or a date, or None."""
     from email.utils import parsedate_to_datetime
 
     if header is None:

@@ -31,7 +31,7 @@ class GreedyParser:
     """A pipeline component that replaces spaCy's parser and uses its model."""
 
     def __init__(self, parser: Any) -> None:
-        """Copy the moves, labels and weights of spaCy's trained parser in the form that the kernel reads."""
+        """Copy the moves, labels and weights of spaCy's trained parser into the arrays that the kernel reads."""
         self.model = parser.model
         moves = [parser.moves.get_class_name(number) for number in range(parser.moves.n_moves)]
         # The name of a move is its letter, a hyphen and its label, such as "L-nsubj".
@@ -50,18 +50,18 @@ class GreedyParser:
         self._upper_bias = np.pad(bias, (0, padding)).astype(np.float32)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Set the head and label of each word of one document, as spaCy calls a component of its pipeline."""
+        """Set the syntactic head and the label of each word of one document; spaCy calls its components so."""
         return next(self.pipe([doc]))
 
     def pipe(self, docs: Iterable[Doc], *, batch_size: int = BATCH_DOCUMENTS) -> Iterator[Doc]:
-        """Parse documents in order, ``batch_size`` at a time."""
+        """Set the syntactic heads and labels in documents, ``batch_size`` at a time, and yield them in order."""
         remaining = iter(docs)
         while batch := list(islice(remaining, batch_size)):
             self._parse_batch([doc for doc in batch if len(doc)])
             yield from batch
 
     def _parse_batch(self, docs: list[Doc]) -> None:
-        """Parse documents that are not empty: set the head and label of each word."""
+        """Set the syntactic head and the label of each word in documents that are not empty."""
         if not docs:
             return
         rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))

@@ -72,9 +72,10 @@ class HashingEmbedder:
 
 @lru_cache(maxsize=8192)  # bounded, because many words occur only once
 def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Return the indexes of the vector components for the features of a word, and the signed weights to add to them.
+    """Return the indexes of the vector components of a word's features, and the signed weights to add to them.
 
-    The first feature is the word itself, the others are its letter trigrams.
+    The first feature is the word itself, the others are its letter trigrams. Source: Weinberger et al., "Feature
+    Hashing for Large Scale Multitask Learning", ICML 2009, section 2.
     """
     framed = f"<{word}>"  # so that the trigrams at the ends of a word differ from those inside
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
@@ -89,7 +90,7 @@ def _compute_features(word: str, dimension: int) -> tuple[npt.NDArray[np.intp], 
 
 @lru_cache(maxsize=1 << 15)  # many words consist of few trigrams
 def _hash_trigram(trigram: str) -> int:
-    """Return the hash of a trigram as a feature."""
+    """Return the 64-bit hash of a letter trigram; its prefix keeps it apart from a word of the same letters."""
     return _hash_feature(f"trigram {trigram}")
 
 

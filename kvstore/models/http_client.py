@@ -52,7 +52,7 @@ class Reply:
     def __init__(self, response: Any, connections: _Connections, timeouts: Timeouts, deadline: float) -> None:
         """Begin to read an httpx response in the event loop of ``connections``, until ``deadline`` (monotonic time)."""
         self._response = response
-        self._parts = response.aiter_bytes()
+        self._body = response.aiter_bytes()
         self._connections = connections
         self._timeouts = timeouts
         self._deadline = deadline
@@ -69,37 +69,37 @@ class Reply:
         remaining = min(seconds, self._deadline - time.monotonic())
         if remaining <= 0:
             raise TimeoutError("timed out")
-        return self._connections.run(self._read_part(), remaining)
+        return self._connections.run(self._read_available(), remaining)
 
-    async def _read_part(self) -> bytes:
-        """Await the next bytes that are not empty, and return them; empty bytes at the end."""
-        async for part in self._parts:
-            if part:
-                return bytes(part)
+    async def _read_available(self) -> bytes:
+        """Wait for the next bytes of the body, and return them; empty bytes at the end."""
+        async for data in self._body:
+            if data:
+                return bytes(data)
         return b""
 
     def read_beginning(self) -> bytes:
-        """Return up to :data:`MAX_ERROR_BYTES` bytes, and close the reply.
+        """Return up to :data:`MAX_ERROR_BYTES` bytes of an error message, and close the reply.
 
-        A broken connection or a timeout ends the text, because the status is already known.
+        A broken connection or a timeout only ends the text, because the status is already known.
         """
-        data = b""
+        body = b""
         self._deadline = min(self._deadline, time.monotonic() + self._timeouts.between)
         with self, suppress(OSError, ValueError):
-            while len(data) < MAX_ERROR_BYTES and (part := self.read(self._timeouts.between)):
-                data += part
-        return data[:MAX_ERROR_BYTES]
+            while len(body) < MAX_ERROR_BYTES and (data := self.read(self._timeouts.between)):
+                body += data
+        return body[:MAX_ERROR_BYTES]
 
     def read_json(self) -> Any:
-        """Return the whole answer, decoded, and close the reply; raises ValueError if it is too long or not JSON."""
-        data = bytearray()
+        """Return the answer, decoded from JSON, and close the reply; raises ValueError if it is too long or no JSON."""
+        body = bytearray()
         with self:
-            while part := self.read(self._timeouts.between):
-                data += part
-                if len(data) > MAX_JSON_BYTES:
+            while data := self.read(self._timeouts.between):
+                body += data
+                if len(body) > MAX_JSON_BYTES:
                     raise ValueError(f"the answer is longer than {MAX_JSON_BYTES >> 20} MiB")
         try:
-            return json.loads(data)
+            return json.loads(body)
         except (ValueError, RecursionError) as problem:
             raise ValueError(f"the answer is not JSON ({problem})") from None
 
@@ -109,11 +109,10 @@ class Reply:
             self.read(_FINISH_SECONDS)
 
     def close(self) -> None:
-        """Close the connection, which stops a server that is still writing.
-
-        The garbage collector can close a reply in the thread of the event loop, which cannot wait for itself.
-        """
-        run = self._connections.run if threading.current_thread().name != _THREAD else self._connections.start
+        """Close the connection, which stops a server that is still writing."""
+        # The garbage collector can close a reply in the thread of the event loop, which cannot wait for itself.
+        is_in_loop = threading.current_thread().name == _THREAD
+        run = self._connections.start if is_in_loop else self._connections.run
         with suppress(OSError, ValueError):
             run(self._response.aclose(), self._timeouts.connect)
 
@@ -132,10 +131,11 @@ def post(
     deadline: float,
     error: type[KvstoreError],
 ) -> Reply:
-    """Send a request and return the reply once its header has arrived.
+    """Send a POST request and return the reply once its header has arrived; the caller reads the reply's body.
 
-    Every wait, also for the body, ends at ``deadline`` (monotonic). Raises ``error`` if httpx is not installed, OSError
-    (such as TimeoutError) for a broken connection, and ValueError for an error that another attempt would not fix.
+    Every wait, also for the reply's body, ends at ``deadline`` (monotonic time). Raises ``error`` if httpx is not
+    installed, OSError (such as TimeoutError) for a broken connection, and ValueError for an error that another attempt
+    would not fix.
     """
     httpx = import_extra("httpx", "llm", "to ask an endpoint", error=error)
     connections = _get_connections()
@@ -146,7 +146,7 @@ def post(
     timeout = httpx.Timeout(connect=connect, pool=connect, read=first_part, write=first_part)
 
     async def send() -> Any:
-        """Send the request in the event loop."""
+        """Send the request in the event loop, and return httpx's response, whose body is not read yet."""
         client = connections.get_client(httpx)
         return await client.send(
             client.build_request("POST", url, headers=all_headers, content=body, timeout=timeout), stream=True
@@ -172,7 +172,7 @@ class _Connections:
         threading.Thread(target=self._loop.run_forever, name=_THREAD, daemon=True).start()
 
     def run(self, coroutine: Coroutine[Any, Any, Result], seconds: float) -> Result:
-        """Run a coroutine and return its result. Raises TimeoutError if it is not done within ``seconds``."""
+        """Run a coroutine in the event loop, and wait for its result. Raises TimeoutError after ``seconds``."""
         future = self.start(coroutine, seconds)
         try:
             return future.result()
@@ -181,7 +181,7 @@ class _Connections:
             raise
 
     def start(self, coroutine: Coroutine[Any, Any, Result], seconds: float) -> Future[Result]:
-        """Start a coroutine, which is canceled after ``seconds``, and return its future."""
+        """Start a coroutine in the event loop, which cancels it after ``seconds``, and return its future."""
         return asyncio.run_coroutine_threadsafe(_run_timed(coroutine, seconds), self._loop)
 
     def get_client(self, httpx: Any) -> Any:
@@ -231,23 +231,25 @@ def _create_client(httpx: Any) -> Any:
 
 
 def _convert_error(problem: Exception) -> Exception:
-    """Return the TimeoutError, ConnectionError or ValueError for an error of httpx."""
+    """Return the standard exception for an error of httpx: TimeoutError, ConnectionError or ValueError.
+
+    A ValueError is an error that another attempt would not fix.
+    """
     import httpx
 
     if isinstance(problem, httpx.TimeoutException):
         return TimeoutError("timed out")
-    causes = list(_list_causes(problem))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
-        reason = next(cause.verify_message for cause in causes if isinstance(cause, ssl.SSLCertVerificationError))
-        remedy = f"name the certificate of your own authority in {_CERTIFICATE_VARIABLES[0]}"
-        return ValueError(f"the server's certificate is not trusted ({reason}); {remedy}")
+    for cause in _list_causes(problem):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            remedy = f"name the certificate of your own authority in {_CERTIFICATE_VARIABLES[0]}"
+            return ValueError(f"the server's certificate is not trusted ({cause.verify_message}); {remedy}")
     if isinstance(problem, (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError)):
         return ValueError(_get_reason(problem))
     return ConnectionError(_get_reason(problem))
 
 
 def _list_causes(problem: BaseException | None) -> list[BaseException]:
-    """Return an exception and its causes, the exception first; of a group, the first member is followed."""
+    """Return an exception and the chain of its causes; in an exception group, the first exception continues it."""
     causes: list[BaseException] = []
     while problem is not None and problem not in causes:
         causes.append(problem)

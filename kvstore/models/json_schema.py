@@ -86,9 +86,10 @@ def parse_json(text: str) -> Any:
 
 
 def parse_beginning(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return the longest beginning of an unfinished answer that matches its schema. Raises ValueError if none does.
+    """Return the value of the longest beginning of an unfinished JSON answer that matches its schema.
 
-    At most ``_MAX_BEGINNINGS`` beginnings are tried.
+    The open brackets and strings of a beginning are closed. Raises ValueError if none of the ``_MAX_BEGINNINGS``
+    longest beginnings matches.
     """
     body = text[text.find("{") :]
     for beginning in islice(_iter_beginnings(body), _MAX_BEGINNINGS):
@@ -118,8 +119,9 @@ def _iter_beginnings(body: str) -> Iterator[str]:
         elif token == ",":
             end = match.start()
         elif len(token) == 1 or token[-1] != '"':  # a string without an end
-            sentence_ends = [match.start() + sentence.end() for sentence in _SENTENCE_END_PATTERN.finditer(token)]
-            cuts += [(sentence_end, '"' + "".join(reversed(closing))) for sentence_end in sentence_ends[-1:]]
+            sentence_ends = [match.start() + mark.end() for mark in _SENTENCE_END_PATTERN.finditer(token)]
+            if sentence_ends:
+                cuts.append((sentence_ends[-1], '"' + "".join(reversed(closing))))
             break
         cuts.append((end, "".join(reversed(closing))))
     for end, completion in reversed(cuts):
@@ -127,12 +129,12 @@ def _iter_beginnings(body: str) -> Iterator[str]:
 
 
 def _reject_constant(name: str) -> None:
-    """Raise ValueError for ``NaN`` and ``Infinity``, which Python's parser accepts."""
+    """Raise ValueError for the constant ``NaN`` or ``Infinity``, which Python's parser accepts but JSON lacks."""
     raise ValueError(f"{name} is not a JSON number")
 
 
 def check_keywords(schema: Mapping[str, Any]) -> None:
-    """Raise ValueError for a schema with a keyword that :func:`check_value` does not support."""
+    """Raise ValueError if a JSON Schema has a keyword that :func:`check_value` does not support."""
     unknown = schema.keys() - _KNOWN_KEYWORDS
     if unknown:
         raise ValueError(f"the JSON Schema has unsupported keywords: {', '.join(sorted(unknown))}")
@@ -143,9 +145,10 @@ def check_keywords(schema: Mapping[str, Any]) -> None:
 
 
 def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answer") -> None:
-    """Raise ValueError if a value violates its schema.
+    """Raise ValueError if a value, decoded from JSON, violates its JSON Schema.
 
-    The message names the first violation, below ``location``, and is written for the model that wrote the value.
+    The message names the first violation and its path, which begins with ``location``. It is written for the model that
+    wrote the value.
     """
     type_names = schema.get("type", ())
     type_names = (type_names,) if isinstance(type_names, str) else tuple(type_names)
@@ -168,7 +171,10 @@ def check_value(value: Any, schema: Mapping[str, Any], location: str = "the answ
 
 
 def _check_object(value: Mapping[str, Any], schema: Mapping[str, Any], location: str) -> None:
-    """Raise ValueError if a required field is missing, a field is not allowed, or its value violates its schema."""
+    """Raise ValueError if an object lacks a required field, or has a field that is not allowed or violates its schema.
+
+    ``location`` is the object's path in the message.
+    """
     properties = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
@@ -195,7 +201,7 @@ def _check_length(length: int, schema: Mapping[str, Any], keyword: str, subject:
 
 
 def _is_type(value: Any, kind: str) -> bool:
-    """True if a value is of a type of JSON Schema; 1.0 is an integer, and true is not a number."""
+    """True if a value is of the JSON Schema type ``kind``; 1.0 is an integer, and true is not a number."""
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, float) and value.is_integer())

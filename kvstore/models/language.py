@@ -56,7 +56,7 @@ _BORDER_PATTERNS = [compile_lazily(pattern) for pattern in (r"\n\s*\n", r"\n", r
 
 @frozen_dataclass
 class Parse:
-    """The parse of a piece of a text; ``start`` is the offset of the piece in the text, in characters."""
+    """spaCy's parse of a part of a text; ``start`` is the offset of the part in the text, in characters."""
 
     start: int
     doc: Doc
@@ -66,7 +66,7 @@ class LanguagePipeline:
     """One pipeline. It is loaded when it first parses, and threads can share it."""
 
     def __init__(self, name: str) -> None:
-        """Record the name of a pipeline, which is loaded on first use."""
+        """Record the name of a spaCy pipeline, which is loaded on first use."""
         self.name = name
         self._lock = threading.RLock()
         self._loaded: _LoadedPipeline | None = None
@@ -79,7 +79,7 @@ class LanguagePipeline:
     def parse_texts(self, texts: Iterable[str], extract: Callable[[str, Sequence[Parse]], Result]) -> Iterator[Result]:
         """Parse texts and yield ``extract(text, parses)`` for each text, in order; raises LanguageError.
 
-        A text of more than :data:`MAX_PIECE_LENGTH` characters is parsed in pieces (:func:`split_pieces`). The parses
+        A text has one parse, or several if it has more than :data:`MAX_PIECE_LENGTH` characters. The parses
         exist until ``extract`` returns, so its result must not refer to words, spans or documents of spaCy. Texts are
         parsed in batches, and memory is freed after each batch, except for cached words. The parse of a text depends
         only on the text.
@@ -96,7 +96,7 @@ class LanguagePipeline:
         yield from self._parse_batch(batch, extract)
 
     def _parse_batch(self, texts: Sequence[str], extract: Callable[[str, Sequence[Parse]], Result]) -> list[Result]:
-        """Parse some texts and return the result of ``extract`` for each, in order; the caller bounds their size."""
+        """Return ``extract(text, parses)`` for each text, in order. Memory grows with the size of ``texts``."""
         if not texts:
             return []
         with self._lock:
@@ -109,9 +109,10 @@ class LanguagePipeline:
                 return [extract(text, [Parse(start, next(docs)) for start, _ in split_pieces(text)]) for text in texts]
 
     def _get_pipeline(self) -> _LoadedPipeline:
-        """Return the loaded pipeline, which the first call loads; the caller holds the lock.
+        """Return the spaCy pipeline and the options of its method ``pipe``; the caller holds the lock.
 
-        A process that runs nothing but kvstore imports spaCy without the modules that ``en`` does not need.
+        The first call loads the pipeline. A process that runs nothing but kvstore imports spaCy without the modules
+        that ``en`` does not need.
         """
         if self._loaded is None:
             from .lean_import import hide_unneeded_modules
@@ -124,7 +125,7 @@ class LanguagePipeline:
 
 @lru_cache(maxsize=4)
 def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
-    """Return the pipeline of a name, or None for ``rules``, which needs no pipeline.
+    """Return the spaCy pipeline of a name, or None for ``rules``, which needs no pipeline.
 
     A process has one pipeline per name, which loads on first use. Raises LanguageError for a blank name.
     """
@@ -134,12 +135,12 @@ def open_language(name: str = ENGLISH) -> LanguagePipeline | None:
 
 
 def is_english_installed() -> bool:
-    """True if the pipeline ``en`` is installed."""
+    """True if kvstore's English pipeline (kvstore-db-english) and spaCy are installed."""
     return _find_missing_package(ENGLISH) is None
 
 
 def require_installed(name: str) -> None:
-    """Raise LanguageError if a package that a pipeline needs is missing. Nothing is imported."""
+    """Raise LanguageError if a package that the pipeline ``name`` needs is missing. Nothing is imported."""
     package = _find_missing_package(name)
     if package is not None:
         remedy = format_install("english") if name == ENGLISH else f"pip install {package}"
@@ -181,16 +182,16 @@ def get_language_version(name: str) -> str:
 
 
 def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, int]]:
-    """Return spans of at most ``limit`` characters that together cover ``text``.
+    """Return the start and end of parts of at most ``limit`` characters that together cover ``text``.
 
-    A piece ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank.
+    A part ends at the last paragraph end in its second half, else at a line end, a sentence end or a blank.
     """
     spans = []
     start = 0
     while len(text) - start > limit:
         end = start + limit
         for border in _BORDER_PATTERNS:
-            # Only the second half is searched, so that pieces do not become small and many.
+            # Only the second half is searched, so that parts do not become small and many.
             ends = [match.end() for match in border.finditer(text, start + limit // 2, end)]
             if ends:
                 end = ends[-1]
@@ -201,7 +202,7 @@ def split_pieces(text: str, limit: int = MAX_PIECE_LENGTH) -> list[tuple[int, in
 
 
 def _find_missing_package(name: str) -> str | None:
-    """Return the first package that a pipeline needs and that is not installed, or None."""
+    """Return the first package that the pipeline ``name`` needs and that is not installed, or None."""
     return find_first_missing((_ENGLISH_PACKAGE, "spacy") if name == ENGLISH else ("spacy",))
 
 
@@ -212,7 +213,10 @@ def find_english_folder(name: str = _PIPELINE_FOLDER) -> Path | None:
 
 
 def _load_pipeline(name: str) -> _LoadedPipeline:
-    """Load a pipeline of spaCy, with kvstore's own parser and operations for ``en``; raises LanguageError."""
+    """Load a spaCy pipeline, and return it with the options of its method ``pipe``; raises LanguageError.
+
+    The pipeline ``en`` gets kvstore's own parser and matrix products, which are faster.
+    """
     require_installed(name)
     import spacy
 

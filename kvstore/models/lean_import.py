@@ -29,9 +29,9 @@ class _LeanImporter(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the specification of an empty module for spaCy's programs, otherwise None.
+        """Return the specification of an empty module for spaCy's programs, or None for other modules.
 
-        Raises ModuleNotFoundError for torch.
+        Raises ModuleNotFoundError for torch. Python calls this for each import before its own finders.
         """
         if threading.get_ident() != self._thread:  # other threads import as usual
             return None
@@ -45,13 +45,13 @@ class _LeanImporter(MetaPathFinder, Loader):
         """Return None, so that Python creates an ordinary empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Define the one name that spaCy imports from these modules."""
+        """Define ``info``, the one name that spaCy imports from its programs."""
         module.info = None  # type: ignore[attr-defined]
 
 
 @contextmanager
 def hide_unneeded_modules() -> Iterator[None]:
-    """Let the current thread import spaCy without torch and without spaCy's programs."""
+    """Let the current thread import spaCy without torch and without spaCy's programs, inside the context."""
     finder = _LeanImporter()
     # The list is replaced, because another thread may be going through it, and would miss a finder after a removal.
     sys.meta_path = [finder, *sys.meta_path]

@@ -66,7 +66,10 @@ class LanguageModel:
     """A model of one server."""
 
     def __init__(self, name: str, *, timeouts: Timeouts, base_url: str | None = None) -> None:
-        """Prepare requests to a model; the address defaults to the environment. Raises ModelError if it is invalid."""
+        """Prepare requests to the model ``name`` of the server ``base_url``, by default that of ``KVSTORE_LLM_URL``.
+
+        Raises ModelError if the address is invalid.
+        """
         self.name = name
         self._timeouts = timeouts
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
@@ -102,7 +105,7 @@ class LanguageModel:
         return f"{self._endpoint.base_url}/chat/completions"
 
     def get_identity(self) -> tuple[str, ...]:
-        """Return everything that the model's answers depend on besides the messages; the cache of answers uses it."""
+        """Return the address, name and temperature, on which answers depend besides the messages, for cache keys."""
         return self.url, self.name, "temperature 0"
 
     def write(
@@ -183,15 +186,18 @@ class LanguageModel:
         return answer
 
     def _count_usage(self, estimated_tokens: int, answer: ModelAnswer) -> None:
-        """Count an answered request and its tokens: the estimate, or the server's number if it is higher."""
+        """Add an answered request and its tokens to the counters of the model.
+
+        Tokens are the estimate, or the server's number if it is higher.
+        """
         self.num_calls += 1
         self.sent_tokens += max(estimated_tokens, answer.prompt_tokens)
         self.written_tokens += max(token_estimate(answer.text + answer.reasoning), answer.answer_tokens)
 
     def _read_next_piece(self, pieces: Iterator[Piece], received: Sequence[str]) -> Piece | None:
-        """Return the next piece, or None after the last. Raises ModelUnavailableError if the answer breaks off.
+        """Return the next text of an answer, or None at its end. Raises ModelUnavailableError if it breaks off.
 
-        ``received`` is the text so far, whose length the message names.
+        ``received`` are the texts so far, whose length the message names.
         """
         try:
             return next(pieces, None)
@@ -205,11 +211,11 @@ class LanguageModel:
     def _open_fitting_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send the request as :meth:`_open_stream`; if the server says that it is too long, repeat it once.
+        """Send a request, and return the stream and its pieces; if the prompt is too long, repeat it once.
 
         Some servers count the longest possible answer as part of the request, so the second request limits the answer
-        to a part of the context that the server named. Raises PromptTooLongError if the server named no context size,
-        or if the size was already known, so that a repetition cannot help.
+        to a part of the context, whose size the server named and ``self`` records. Raises PromptTooLongError if the
+        server named no context size, or if the size was already known, so that a repetition cannot help.
         """
         try:
             return self._open_stream(messages, optional_fields)
@@ -222,11 +228,11 @@ class LanguageModel:
     def _open_stream(
         self, messages: Sequence[Message], optional_fields: Mapping[str, Any]
     ) -> tuple[ChatStream, Iterator[Piece]]:
-        """Send the request, and return the stream and its pieces.
+        """Send a request, and return the stream and the pieces of the answer's text.
 
         The first piece is read at once, because a broken connection can be retried only before a piece is yielded. If
-        the server rejects an optional field, the request is repeated without it. Raises ModelError, and
-        PromptTooLongError if the prompt does not fit into the model's context.
+        the server rejects one of ``optional_fields``, such as "temperature", this and later requests omit it. Raises
+        ModelError, and PromptTooLongError if the prompt does not fit into the model's context.
         """
         payload: dict[str, Any] = {
             "model": self.name,
@@ -258,7 +264,7 @@ class LanguageModel:
         return self._open_stream(messages, optional_fields)
 
     def _read_first_piece(self, reply: Reply) -> tuple[ChatStream, Iterator[Piece]]:
-        """Return the stream of a reply and its pieces, of which the first is already read.
+        """Return the stream of a reply and the pieces of its text, of which the first is already read.
 
         Raises ModelError if the server reports an error instead of the first piece.
         """
@@ -281,13 +287,13 @@ class LanguageModel:
 
 
 def _parse_prompt_limit(message: str) -> PromptTooLongError:
-    """Return the error for a server's message that a prompt is too long, with the limit and size that it names.
+    """Return the error for a server's message that a prompt is too long, with the limit and the size in the message.
 
     ``message`` is the message of an error of :class:`.Endpoint`: the status, then the server's text.
     """
     reason = message.partition("status ")[2][3:]  # without the three digits of the status
     limit_match = _LIMIT_PATTERN.search(reason)
-    limit = None if limit_match is None else _parse_number(limit_match[1])
+    limit = _parse_number(limit_match[1]) if limit_match else None
     # A number above the limit is the size of the prompt, or of the prompt and the answer; the smallest is the prompt.
     sizes = [number for number in map(_parse_number, _NUMBER_PATTERN.findall(reason)) if limit and number > limit]
     return PromptTooLongError(
@@ -296,15 +302,15 @@ def _parse_prompt_limit(message: str) -> PromptTooLongError:
 
 
 def _parse_number(digits: str) -> int:
-    """Convert a number that may have commas between its digits."""
+    """Convert a number such as "8,192", with or without commas, to an integer."""
     return int(digits.replace(",", ""))
 
 
 def compute_fitting_tokens(tokens: int, problem: PromptTooLongError, answer_tokens: int) -> int | None:
     """Return the size for a shorter prompt, in estimated tokens, after a prompt of ``tokens`` did not fit.
 
-    ``problem`` is the server's error. A quarter of the context, at most ``answer_tokens``, is left for the answer.
-    Return None if the server names no limit.
+    ``problem`` is the server's error, with the size of the model's context. A quarter of the context, at most
+    ``answer_tokens``, is left for the answer. Return None if the server names no limit.
     """
     if problem.limit is None:
         return None

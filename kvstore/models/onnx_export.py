@@ -56,7 +56,10 @@ def export_model(write: Callable[[Path], None], folder: Path, *, int8: bool = Fa
 
 
 def save_tokenizer(folder: Path, tokenizer: dict[str, Any], max_tokens: int) -> None:
-    """Write a tokenizer that truncates texts at ``max_tokens``. Texts are run one by one, so nothing is padded."""
+    """Write ``tokenizer.json``: the content ``tokenizer``, with truncation at ``max_tokens`` and without padding.
+
+    Texts are run one by one, so none needs padding.
+    """
     truncation = {"direction": "Right", "max_length": max_tokens, "strategy": "LongestFirst", "stride": 0}
     text = json.dumps({**tokenizer, "padding": None, "truncation": truncation}, ensure_ascii=False)
     (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
@@ -77,7 +80,7 @@ def save_description(
 
 
 def _write_description(folder: Path, description: dict[str, Any]) -> None:
-    """Write ``embedder.json``: a description, and the sizes of the other files for the detection of damage."""
+    """Write ``description`` to ``embedder.json``, with the sizes of the other files, by which damage is detected."""
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name != DESCRIPTION_FILE}
     (folder / DESCRIPTION_FILE).write_text(json.dumps({**description, "sizes": sizes}), encoding="utf-8")
 
@@ -103,7 +106,7 @@ def _quantize_model(folder: Path) -> None:
 
 @contextmanager
 def suppress_warnings() -> Iterator[None]:
-    """Suppress logged and raised warnings, which exporters give for every model."""
+    """Suppress logged and raised warnings in the context, which exporters give for every model."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

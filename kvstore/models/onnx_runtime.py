@@ -83,34 +83,34 @@ class OnnxRuntime:
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for first in range(0, len(texts), BLOCK_SIZE):
             block = [self._prompts[kind] + text for text in texts[first : first + BLOCK_SIZE]]
-            tokens = self._tokenize(block)
+            token_ids = self._tokenize(block)
             if min(self._num_threads, len(block)) == 1:
-                rows = list(map(self._run, tokens))
+                rows = list(map(self._compute_vector, token_ids))
             else:
                 with ThreadPoolExecutor(min(self._num_threads, len(block)), "kvstore-embedder") as pool:
-                    rows = list(pool.map(self._run, tokens))
+                    rows = list(pool.map(self._compute_vector, token_ids))
             vectors[first : first + len(block)] = rows
         return normalised(vectors)
 
-    def _run(self, tokens: Sequence[int]) -> Embeddings:
+    def _compute_vector(self, token_ids: Sequence[int]) -> Embeddings:
         """Return the vector of one text, given its token ids. Raises EmbedderError if the model fails."""
-        ids = np.array([tokens], dtype=np.int64)
+        ids = np.array([token_ids], dtype=np.int64)
         inputs: dict[str, npt.NDArray[np.int64]] = {
             "input_ids": ids,
             "attention_mask": np.ones_like(ids),
             "token_type_ids": np.zeros_like(ids),
         }
         try:
-            # The first row of the only output: the vector of the only text.
-            vector: Embeddings = self._session.run(None, {name: inputs[name] for name in self._inputs})[0][0]
+            (vectors,) = self._session.run(None, {name: inputs[name] for name in self._inputs})  # the only output
         except Exception as error:  # The errors of the library have no common class.
             _raise_if_out_of_memory(error)
-            raise EmbedderError(f"the exported model failed on a text of {len(tokens)} tokens: {error}") from error
+            raise EmbedderError(f"the exported model failed on a text of {len(token_ids)} tokens: {error}") from error
+        vector: Embeddings = vectors[0]
         return vector
 
 
 def _load_tokenizer(folder: Path) -> Tokenize:
-    """Load the saved tokenizer in a folder, and return a function that tokenizes and truncates a batch of texts."""
+    """Load the tokenizer in a folder; return a function from a batch of texts to their token ids, truncated."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
@@ -124,7 +124,7 @@ def _raise_if_out_of_memory(error: Exception) -> None:
 
 
 def import_onnxruntime() -> Any:
-    """Import onnxruntime without its telemetry.
+    """Import and return onnxruntime without its telemetry.
 
     Telemetry would write an identifier of this machine to the cache directory and report usage over the network.
     """

@@ -40,7 +40,10 @@ class OpenAIEmbedder:
         attempts: int = 4,
         dimension: int | None = None,
     ) -> None:
-        """Prepare requests for vectors of a model; raises EmbedderError for an invalid address, key or timeout."""
+        """Prepare requests for vectors of ``model``; the class describes ``timeout`` and ``dimension``.
+
+        Raises EmbedderError for an invalid address, key or timeout.
+        """
         timeouts = Timeouts(connect=timeout, first=timeout, between=timeout, attempts=attempts)
         self._endpoint = Endpoint(EmbedderError, base_url=base_url, api_key=api_key, timeouts=timeouts)
         self._timeout = timeout
@@ -58,7 +61,10 @@ class OpenAIEmbedder:
         return self._known_dimension
 
     def embed(self, texts: Sequence[str]) -> Embeddings:
-        """Return the unit vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        """Return the unit vectors of ``texts``, shape (len(texts), dimension); records an unknown dimension.
+
+        Raises EmbedderError.
+        """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         batches = [self._fetch_vectors(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
@@ -77,7 +83,10 @@ class OpenAIEmbedder:
         return row
 
     def _fetch_vectors(self, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of one request; raises EmbedderError if the answer does not have one for each text."""
+        """Request the vectors of ``texts``, at most :data:`BATCH_SIZE`, from the server, and return them unscaled.
+
+        Raises EmbedderError if the answer does not have one for each text.
+        """
         # Such servers reject an empty input, but accept a blank.
         payload: dict[str, Any] = {
             "model": self._model,

@@ -43,7 +43,7 @@ class PackagedEmbedder(RuntimeEmbedder):
         return get_weights_digest()
 
     def _open_runtime(self) -> OnnxRuntime:
-        """Load the model. Raises EmbedderError if a package is missing or a file is damaged."""
+        """Load the model that is part of kvstore. Raises EmbedderError if a package is missing or a file is damaged."""
         if find_first_missing(("onnxruntime",)) is not None:
             raise EmbedderError(
                 f"embedder {DEFAULT_EMBEDDER} needs the package onnxruntime; run pip install onnxruntime"
@@ -60,7 +60,10 @@ class PackagedEmbedder(RuntimeEmbedder):
 
 @cache
 def get_weights_digest() -> str:
-    """Return the digest of the weights as stores record it. Raises EmbedderError if it cannot be read."""
+    """Return the digest of the default embedder's weights, as stores record it (the first 16 hexadecimal digits).
+
+    Raises EmbedderError if it cannot be read.
+    """
     try:
         return _read_digest()[:_RECORDED_DIGITS]
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -70,19 +73,19 @@ def get_weights_digest() -> str:
 
 
 def _load_tokenizer(folder: Path) -> Tokenize:
-    """Load the tokenizer of the default embedder; return a function that tokenizes a batch of texts."""
+    """Load the tokenizer of the default embedder; return a function from a batch of texts to their token ids."""
     tokenizer = WordPieceTokenizer(json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8")))
     return lambda texts: list(map(tokenizer.encode, texts))
 
 
 def _read_digest() -> str:
-    """Return the SHA-256 of the model's files that ``embedder.json`` records."""
+    """Return the SHA-256 of the default model's files that ``embedder.json`` records."""
     description = json.loads((WEIGHTS_FOLDER / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     return str(description["sha256"])
 
 
 def compute_digest(folder: Path, tokenizer_file: str = TOKENIZER_FILE) -> str:
-    """Return a SHA-256 of the model and the tokenizer in a folder together, in hexadecimal digits."""
+    """Return one SHA-256 of ``model.onnx`` and ``tokenizer_file`` in a folder, in hexadecimal digits."""
     digest = hashlib.sha256()
     for name in (MODEL_FILE, tokenizer_file):
         with (folder / name).open("rb") as file:

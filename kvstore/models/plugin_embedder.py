@@ -34,7 +34,8 @@ def build_factory(plugin: Plugin, make: Any) -> EmbedderFactory:
     def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
         """Return the embedder of a name; failures of the package become EmbedderErrors that name it."""
         argument = name.partition(":")[2]
-        return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*[argument] if argument else [], **options)))
+        arguments = [argument] if argument else []
+        return _call_plugin(plugin, lambda: PluginEmbedder(plugin, make(*arguments, **options)))
 
     return create_embedder
 
@@ -81,7 +82,7 @@ class PluginEmbedder:
 
 
 def _call_plugin(plugin: Plugin, call: Callable[[], Result]) -> Result:
-    """Call a package's code and return its result; its exceptions become EmbedderErrors."""
+    """Call code of an installed package and return its result; its exceptions become EmbedderErrors."""
     try:
         return call()
     except (KvstoreError, MemoryError):

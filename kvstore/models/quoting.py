@@ -23,12 +23,12 @@ class Quotation:
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Choose a mark (q1, q2, …) that occurs in none of ``texts``, all texts of the prompt."""
-        parts = list(texts)
+        all_texts = list(texts)
         marks = (f"q{number}" for number in count(1))
-        self.mark = next(mark for mark in marks if not any(mark in part for part in parts))
+        self.mark = next(mark for mark in marks if not any(mark in text for text in all_texts))
 
     def quote(self, text: str) -> str:
-        """Return a text between the delimiters."""
+        """Return a text between the delimiters of this prompt, such as ``<<q1`` and ``q1>>``."""
         return f"<<{self.mark}\n{text}\n{self.mark}>>"
 
     @property

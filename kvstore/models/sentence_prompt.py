@@ -41,7 +41,11 @@ _ANSWER_TOKENS = 800
 def build_sentence_prompt(
     name: str, texts: Sequence[str], check: Callable[[list[str]], Result]
 ) -> StructuredPrompt[Result]:
-    """Return the prompt for one sentence about each text. ``check`` converts the sentences to the result."""
+    """Return the prompt for one sentence about each text.
+
+    ``check`` converts the written sentences to the result, or raises ValueError if they are invalid. ``name`` is one
+    word for the answer's schema.
+    """
     quotation = Quotation(texts)
     example_texts, example_sentences = zip(*_EXAMPLE, strict=True)
     example = [
@@ -60,7 +64,7 @@ def build_sentence_prompt(
     def build_schema(min_items: int, max_chars: int, label_schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the schema of an answer with at least ``min_items`` sentences of at most ``max_chars`` characters.
 
-        Each sentence has a label, of the schema ``label_schema``, of the passage that it is about.
+        Each sentence comes with the label of its passage, whose schema is ``label_schema``.
         """
         text_schema = build_text_schema(max_chars, _MIN_SENTENCE_CHARS)
         sentence_schema = build_object_schema(passage=label_schema, text=text_schema)
@@ -78,22 +82,22 @@ def build_sentence_prompt(
 
 
 def select_usable_indexes(texts: Sequence[str], indexes: Sequence[int]) -> list[int]:
-    """Return the ``indexes`` of texts about which a model can write a sentence that passes the check of its support.
+    """Return the ``indexes`` of texts about which a model can write a sentence that passes the checks.
 
-    Those are the texts that have a sentence whose copy passes it. Return all of ``indexes`` if no text is usable.
+    Such a text has a sentence whose copy passes them. Return all of ``indexes`` if no text is usable.
     """
     return [index for index in indexes if _is_usable(texts[index])] or list(indexes)
 
 
 def _is_usable(text: str) -> bool:
-    """True if a sentence copied from a text passes the check that it is supported by the text."""
+    """True if a sentence copied from a text passes the checks of a sentence that a model writes about the text."""
     with suppress(ValueError):
         return bool(find_supported_sentences([text], SourcePassages([text]), name="a passage"))
     return False
 
 
 def number_texts(texts: Iterable[str], quotation: Quotation) -> str:
-    """Return the passages of a prompt, quoted and numbered."""
+    """Return one text with the passages of a prompt, each with its number and between quotation delimiters."""
     return "\n\n".join(f"[{number}]\n{quotation.quote(text)}" for number, text in enumerate(texts, 1))
 
 

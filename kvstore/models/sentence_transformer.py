@@ -71,11 +71,11 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         return self._load_original().embed_tokens(texts)
 
     def _find_source(self) -> str:
-        """Return the name or folder of the original model."""
+        """Return the name or folder of the original model, as sentence-transformers loads it."""
         return self._model_name
 
     def _load_original(self) -> TorchRuntime:
-        """Return the model as torch runs it. Raises EmbedderError."""
+        """Load the original model with torch. Raises EmbedderError."""
         return TorchRuntime(self.name, self._find_source(), device=self._device)
 
     def _open_runtime(self) -> Runtime:
@@ -128,9 +128,10 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
         write_bert(source, folder)
 
     def _fall_back_to_torch(self, reason: str) -> TorchRuntime:
-        """Return the original, or raise EmbedderError with the reason why the model cannot be exported.
+        """Load the original model with torch; if that is impossible, raise EmbedderError.
 
-        A quantized model has no original with the same vectors.
+        ``reason`` says why the model cannot be exported. For a quantized model the error is always raised, because the
+        original has other vectors.
         """
         if self._int8:
             raise EmbedderError(f"embedder {self.name} cannot be exported: {reason}")
@@ -194,7 +195,11 @@ def _check_original(folder: Path) -> None:
 
 
 def _get_cache_folder(model: str, int8: bool) -> Path:
-    """Return the folder of the cached export of a model; exports with weights of 8 bits (``int8``) are separate."""
+    """Return the folder for the exported model in the user's cache directory.
+
+    Its name has a digest of the export's format and weights (``int8``), and of the names, sizes and times of a local
+    model's files, so that a changed model is exported again.
+    """
     properties: list[object] = [EXPORT_FORMAT, int8, model]
     folder = Path(model)
     if folder.is_dir():

@@ -41,7 +41,7 @@ def _return_unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StructuredPrompt(Generic[Result]):
-    """A request and the form of its answer, which has at most ``answer_tokens`` tokens.
+    """A request to a model and the JSON Schema of its answer, which has at most ``answer_tokens`` tokens.
 
     ``name`` is one word that names the schema, which uses the keywords of :mod:`kvstore.models.json_schema`.
     ``check`` converts a value of the schema to the result of :meth:`StructuredModel.ask`. It raises a ValueError whose
@@ -121,7 +121,7 @@ class StructuredModel:
         self._response_formats = ["json_schema", "json_object", "text"]
 
     def get_usage(self) -> dict[str, int]:
-        """Return the numbers of requests and tokens so far, by field of :class:`ModelReport`."""
+        """Return the numbers of requests, tokens and invalid answers so far, by field of :class:`ModelReport`."""
         return {
             "calls": self.num_calls,
             "sent": self.sent_tokens,
@@ -177,14 +177,14 @@ class StructuredModel:
         )
 
     def _is_within_limit(self, tokens: int) -> bool:
-        """True if ``tokens`` more tokens can be sent."""
+        """True if ``tokens`` more tokens can be sent without exceeding the token limit."""
         return self.max_tokens is None or self.sent_tokens + tokens <= self.max_tokens
 
     def _request_answer(self, prompt: StructuredPrompt[Any], correction: str, temperature: float) -> ModelAnswer:
-        """Return the model's answer to a prompt, with the text ``correction`` before its last message.
+        """Send a prompt, with the text ``correction`` before its last message, and return the model's answer.
 
-        The answer is requested in the first response format that the server accepts. Rejected formats are not tried
-        again. Raises the first rejection if the server rejects all formats.
+        The answer is requested in the first response format that the server accepts. Rejected formats are removed from
+        ``self``, and requests and tokens are counted. Raises the first rejection if the server rejects all formats.
         """
         first_refusal: ModelError | None = None
         sent_tokens, written_tokens = self.model.sent_tokens, self.model.written_tokens
@@ -219,7 +219,7 @@ class StructuredModel:
 
 
 def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mapping[str, Any] | None:
-    """Return the field ``response_format`` of a request, given its type, or None for plain text."""
+    """Return the field ``response_format`` of a request (OpenAI protocol) of type ``format``, or None for "text"."""
     if format == "text":
         return None
     if format == "json_object":
@@ -228,9 +228,10 @@ def _build_response_format(format: str, prompt: StructuredPrompt[Any]) -> Mappin
 
 
 def _check_answer(answer: ModelAnswer, prompt: StructuredPrompt[Result]) -> Result:
-    """Return the result in a model's answer. If a loop or the token limit ended it, use its longest valid beginning.
+    """Return the model's answer, parsed as JSON, validated against the prompt's schema, and converted by its check.
 
-    Raises ValueError, with a message for the model, if the answer is invalid.
+    If a loop or the token limit ended the answer, its longest valid beginning is used. Raises ValueError, with a
+    message for the model, if the answer is invalid.
     """
     try:
         if answer.is_loop or answer.is_truncated:

@@ -47,7 +47,7 @@ def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = ""
         raise ValueError(f"{name} has {len(words)} of at least {min_words} words")
     if not is_title and not is_unspaced(text) and _SENTENCE_END_PATTERN.search(text) is None:
         raise ValueError(f"{name} is not a whole sentence with a mark at its end")
-    if any(mark in text and not any(mark in source for source in sources) for mark in "{}"):
+    if any(bracket in text and not any(bracket in source for source in sources) for bracket in "{}"):
         raise ValueError(f"{name} has a mark of JSON, which is not in its sources")
     if _FRAME_PATTERN.search(text) or _has_common_sequence(words, segment_words(prompt)):
         raise ValueError(f"{name} repeats the prompt")
@@ -117,7 +117,10 @@ def has_open_bracket(text: str) -> bool:
     """
     depth = 0
     for character in text:
-        depth += (character == "(") - (character == ")")
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
         if depth < 0:
             return True
     return depth > 0
@@ -161,7 +164,8 @@ def find_supported_sentences(
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:
     """Return the sorted indices of the sources that support a sentence of a text.
 
-    A sentence counts for the source that has most of its words, if that fraction is at least :data:`MIN_SUPPORT`.
+    A sentence is supported by the source that has most of its content words, if it has at least half of them
+    (:data:`MIN_SUPPORT`).
     """
     indices: set[int] = set()
     for sentence in iter_written_sentences(text):

@@ -62,7 +62,10 @@ class TextPieces(Iterator[str], Generic[Result]):
 def collect_result(
     pieces: Generator[str, None, Result], on_text: Callable[[str], object] = lambda text: None
 ) -> Result:
-    """Pass each piece to ``on_text`` and return the final result. The pieces are closed if ``on_text`` raises."""
+    """Pass each piece of a text to ``on_text``, and return the result that the generator ``pieces`` returns at its end.
+
+    The generator is closed if ``on_text`` raises.
+    """
     with closing(pieces):
         while True:
             try:

@@ -52,7 +52,7 @@ def write_traced(original: TorchRuntime, folder: Path) -> None:
     constants = {name: value for name, value in sample_inputs.items() if name not in inputs}
 
     class Pipeline(torch.nn.Module):
-        """All modules of the model, from tokens to vectors."""
+        """All modules of the model, from tokens to vectors, as one function that torch can trace."""
 
         def __init__(self) -> None:
             super().__init__()

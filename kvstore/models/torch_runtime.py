@@ -40,7 +40,10 @@ class TorchRuntime:
         self.dimension = int(get_dimension())
 
     def encode(self, kind: TextKind, texts: Sequence[str]) -> Embeddings:
-        """Return the vectors of ``texts``, shape (len(texts), dimension). Raises EmbedderError."""
+        """Return the unit vectors of questions or documents (``kind``), shape (len(texts), dimension).
+
+        Raises EmbedderError.
+        """
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         encode = self.model.encode_query if kind == "query" else self.model.encode_document
@@ -57,7 +60,7 @@ class TorchRuntime:
         return [normalised(rows.cpu().numpy()[1:-1]) for rows in token_rows]
 
     def _run_encoder(self, encode: Any, texts: Sequence[str], **options: Any) -> Any:
-        """Return the result of a method of the model for texts; its failures become EmbedderErrors."""
+        """Return the result of ``encode``, a method of the model, for texts; its failures become EmbedderErrors."""
         try:
             return encode(list(texts), batch_size=self._batch, show_progress_bar=False, **options)
         except (RuntimeError, ValueError) as error:
@@ -80,7 +83,7 @@ def _load_model(name: str, model: str, device: str | None) -> Any:
 
 @contextmanager
 def hide_progress_bars() -> Iterator[None]:
-    """Hide the progress bars of transformers while a model is loaded."""
+    """Hide the progress bars of the library transformers in the context, while a model is loaded."""
     from transformers.utils import logging as transformers_logging
 
     logging: Any = transformers_logging
@@ -96,7 +99,7 @@ def hide_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def _use_hub_offline() -> Iterator[None]:
-    """Keep the library of the model hub off the network while a model is loaded."""
+    """Keep the library of the model hub off the network in the context, while a model is loaded."""
     previous = os.environ.get("HF_HUB_OFFLINE")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:

@@ -33,19 +33,19 @@ class UnigramTokenizer:
     """A tokenizer that truncates texts at ``max_tokens``."""
 
     def __init__(self, vocabulary: bytes, max_tokens: int) -> None:
-        """Read a vocabulary (header, piece offsets, scores, pieces, replacements) for texts of up to ``max_tokens``.
+        """Read a vocabulary: a header, the offsets, scores and texts of its subwords, and replaced characters.
 
         Raises struct.error or ValueError if it is damaged.
         """
-        num_pieces, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
-        position = 28  # the size of the six numbers above
-        offsets = np.frombuffer(vocabulary, "<u4", num_pieces + 1, position).tolist()
-        position += 4 * (num_pieces + 1)
-        self._scores: list[float] = np.frombuffer(vocabulary, "<f4", num_pieces, position).tolist()
-        position += 4 * num_pieces
-        pieces = vocabulary[position : position + size]
+        num_subwords, self._start, self._end, _, self._unknown, size = struct.unpack_from("<5iQ", vocabulary)
+        position = struct.calcsize("<5iQ")
+        offsets = np.frombuffer(vocabulary, "<u4", num_subwords + 1, position).tolist()
+        position += 4 * (num_subwords + 1)
+        self._scores: list[float] = np.frombuffer(vocabulary, "<f4", num_subwords, position).tolist()
+        position += 4 * num_subwords
+        subwords = vocabulary[position : position + size]
         spans = enumerate(pairwise(offsets))
-        self._token_ids = {pieces[start:end].decode(): token_id for token_id, (start, end) in spans}
+        self._token_ids = {subwords[start:end].decode(): token_id for token_id, (start, end) in spans}
         self._replacements = _read_replacements(vocabulary, position + size)
         self._max_tokens = max_tokens
         self._max_length = max(map(len, self._token_ids))
@@ -62,9 +62,12 @@ class UnigramTokenizer:
         return [self._start, *ids[: self._max_tokens - 2], self._end]
 
     def _split_word(self, word: str) -> Sequence[int]:
-        """Return the token ids of the pieces that divide a word with the highest sum of scores (Viterbi)."""
+        """Return the token ids of the subwords that divide a word with the highest sum of scores (Viterbi).
+
+        Source: Kudo, "Subword Regularization", ACL 2018, section 3.2.
+        """
         length, get_id, scores = len(word), self._token_ids.get, self._scores
-        # The best sum of scores for the part of the word before each offset, and the start of its last piece.
+        # The best sum of scores for the part of the word before each offset, and the start of its last subword.
         best = [0.0] + [-np.inf] * length
         starts = [0] * (length + 1)
         for start in range(length):
@@ -76,14 +79,15 @@ class UnigramTokenizer:
                 if token_id is not None and best[start] + scores[token_id] > best[end]:
                     best[end], starts[end] = best[start] + scores[token_id], start
         ids = []
-        while length:
-            ids.append(get_id(word[starts[length] : length], self._unknown))
-            length = starts[length]
+        end = length
+        while end:  # from the last subword back to the first
+            ids.append(get_id(word[starts[end] : end], self._unknown))
+            end = starts[end]
         return ids[::-1]
 
 
 def _read_replacements(vocabulary: bytes, position: int) -> dict[int, str]:
-    """Return the normal form of characters by their code: mostly the compatible forms of Unicode (NFKC)."""
+    """Read the table at ``position``: the normal form of characters by their code, mostly Unicode's NFKC form."""
     num_characters, _ = struct.unpack_from("<iI", vocabulary, position)
     position += 8
     replacements = {}

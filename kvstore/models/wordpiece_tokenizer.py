@@ -68,10 +68,10 @@ class WordPieceTokenizer:
         self._split_word_cached = lru_cache(_MAX_CACHED_WORDS)(self._split_word)
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text, truncated to the maximum number of tokens."""
+        """Return the token ids of a text, with the start and end tokens, truncated to the maximum number of tokens."""
         ids = [self._start]
         split_word, characters = self._split_word_cached, self._characters
-        # The pattern is a group, so every second part is a special token.
+        # The pattern is a group, so every second part is a special token, such as "[SEP]".
         for index, part in enumerate(self._special_pattern.split(text) if "[" in text else (text,)):
             if index % 2:
                 ids.append(self._special_ids[part])
@@ -81,21 +81,23 @@ class WordPieceTokenizer:
         return [*ids[: self._max_tokens - 1], self._end]
 
     def encode_pair(self, first: str, second: str) -> PairTokens:
-        """Return the tokens of two texts, with the second truncated to the maximum number of tokens.
+        """Return the tokens of ``[CLS] first [SEP] second [SEP]``, the second text truncated to the maximum length.
 
         The first text is truncated only if no token of the second would fit.
         """
         max_tokens = self._max_tokens - 3  # without the token at the start, and one at the end of each text
         second_tokens = list(islice(self._iter_tokens(second), max_tokens))
         max_first = max_tokens - 1 if second_tokens else max_tokens
+        # A token is its id and the start and end of its characters; special tokens have none.
         tokens = [(self._start, 0, 0), *islice(self._iter_tokens(first), max_first), (self._end, 0, 0)]
         type_ids = [0] * len(tokens)
         tokens += [*second_tokens[: self._max_tokens - len(tokens) - 1], (self._end, 0, 0)]
         type_ids += [1] * (len(tokens) - len(type_ids))
-        return PairTokens([token[0] for token in tokens], type_ids, [token[1:] for token in tokens])
+        ids = [token_id for token_id, _, _ in tokens]
+        return PairTokens(ids, type_ids, [(start, end) for _, start, end in tokens])
 
     def _iter_tokens(self, text: str) -> Iterator[tuple[int, int, int]]:
-        """Yield the id of each token and its character span, end excluded."""
+        """Yield the id of each token of a text, and the start and end of its characters in the text."""
         start = 0
         # The pattern is a group, so every second part is a special token.
         for index, part in enumerate(self._special_pattern.split(text)):
@@ -121,12 +123,12 @@ class WordPieceTokenizer:
         return lengths | dict.fromkeys(self._special_ids.values(), 0)
 
     def _split_word(self, word: str) -> Sequence[int]:
-        """Return the token ids of the pieces of a word: its longest known beginning, then the same for the rest.
+        """Return the token ids of the subwords of a word: its longest known beginning, then the same for the rest.
 
-        A word with an unknown part is one unknown token.
+        A word with an unknown part is one unknown token. Source: Wu et al., 2016, section 4.1 (WordPiece).
         """
         ids: list[int] = []
-        start, prefix = 0, ""
+        start, prefix = 0, ""  # a subword within a word begins with "##" in the vocabulary
         while start < len(word):
             for end in range(min(len(word), start + self._max_length), start, -1):
                 token_id = self._token_ids.get(prefix + word[start:end])
