@@ -13,7 +13,7 @@ import pytest
 import kvstore
 from kvstore.answering.answer_reader import reader as reader_module
 from kvstore.answering.answer_reader.reader import FOLDER, MODEL_FILE, AnswerReader, Reading, load_reader
-from kvstore.answering.question_kinds import classify_question, find_contrasts, is_contrary
+from kvstore.answering.answer_types import detect_answer_type, find_contrasts, is_contrary
 from kvstore.integrations.store_tools import StoreTools
 from kvstore.models.language import find_english_folder
 
@@ -240,7 +240,7 @@ def test_a_missing_reader_is_reported_once(
     ],
 )
 def test_the_form_of_amounts_is_demanded(question: str, text: str, is_missing: bool) -> None:
-    assert classify_question(question).is_missing_in(text) == is_missing
+    assert detect_answer_type(question).is_missing_in(text) == is_missing
 
 
 def test_a_date_in_the_question_identifies_the_document(reader: AnswerReader, tmp_path: Path) -> None:
@@ -423,7 +423,7 @@ def test_the_plural_of_an_abbreviation_is_known(reader: AnswerReader, tmp_path: 
 def test_a_column_can_name_the_unit_of_its_numbers() -> None:
     text = "part_no: T-5; lead_time_days: 21; price_eur: 7; phone: 31"
     questions = ("How many days does the part take?", "What does the part cost?", "What is the phone number?")
-    kinds = [classify_question(question) for question in questions]
+    kinds = [detect_answer_type(question) for question in questions]
     assert [kind.name for kind in kinds] == ["duration", "money", "telephone number"]
     assert not any(kind.is_missing_in(text) for kind in kinds)
     assert all(kind.is_missing_in("part_no: T-5; stock: 3") for kind in kinds)
@@ -440,7 +440,7 @@ def test_a_column_can_name_the_unit_of_its_numbers() -> None:
     ],
 )
 def test_a_condition_with_when_is_not_a_question_for_a_time(question: str, kind: str) -> None:
-    assert classify_question(question).name == kind
+    assert detect_answer_type(question).name == kind
 
 
 def test_an_entry_that_the_question_names_is_shown_without_the_others(reader: AnswerReader, tmp_path: Path) -> None:
@@ -567,4 +567,4 @@ def test_a_quality_is_a_whole_word_of_a_row(reader: AnswerReader, tmp_path: Path
     ],
 )
 def test_an_extension_without_a_unit_is_a_telephone_number(text: str, is_number: bool) -> None:
-    assert classify_question("What is the phone number?").is_present_in(text) == is_number
+    assert detect_answer_type("What is the phone number?").is_present_in(text) == is_number

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import kvstore
+from kvstore.answering.answer_types import _TYPE_PATTERNS, AnswerType, ForeignAnswerType, detect_answer_type
 from kvstore.answering.extractive import _find_technical_tokens
 from kvstore.answering.question_form import split_question
-from kvstore.answering.question_kinds import _KIND_PATTERNS, ForeignQuestionKind, QuestionKind, classify_question
 from kvstore.answering.question_names import PassageWords, find_question_names
 from kvstore.retrieval.phrase_search import find_quoted_phrases
 from kvstore.text.question_words import load_question_words
@@ -143,12 +143,12 @@ def test_a_duplicate_page_is_quoted_once(store: kvstore.Store) -> None:
 def test_the_kind_of_answer_asked_for_breaks_ties(ask: Callable[..., kvstore.Answer]) -> None:
     text = "The bridge over the Aare was opened with a great feast. The bridge over the Aare was opened in 1883."
     assert ask(text, "When was the bridge over the Aare opened?").text.startswith("The bridge")
-    assert classify_question("When was it opened?").is_present_in("It was opened in 1883.")
-    assert not classify_question("When was it opened in 1883?").is_present_in("It was opened in 1883.")
-    assert classify_question("Which option sets the depth?").is_present_in("Use --levels for that.")
-    assert classify_question("What does VACUUM do?").is_present_in("The VACUUM command rebuilds the file.")
-    assert not classify_question("What does VACUUM do?").is_present_in("Unless it is full, this follows a VACUUM.")
-    assert classify_question("What did Acme want for the repair?").name == "thing"
+    assert detect_answer_type("When was it opened?").is_present_in("It was opened in 1883.")
+    assert not detect_answer_type("When was it opened in 1883?").is_present_in("It was opened in 1883.")
+    assert detect_answer_type("Which option sets the depth?").is_present_in("Use --levels for that.")
+    assert detect_answer_type("What does VACUUM do?").is_present_in("The VACUUM command rebuilds the file.")
+    assert not detect_answer_type("What does VACUUM do?").is_present_in("Unless it is full, this follows a VACUUM.")
+    assert detect_answer_type("What did Acme want for the repair?").name == "thing"
 
 
 def test_a_missing_fact_is_not_answered(store: kvstore.Store) -> None:
@@ -592,13 +592,13 @@ def test_forms_of_answers_take_linear_time(unit: str) -> None:
     assert german is not None
     calls: list[tuple[str, Callable[[], object]]] = [
         ("tokens", lambda: _find_technical_tokens(text)),
-        ("kind", lambda: classify_question(text)),
+        ("kind", lambda: detect_answer_type(text)),
         ("parts", lambda: split_question(text)),
         ("phrases", lambda: find_quoted_phrases(text)),
     ]
     words: frozenset[str] = frozenset()
-    calls += [(name, lambda name=name: QuestionKind(name, words).is_present_in(text)) for name in _KIND_PATTERNS]
-    foreign = (ForeignQuestionKind(name, words, language_words=german) for name in german.forms)
+    calls += [(name, lambda name=name: AnswerType(name, words).is_present_in(text)) for name in _TYPE_PATTERNS]
+    foreign = (ForeignAnswerType(name, words, language_words=german) for name in german.forms)
     calls += [(f"german {kind.name}", lambda kind=kind: kind.is_present_in(text)) for kind in foreign]
     for name, call in calls:
         start = time.process_time()
@@ -608,6 +608,6 @@ def test_forms_of_answers_take_linear_time(unit: str) -> None:
 
 
 def test_an_address_after_a_long_line_is_recognized() -> None:
-    kind = classify_question("What is the e-mail address of the office?")
+    kind = detect_answer_type("What is the e-mail address of the office?")
     assert kind.is_present_in(f"{'-' * 5000} office@example.org")
     assert not kind.is_present_in("-" * 5000)

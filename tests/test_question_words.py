@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 import kvstore
-from kvstore.answering.question_kinds import classify_question
+from kvstore.answering.answer_types import detect_answer_type
 from kvstore.text.languages import detect_question_language
 from kvstore.text.question_words import FOLDER, load_question_words
 
@@ -91,7 +91,7 @@ def test_every_language_is_tested_above() -> None:
 @pytest.mark.parametrize("language", QUESTIONS)
 def test_questions_are_classified_and_answers_recognized(language: str) -> None:
     for question, kind, answer, non_answer in QUESTIONS[language]:
-        classified = classify_question(question, language)
+        classified = detect_answer_type(question, language)
         assert classified.name == kind, question
         assert classified.is_present_in(answer), question
         assert not classified.is_present_in(non_answer), question
@@ -117,7 +117,9 @@ def test_every_file_has_the_same_entries(language: str) -> None:
 
 def test_languages_without_a_file_and_english_have_no_question_words() -> None:
     assert load_question_words("english") is None and load_question_words("finnish") is None
-    assert load_question_words(None) is None and classify_question("Milloin silta avattiin?", "finnish").name == "thing"
+    assert (
+        load_question_words(None) is None and detect_answer_type("Milloin silta avattiin?", "finnish").name == "thing"
+    )
 
 
 def test_the_answer_has_the_kind_that_the_question_asks_for(store: kvstore.Store) -> None:

@@ -25,7 +25,7 @@ from evaluation.answer_sets import load_answer_sets
 from measured_on import ROOT
 
 import kvstore
-from kvstore.answering.answer_reader.reading import MISSING_KIND_LOGIT, MISSING_KIND_SCORE
+from kvstore.answering.answer_reader.reading import MISSING_TYPE_LOGIT, MISSING_TYPE_SCORE
 from kvstore.evaluation import Question
 from kvstore.evaluation.asked_questions import compute_area_under_curve
 
@@ -112,7 +112,7 @@ def compute_signals(store: kvstore.Store, question: Question) -> dict[str, Any] 
         "question": question.text,
         "kind": question.kind,
         "signals": [[sentence.logit, sentence.rule_score] for sentence in reading.readings],
-        "missing": [sentence.is_kind_missing for sentence in reading.readings],
+        "missing": [sentence.lacks_answer_type for sentence in reading.readings],
         "right": [question.is_right(text) for text in texts],
         "is_long": question.is_long,
         "texts": texts,
@@ -133,7 +133,7 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for row in rows:
         _add_best_sentence(row, sentence_weights)
     features = np.array([[*row["best"], 1.0] for row in rows])
-    offsets = MISSING_KIND_LOGIT * np.array([row["is_kind_missing"] for row in rows])
+    offsets = MISSING_TYPE_LOGIT * np.array([row["lacks_answer_type"] for row in rows])
     is_right = np.array([float(row["first"]) for row in rows])
     is_fitted = np.array([row["is_fitted"] for row in rows])
     row_weights = np.array([1 / sizes[row["set"]] for row in fitted_rows])
@@ -156,17 +156,18 @@ def fit_weights(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _add_best_sentence(row: dict[str, Any], sentence_weights: Numbers) -> None:
-    """Add ``best``, ``is_kind_missing`` and ``first`` to the row of a question.
+    """Add ``best``, ``lacks_answer_type`` and ``first`` to the row of a question.
 
-    ``best`` has the signals of the confidence for the sentence with the highest score. ``is_kind_missing`` is 1 if that
-    lacks what the question asks for, such as an amount. ``first`` is true if the shown sentences answer the question.
+    ``best`` has the signals of the confidence for the sentence with the highest score. ``lacks_answer_type`` is 1 if
+    that lacks what the question asks for, such as an amount. ``first`` is true if the shown sentences answer the
+    question.
     """
-    scores = np.array(row["signals"]) @ sentence_weights + MISSING_KIND_SCORE * np.array(row["missing"], float)
+    scores = np.array(row["signals"]) @ sentence_weights + MISSING_TYPE_SCORE * np.array(row["missing"], float)
     best_index = int(scores.argmax())
     # Several sentences are shown for a question that asks for more than one.
     shown_indexes = np.argsort(-scores)[: _NUM_SHOWN if row["is_long"] else 1]
     row["first"] = any(row["right"][index] for index in shown_indexes)
-    row["is_kind_missing"] = float(row["missing"][best_index])
+    row["lacks_answer_type"] = float(row["missing"][best_index])
     row["best"] = [row["signals"][best_index][0]]
 
 
@@ -207,7 +208,7 @@ def fit_sentence_weights(rows: list[dict[str, Any]], row_weights: Numbers) -> Nu
     """
     weights = np.zeros(len(SENTENCE_SIGNALS))
     examples = [
-        (np.array(row["signals"]), MISSING_KIND_SCORE * np.array(row["missing"], float), np.array(row["right"], float))
+        (np.array(row["signals"]), MISSING_TYPE_SCORE * np.array(row["missing"], float), np.array(row["right"], float))
         for row in rows
     ]
     for _ in range(_STEPS):

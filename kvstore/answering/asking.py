@@ -291,7 +291,8 @@ class Asker:
     ) -> tuple[ScoredPassages, PassageReading | None]:
         """Return the passages around the evidence, and the answer reader's result for them (None: it read none).
 
-        The snippets are scored on first use. ``is_part`` is True if the question is a part of another one.
+        The snippets of the passages (sentences, items, rows) are scored on first use. ``is_part`` is True if the
+        question is a part of another one.
         """
         from .extractive import MAX_CHUNKS, ScoredPassages
         from .passages import build_passages
@@ -305,7 +306,7 @@ class Asker:
     def _read_passages(
         self, query: Query, evidence: Evidence, scorer: SnippetScorer, clauses: Clauses, *, is_part: bool = False
     ) -> PassageReading | None:
-        """Return the answer reader's result for the passages around the evidence and around the nearest chunks.
+        """Let the answer reader (a neural network) read the passages around the evidence and the nearest chunks.
 
         Returns None if it does not read them: it is switched off or not installed, the question is not in English, the
         store has no embedder that can judge meaning, or the evidence is not chunks of documents. The nearest chunks are
@@ -387,7 +388,10 @@ class Asker:
         )
 
     def _build_scorer(self, query: Query) -> SnippetScorer:
-        """Return the scorer of snippets for a question. Without an embedder, all its cosines are 0."""
+        """Return a scorer of snippets (sentences, items, rows) by their relevance to the question of a query.
+
+        Without an embedder, all its cosines are 0.
+        """
         from ..retrieval.recognition import RecognitionRequest, decompose
         from .confidence import compute_question_rarities
         from .extractive import SnippetScorer
@@ -417,9 +421,10 @@ def _build_refusal(
     reading: PassageReading | None,
     confidence: Confidence,
 ) -> ExtractedAnswer:
-    """Return a text that says that the documents do not answer the question, followed by the nearest sentences.
+    """Return a refusal: a text that says that the documents do not answer the question, then the nearest sentences.
 
-    If the evidence has summaries or reports, their beginnings replace the sentences. If the condition selects no
+    ``reading`` is the answer reader's result, which chooses these sentences; without it, ``scored_passages`` does. If
+    the evidence has summaries or reports, their beginnings replace the sentences. If the condition selects no
     documents, nothing follows.
     """
     from .extractive import (

@@ -183,7 +183,7 @@ BLOCK_KINDS = (
 
 
 def find_block_kind(paragraph: str) -> BlockKind | None:
-    """Return the first kind that matches a paragraph; None for a paragraph of sentences.
+    """Return the kind of a paragraph that is not sentences, such as a bill; None for a paragraph of sentences.
 
     >>> find_block_kind("Dentist 0171 55 23\\nBlue bins on Tuesday").name
     'line list'

@@ -7,10 +7,10 @@ stores their own questions and those of other stores, both kinds with equal tota
 "as likely answered as not" if half of the questions are answered.
 
 The number of question words in the evidence does not distinguish a store with the answer from one with similar texts on
-other subjects. Two signals do: whether *one run of one passage* has the words, and whether a passage has the question's
-names as they are written (see :mod:`.question_names`). Among notes on the same subject, the similarity of the best
-*sentence* distinguishes the one that answers. The similarity of a chunk says little if the chunk covers several
-subjects.
+other subjects. Two signals do: whether *one window of a passage* has the words, and whether a passage has the
+question's names as they are written (see :mod:`.question_names`). Among notes on the same subject, the similarity of
+the best *sentence* distinguishes the one that answers. The similarity of a chunk says little if the chunk covers
+several subjects.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from ..text.words import (
     list_informative_words,
     list_term_words,
 )
+from .answer_types import detect_answer_type, find_missing_answer_type
 from .confidence_weights import (
     OTHER_LANGUAGE_WEIGHTS,
     UNSPACED_WEIGHTS,
@@ -57,7 +58,6 @@ from .confidence_weights import (
     SignalWeights,
 )
 from .passages import iter_spans
-from .question_kinds import classify_question, find_missing_kind
 from .question_names import PassageWords, QuestionName, drop_crossing_bigrams, find_question_names
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 
 #: The number of hits examined, and the number of best cosines averaged as ``nearby``.
 _MAX_CHUNKS, _NUM_NEARBY = 8, 5
-#: The length of a run within a passage in words, without function words.
-_MAX_RUN_WORDS = 25
+#: The length of a window of a passage in words, without function words.
+_MAX_WINDOW_WORDS = 25
 _WORD_PATTERN = compile_lazily(r"\w+")
 #: An abbreviation without vowels, such as "dvd", whose plural has another stem.
 _ABBREVIATION_PATTERN = compile_lazily(r"[b-df-hj-np-tv-xz]{2,}")
@@ -85,8 +85,9 @@ class Confidence:
     ``similarity`` is the best cosine between the question and a sentence with its title and heading. ``nearby`` is the
     mean of the five best cosines of hits. Both are None if the scale of the embedder's cosines is unknown.
 
-    ``coverage`` is the fraction of the question's informative terms, weighted by rarity, in the best run of a passage.
-    ``amount`` is the absolute amount of information in that run: a fraction of few or common terms counts little.
+    ``coverage`` is the fraction of the question's informative terms, weighted by rarity, in the best window (of
+    consecutive words) of a passage. ``amount`` is the absolute amount of information in that window: a fraction of few
+    or common terms counts little.
     ``phrases`` measures how many of the question's consecutive terms are consecutive in a passage too.
 
     ``unnamed`` is the fraction of names that no passage has as written. ``lacking`` is the fraction of technical tokens
@@ -165,11 +166,10 @@ def compute_question_rarities(
 
 
 def _count_chunks(question: str, terms: Iterable[str], state: State, stem: Callable[[str], str]) -> dict[str, int]:
-    """Return about how many chunks have each of some terms of a question, in any language of the documents.
+    """Return, by term, about how many chunks have a term of the question, in any language of the documents.
 
-    It is the sum of the numbers of chunks with each variant of the term, which is the stem of its word in a language,
-    and with the plural of each variant that is an abbreviation. A chunk that has several of them counts several times,
-    which is rare.
+    The count is a sum over the variants of the term: the stems of its word in each language, and the plurals of those
+    that are abbreviations. A chunk that has several variants counts several times, which is rare.
     """
     variants: dict[str, list[str]] = {}
     if isinstance(stem, QuestionStemmer):  # the documents have several languages
@@ -232,9 +232,9 @@ def estimate_confidence(
     logit = _compute_logit(weights, signals, reading, has_unknown_names=bool(question_terms.unknown))
     formless = ""
     # A row of a table is read with the names of its columns ("Phone: 23"), which its passage lacks.
-    if reading is None or reading.best.is_kind_missing:
-        formless = find_missing_kind(
-            classify_question(query.question, question_language),
+    if reading is None or reading.best.lacks_answer_type:
+        formless = find_missing_answer_type(
+            detect_answer_type(query.question, question_language),
             passages,
             coverages,
             names=list(question_terms.names),
@@ -245,7 +245,7 @@ def estimate_confidence(
     if reading is not None:
         optional_signals |= {
             "reading": _to_probability(reading.logit_in_context),
-            "missing_kind": reading.best.is_kind_missing,
+            "missing_kind": reading.best.lacks_answer_type,
         }
     value = 0.0 if formless else _to_probability(logit)
     return Confidence(value=value, unknown=question_terms.unknown, formless=formless, **{**optional_signals, **signals})
@@ -270,9 +270,10 @@ def _build_confidence_without_passages(question_terms: _QuestionTerms) -> Confid
 def _compute_logit(
     weights: SignalWeights, signals: Mapping[str, float], reading: PassageReading | None, *, has_unknown_names: bool
 ) -> float:
-    """Return the logit of the confidence from the weighted signals and, if there is one, the answer reader's result.
+    """Return the logit (log-odds) of the confidence, from the weighted signals and the answer reader's result, if any.
 
-    ``has_unknown_names`` is True if the question has a name that no document has.
+    ``signals`` has the values of the signals that ``weights`` names. ``has_unknown_names`` is True if the question has
+    a name that no document has.
     """
     # The constant has no signal, so its factor is 1.
     rule_logit = math.fsum(weight * signals.get(name, 1.0) for name, weight in weights.items())
@@ -316,9 +317,11 @@ def _compute_hit_cosines(query: Query, hits: Sequence[Hit]) -> list[float]:
 class _QuestionTerms(NamedTuple):
     """A question prepared for comparison with passages.
 
-    ``rarities`` maps its informative terms to their rarity. ``pairs`` maps consecutive terms to the lower rarity of the
-    two. ``names`` maps its names to the total rarity of their terms. ``total_rarity`` is the sum of ``rarities``, or 1
-    without terms, and ``max_rarity`` the rarity of a term that almost no chunk has.
+    ``rarities`` maps its informative terms to their rarity (IDF). ``pairs`` maps consecutive terms to the lower rarity
+    of the two. ``names`` maps its names to the total rarity of their terms. ``total_rarity`` is the sum of
+    ``rarities``, or 1 without terms, and ``max_rarity`` the rarity of a term that almost no chunk has. ``missing`` is
+    the fraction of the terms, by rarity, that no chunk has, and ``unknown`` are the names with such a term. ``stem``
+    stems words.
     """
 
     rarities: Mapping[str, float]
@@ -368,18 +371,19 @@ class _QuestionTerms(NamedTuple):
         )
 
     def compute_coverage(self, terms: Sequence[str]) -> float:
-        """Return the largest fraction of the question's total rarity that a run of ``terms`` has, from 0 to 1.
+        """Return the largest fraction of the question's total rarity that a window of ``terms`` has, from 0 to 1.
 
-        ``terms`` are the terms of a passage in order. A run is consecutive terms of at most ``_MAX_RUN_WORDS`` words.
+        ``terms`` are the terms of a passage in order. A window is consecutive terms of at most ``_MAX_WINDOW_WORDS``
+        words.
         """
         word_offsets = accumulate(_compute_size_in_words(term, self.stem) for term in terms)
         matches = [(offset, term) for offset, term in zip(word_offsets, terms, strict=True) if term in self.rarities]
         max_covered, first, covered = 0.0, 0, 0.0
-        counts = dict.fromkeys(self.rarities, 0)  # of the matches in the run
+        counts = dict.fromkeys(self.rarities, 0)  # of the matches in the window
         for offset, term in matches:
             covered += 0 if counts[term] else self.rarities[term]
             counts[term] += 1
-            while offset - matches[first][0] > _MAX_RUN_WORDS:  # move the start of the run
+            while offset - matches[first][0] > _MAX_WINDOW_WORDS:  # move the start of the window
                 _, first_term = matches[first]
                 counts[first_term] -= 1
                 covered -= 0 if counts[first_term] else self.rarities[first_term]

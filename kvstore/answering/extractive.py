@@ -1,9 +1,9 @@
-"""Extractive answers, without a language model: snippets of the evidence, word for word, each run with its citation.
+"""Extractive answers, without a language model: excerpts of the evidence, word for word, each with its citation.
 
-In: passages around the retrieved chunks, and a :class:`SnippetScorer` that scores their snippets. Out: a few runs of
-snippets, best first, each a paragraph. A run that does not name its subject begins with the title or heading that does.
-The relations of the question's rarest entity in the entity forest follow, if the evidence has them. If the store does
-not answer, the text says so and shows the nearest sentences.
+In: passages around the retrieved chunks, and a :class:`SnippetScorer` that scores their snippets. Out: a few excerpts
+of snippets, best first, each a paragraph. An excerpt that does not name its subject begins with the title or heading
+that does. The relations of the question's rarest entity in the entity forest follow, if the evidence has them. If the
+store does not answer, the text says so and shows the nearest sentences.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..text.blocks import skip_marker, to_plain_text
 from ..text.patterns import compile_lazily, remove_long_runs
 from ..text.words import count_written_words, find_reference_numbers, list_terms
 from .answer_span import AnswerPart, AnswerSpan, Verdict
+from .answer_types import detect_answer_type
 from .block_kinds import FIELD_PATTERN
 from .citations import Citation, cite_hit, neutralize_citations
+from .excerpts import MAX_WORDS, Excerpt, SnippetPosition, put_best_first, select_excerpts
 from .passages import Passage
-from .question_kinds import classify_question
-from .runs import MAX_WORDS, Run, SnippetPosition, put_best_first, select_runs
 from .snippets import Snippet, truncate_snippet
 
 NO_ANSWER = "The documents do not say this."
@@ -33,24 +33,24 @@ NO_ANSWER = "The documents do not say this."
 MAX_CHUNKS, MAX_NEAREST = 8, 3
 #: The maximum number of snippets embedded for an answer.
 MAX_EMBEDDED_SNIPPETS = 48
-#: The maximum number of words displayed of a title or heading before a run.
+#: The maximum number of words displayed of a title or heading before an excerpt.
 _MAX_LABEL_WORDS = 12
 #: The weights of the parts of a snippet's score:
 #: ``cosine``: the cosine of its title, heading and text with the question; ``rest_cosine``: with the question
 #: without names; ``own_terms``: the fraction of the question's terms, by rarity, in it; ``adjacent_terms``: in it and
 #: the adjacent snippets;
-#: ``rank``: 1 / (1 + rank of its hit); ``kind``: it has something of the kind that the question asks for;
+#: ``rank``: 1 / (1 + rank of its hit); ``answer_type``: it has something of the type that the question asks for;
 #: ``document_start``: it opens a document that is no longer than its passage.
 #: They were fitted on the even questions of hotpotqa, musique and the excerpts of chunking_evaluation: a softmax over
 #: the snippets of a question should give the answering ones as much probability as possible. Among similar weights,
-#: those with the best coverage by the runs were chosen, together with the constants of :mod:`.runs`.
+#: those with the best coverage by the excerpts were chosen, together with the constants of :mod:`.excerpts`.
 _WEIGHTS = {
     "cosine": 2.0,
     "rest_cosine": 7.9,
     "own_terms": 2.75,
     "adjacent_terms": 0.7,
     "rank": 4.2,
-    "kind": 2.2,
+    "answer_type": 2.2,
     "document_start": 1.6,
 }
 #: The fractions of the question's technical tokens in the snippet and in its term. Those sets have few such tokens, so
@@ -64,7 +64,7 @@ _WEIGHTS |= {"changelog": -3.0}
 #: number, such as an invoice, passages without it are about something else.
 _WEIGHTS |= {"question": -1.0, "number_mismatch": -12.0}
 
-#: The amount by which the cosine of a sentence counts less if it has nothing of the kind that the question asks for.
+#: The amount by which the cosine of a sentence counts less if it has nothing of the type that the question asks for.
 _UNLIKELY_DISCOUNT = 0.05
 #: Titles and headings of lists of changes or names, and words of questions that ask for changes.
 _CHANGELOG_PATTERN = compile_lazily(
@@ -89,10 +89,10 @@ Stem = Callable[[str], str]
 
 
 class SnippetScores(NamedTuple):
-    """The scores of the snippets that can be chosen, by position.
+    """The scores of the snippets that can be chosen, by position (index of the passage, index of the snippet).
 
     ``nearest`` is the highest cosine of the question and a snippet with its title and heading; 0 without snippets. The
-    cosine of a snippet without the kind of thing that the question asks for is reduced.
+    cosine of a snippet that lacks what the question asks for, such as a date, is reduced.
     """
 
     scores: Mapping[SnippetPosition, float]
@@ -131,7 +131,7 @@ class SnippetScorer:
         }
         if positions is None:
             positions = self._select_likeliest(passages, list_candidates(passages), snippet_terms)
-        kind = classify_question(self.question, self.language)
+        answer_type = detect_answer_type(self.question, self.language)
         tokens = frozenset(_find_technical_tokens(self.question))
         asks_for_changes = bool(_CHANGE_QUESTION_PATTERN.search(self.question))
         number_mismatches = _compute_number_mismatches(find_reference_numbers(self.question), passages)
@@ -143,7 +143,7 @@ class SnippetScorer:
         similarities = self.compute_similarities(titled_texts)
         scores, nearest = {}, 0.0
         for (passage_index, index), text, (cosine, rest_cosine) in zip(positions, texts, similarities, strict=True):
-            nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * kind.is_unlikely_in(text))
+            nearest = max(nearest, cosine - _UNLIKELY_DISCOUNT * answer_type.is_unlikely_in(text))
             passage = passages[passage_index]
             snippet = passage.snippets[index]
             assert snippet.hit is not None
@@ -154,7 +154,7 @@ class SnippetScorer:
                 "own_terms": self.compute_rarity_fraction(snippet_terms[passage_index, index]),
                 "adjacent_terms": self.compute_rarity_fraction(set().union(*adjacent_terms)),
                 "rank": 1 / (1 + snippet.hit.rank),
-                "kind": float(kind.is_present_in(text)),
+                "answer_type": float(answer_type.is_present_in(text)),
                 "text_tokens": _compute_token_fraction(tokens, text),
                 "term_tokens": _compute_token_fraction(tokens, snippet.term),
                 "field": float(self._asks_for_field(snippet)),
@@ -177,11 +177,11 @@ class SnippetScorer:
         return bool(name_terms) and self.rarities.keys() >= set(name_terms)
 
     def list_question_terms(self, text: str) -> set[str]:
-        """Return the distinct terms of a text that the question has too."""
+        """Return the distinct terms (stemmed words) of a text that the question has too."""
         return set(list_terms(text, self.stem)) & self.rarities.keys()
 
     def compute_rarity_fraction(self, terms: set[str]) -> float:
-        """Return the fraction of the question's total rarity that some of its terms have; 0 without terms."""
+        """Return the fraction of the question's total term rarity (IDF) that the given ``terms`` of it have."""
         # The sum of fsum is exact, so it does not depend on the order of the set.
         return math.fsum(self.rarities[term] for term in terms) / (math.fsum(self.rarities.values()) or 1.0)
 
@@ -191,16 +191,18 @@ class SnippetScorer:
         candidates: list[SnippetPosition],
         snippet_terms: Mapping[SnippetPosition, set[str]],
     ) -> list[SnippetPosition]:
-        """Return the ``MAX_EMBEDDED_SNIPPETS`` likeliest candidates by terms and rank, in order of position.
+        """Return the ``MAX_EMBEDDED_SNIPPETS`` likeliest of the ``candidates``, in order of position.
 
-        The number is limited because embedding snippets is most of the cost of an answer.
+        They are chosen by the question's terms that they have (``snippet_terms``) and by the ranks of their hits.
         """
+        # The number is limited because embedding snippets is most of the cost of an answer.
         if len(candidates) <= MAX_EMBEDDED_SNIPPETS:
             return candidates
 
         def estimate_score(position: SnippetPosition) -> float:
             """Return an estimate of a snippet's score from its terms and the rank of its hit, without embedding it."""
-            hit = passages[position[0]].snippets[position[1]].hit
+            passage_index, index = position
+            hit = passages[passage_index].snippets[index].hit
             rank = hit.rank if hit else len(passages)
             return self.compute_rarity_fraction(snippet_terms[position]) + 1 / (1 + rank)
 
@@ -261,53 +263,53 @@ class ExtractedAnswer(NamedTuple):
 def extract_answer(
     evidence: Evidence, scored_passages: ScoredPassages, max_words: int | None
 ) -> ExtractedAnswer | None:
-    """Return an answer of the runs (adjacent snippets) with the best scores, and the first line about relations if any.
+    """Return an answer of the excerpts (adjacent snippets) with the best scores, and the first line about relations.
 
     Without groups, the snippet with the best score is first, see :func:`put_best_first`. Return None if there is
-    neither a run nor such a line. ``max_words`` limits the words of the runs (None: ``MAX_WORDS``), except if the
-    evidence has groups: then each group has at most one run.
+    neither an excerpt nor such a line. ``max_words`` limits the words of the excerpts (None: ``MAX_WORDS``), except if
+    the evidence has groups (of hits): then each group has at most one excerpt.
     """
     passages, scores = scored_passages.passages, scored_passages.snippet_scores.scores
     if evidence.groups:
-        runs = _select_group_runs(evidence, passages, scores)
+        excerpts = _select_group_excerpts(evidence, passages, scores)
     else:
-        runs = select_runs(passages, scores, MAX_WORDS if max_words is None else max_words)
-        runs = put_best_first(passages, runs, scores)
-    text, citations = render_runs(passages, runs, scored_passages.scorer)
+        excerpts = select_excerpts(passages, scores, MAX_WORDS if max_words is None else max_words)
+        excerpts = put_best_first(passages, excerpts, scores)
+    text, citations = render_excerpts(passages, excerpts, scored_passages.scorer)
     paragraphs = [*filter(None, [text]), *(f"{line}." for line in evidence.context[:1])]
     return ExtractedAnswer("\n\n".join(paragraphs), citations) if paragraphs else None
 
 
-def render_runs(
-    passages: Sequence[Passage], runs: Sequence[Run], scorer: SnippetScorer, first_number: int = 1
+def render_excerpts(
+    passages: Sequence[Passage], excerpts: Sequence[Excerpt], scorer: SnippetScorer, first_number: int = 1
 ) -> tuple[str, list[Citation]]:
-    """Render each run as a paragraph that ends with its citation number; return the text and the citations.
+    """Render each excerpt as a paragraph that ends with its citation number; return the text and the citations.
 
-    A run is adjacent snippets of a passage. The citations are numbered from ``first_number``, and ``scorer`` has the
-    question.
+    An excerpt is adjacent snippets of a passage. The citations are numbered from ``first_number``, and ``scorer`` has
+    the question.
     """
     paragraphs, citations = [], []
-    for number, run in enumerate(runs, first_number):
-        passage = passages[run.passage]
-        text = _render_run(passage, run, scorer)
+    for number, excerpt in enumerate(excerpts, first_number):
+        passage = passages[excerpt.passage_index]
+        text = _render_excerpt(passage, excerpt, scorer)
         # Bracketed numbers of the document would look like citations.
         paragraphs.append(f"{neutralize_citations(text)} [{number}]")
-        snippets = passage.snippets[run.first : run.last + 1]
+        snippets = passage.snippets[excerpt.first : excerpt.last + 1]
         start, end = passage.to_byte_offset(snippets[0].start), passage.to_byte_offset(snippets[-1].end)
-        # A run has at least one snippet within a hit, and the first of them is cited.
+        # An excerpt has at least one snippet within a hit, and the first of them is cited.
         kind, ordinal = next((snippet.hit.kind, snippet.ordinal) for snippet in snippets if snippet.hit is not None)
         citations.append(Citation(number, passage.document, ordinal, start, end, text, kind))
     return "\n\n".join(paragraphs), citations
 
 
-def _select_group_runs(
+def _select_group_excerpts(
     evidence: Evidence, passages: Sequence[Passage], scores: Mapping[SnippetPosition, float]
-) -> list[Run]:
-    """Return the best run of consecutive snippets from each group of hits, in the order of the groups.
+) -> list[Excerpt]:
+    """Return the best excerpt (adjacent snippets) from each group of hits, in the order of the groups.
 
-    A snippet is used for one group only, so a later group may get no run. ``scores`` has the scores of the snippets.
+    A snippet is used for one group only, so a later group may get no excerpt. ``scores`` are those of the snippets.
     """
-    runs: list[Run] = []
+    excerpts: list[Excerpt] = []
     remaining_scores = dict(scores)
     for group in evidence.groups:
         hits = {evidence.hits[index] for index in group.hits}
@@ -316,58 +318,58 @@ def _select_group_runs(
             for (passage_index, index), score in remaining_scores.items()
             if passages[passage_index].snippets[index].hit in hits
         }
-        for run in select_runs(passages, group_scores)[:1]:
-            runs.append(run)
-            for index in range(run.first, run.last + 1):
-                remaining_scores.pop((run.passage, index), None)
-    return runs
+        for excerpt in select_excerpts(passages, group_scores)[:1]:
+            excerpts.append(excerpt)
+            for index in range(excerpt.first, excerpt.last + 1):
+                remaining_scores.pop((excerpt.passage_index, index), None)
+    return excerpts
 
 
-def list_nearest(scored_passages: ScoredPassages) -> list[Run]:
-    """Return the ``MAX_NEAREST`` snippets with the best scores as runs of one snippet, best first."""
+def list_nearest(scored_passages: ScoredPassages) -> list[Excerpt]:
+    """Return the ``MAX_NEAREST`` snippets with the best scores as excerpts of one snippet, best first."""
     scores = scored_passages.snippet_scores.scores
     positions = sorted(scores, key=lambda position: (-scores[position], position))[:MAX_NEAREST]
-    return [Run(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
+    return [Excerpt(passage_index, index, index, scores[passage_index, index]) for passage_index, index in positions]
 
 
 def build_refusal(
     passages: Sequence[Passage],
-    nearest: Sequence[Run],
+    nearest: Sequence[Excerpt],
     scorer: SnippetScorer,
     unknown: Sequence[str],
-    missing_kind: str = "",
+    missing_type: str = "",
 ) -> ExtractedAnswer:
-    """Return a refusal: a text that says that the documents do not answer the question, then the ``nearest`` sentences.
+    """Return a refusal: a text that says that the documents do not answer the question, then the ``nearest`` excerpts.
 
-    ``unknown`` are names of the question that no document has. ``missing_kind`` is the kind of thing that the question
-    asks for, such as a date, if no passage has any.
+    ``unknown`` are names of the question that no document has. ``missing_type`` is what the question asks for, such as
+    a telephone number, if no passage has any.
     """
-    heading = _describe_refusal(unknown, missing_kind)
-    text, citations = render_runs(passages, nearest, scorer)
+    heading = _describe_refusal(unknown, missing_type)
+    text, citations = render_excerpts(passages, nearest, scorer)
     return ExtractedAnswer(f"{heading} Nearest:\n\n{text}" if citations else heading, citations)
 
 
-def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing_kind: str) -> ExtractedAnswer:
-    """Return the refusal of :func:`build_refusal` with the beginnings of the first summaries or reports.
+def build_refusal_from_hits(hits: Sequence[Hit], unknown: Sequence[str], missing_type: str) -> ExtractedAnswer:
+    """Return a refusal: a text that says that the documents do not answer, then the beginnings of the first hits.
 
-    Each of them is cited as a whole.
+    The hits are summaries or reports, and each is cited as a whole. See also :func:`build_refusal`.
     """
     citations = [cite_hit(number, hit) for number, hit in enumerate(hits[:MAX_NEAREST], 1)]
     paragraphs = [
         f"{neutralize_citations(truncate_snippet(to_plain_text(citation.text)))} [{citation.number}]"
         for citation in citations
     ]
-    heading = f"{_describe_refusal(unknown, missing_kind)} Nearest:"
+    heading = f"{_describe_refusal(unknown, missing_type)} Nearest:"
     return ExtractedAnswer("\n\n".join([heading, *paragraphs]), citations)
 
 
-def _describe_refusal(unknown: Sequence[str], missing_kind: str) -> str:
-    """Return the sentences that say that the documents do not answer the question, and why."""
+def _describe_refusal(unknown: Sequence[str], missing_type: str) -> str:
+    """Return the sentences that say that the documents do not answer, and why; see :func:`build_refusal`."""
     text = NO_ANSWER
     if unknown:
         text += f" No document names {' or '.join(unknown)}."
-    if missing_kind:
-        text += f" No passage found has any {missing_kind}."
+    if missing_type:
+        text += f" No passage found has any {missing_type}."
     return text
 
 
@@ -408,13 +410,13 @@ def _is_changelog_or_index(passage: Passage) -> bool:
     return any(_CHANGELOG_PATTERN.fullmatch(to_plain_text(name).strip()) for name in names)
 
 
-def _render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
-    """Return the displayed text of a run: sentences in a paragraph; items, rows and code on lines of their own.
+def _render_excerpt(passage: Passage, excerpt: Excerpt, scorer: SnippetScorer) -> str:
+    """Return the displayed text of an excerpt: sentences in a paragraph; items, rows and code on lines of their own.
 
-    A run is adjacent snippets of the passage. The title and headings that it needs precede it, see
+    An excerpt is adjacent snippets of the passage. The title and headings that it needs precede it, see
     :func:`_find_subject`.
     """
-    snippets = passage.snippets[run.first : run.last + 1]
+    snippets = passage.snippets[excerpt.first : excerpt.last + 1]
     is_list = snippets[0].kind == snippets[-1].kind == "item" and snippets[0].block != snippets[-1].block
     text = ""
     for previous, snippet in zip([None, *snippets], snippets, strict=False):
@@ -435,7 +437,7 @@ def _render_run(passage: Passage, run: Run, scorer: SnippetScorer) -> str:
         else:
             separator = "\n" if previous is not None and previous.kind in ("code", "table") else " "
             text += f"{separator}{piece}" if text else piece
-    subject = _find_subject(passage, snippets, scorer, run.answer)
+    subject = _find_subject(passage, snippets, scorer, excerpt.answer)
     if not subject:
         return text.lstrip("\n")
     separator = "" if text.startswith("\n") else " "
@@ -449,23 +451,23 @@ def _get_list_marker(passage: Passage, snippet: Snippet) -> str:
 
 
 def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: SnippetScorer, answer: str) -> str:
-    """Return the title and headings to display before ``snippets``, a run, joined by ``>``; empty if it needs none.
+    """Return the title and headings to display before an excerpt (``snippets``), joined by ``>``; empty if none.
 
-    A run needs the title if its first snippet does not name its subject, and all headings if that is an item or a row:
-    an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the
-    question has a term of it that the run lacks, or if it has the words of the ``answer`` and the run lacks them. The
-    file name can replace a missing title.
+    An excerpt needs the title if its first snippet does not name its subject, and all headings if that is an item or a
+    row: an item means the opposite below "What to do" and "What not to do". A title or heading is also included if the
+    question has a term of it that the excerpt lacks, or if it has the words of the ``answer`` and the excerpt lacks
+    them. The file name can replace a missing title.
     """
     first = snippets[0]
-    run_text = " ".join(snippet.labeled_text for snippet in snippets)
-    run_terms = set(list_terms(run_text, scorer.stem))
-    lacks_answer = bool(answer) and answer not in run_text
+    excerpt_text = " ".join(snippet.labeled_text for snippet in snippets)
+    excerpt_terms = set(list_terms(excerpt_text, scorer.stem))
+    lacks_answer = bool(answer) and answer not in excerpt_text
     is_entry = first.kind in ("item", "table")
     is_self_contained = first.kind == "prose" and not (first.label or first.needs_subject or first.needs_previous)
     heading = to_plain_text(passage.heading.rpartition(" > ")[2])
     title = to_plain_text(passage.title or "")
     parts = []
-    labels = (  # each with True if the run cannot be understood without it
+    labels = (  # each with True if the excerpt cannot be understood without it
         [(title, True)]
         if first.release is not None
         else [
@@ -477,11 +479,11 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
     )
     for label, is_needed in labels:
         label_terms = set(list_terms(label, scorer.stem))
-        is_asked_for = any(term in scorer.rarities for term in label_terms - run_terms)
+        is_asked_for = any(term in scorer.rarities for term in label_terms - excerpt_terms)
         if (
             label
             and (label == first.caption or count_written_words(label) <= _MAX_LABEL_WORDS)
-            and not label_terms <= run_terms
+            and not label_terms <= excerpt_terms
             and (is_needed or is_asked_for or (lacks_answer and answer in label))
         ):
             parts.append(label)
@@ -491,7 +493,7 @@ def _find_subject(passage: Passage, snippets: Sequence[Snippet], scorer: Snippet
         name_terms = set(list_terms(path.stem, scorer.stem))
         if (
             name_terms
-            and not name_terms <= run_terms.union(*(list_terms(part, scorer.stem) for part in parts))
+            and not name_terms <= excerpt_terms.union(*(list_terms(part, scorer.stem) for part in parts))
             and (name_terms <= scorer.rarities.keys() or (path.suffix and not is_self_contained))
         ):
             parts.insert(0, path.stem)

@@ -132,7 +132,7 @@ def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
 
 
 class _HitSpan(NamedTuple):
-    """A span of a hit."""
+    """A retrieved hit, and one of the spans of stored text that it consists of."""
 
     hit: Hit
     span: TextSpan
@@ -140,9 +140,9 @@ class _HitSpan(NamedTuple):
 
 @dataclass(slots=True)
 class _ChunkGroup:
-    """Adjacent chunks of one section: the chunks with a span of a hit, and the chunk before and after them.
+    """Adjacent chunks of one section, which become a passage: those with spans of hits, and one before and after them.
 
-    ``first`` and ``last`` are ids of chunks.
+    ``first`` and ``last`` are the ids of the first and last chunk. ``section`` is the index of the section.
     """
 
     document: int
@@ -168,7 +168,7 @@ def build_passages(hits: Sequence[Hit], state: State) -> list[Passage]:
 
 
 def _add_to_groups(groups: list[_ChunkGroup], hit_span: _HitSpan, chunk_id: int, state: State) -> None:
-    """Add a span of a chunk to ``groups``, and merge the groups that it is adjacent to."""
+    """Add a span of a hit, in the chunk ``chunk_id``, to ``groups``, and merge the groups that it is adjacent to."""
     record = state.chunks.get(chunk_id)
     # A passage includes the chunk before and the chunk after each span.
     first, last = (_get_adjacent_chunk(state, record, chunk_id, step) for step in (-1, 1))
@@ -193,9 +193,10 @@ def _get_adjacent_chunk(state: State, record: ChunkRecord, chunk_id: int, step: 
 
 
 def _build_passage(group: _ChunkGroup, state: State) -> Passage:
-    """Return the passage of a group, with its snippets and their hits.
+    """Return the passage of a group of adjacent chunks, divided into snippets that know their hits.
 
-    The title of the document cannot be selected as an answer. A whole document without sentences is split into notes.
+    The title of the document cannot be selected as an answer. A whole document without sentences is split into
+    paragraphs (notes).
     """
     start, end = state.chunks.get(group.first).start, state.chunks.get(group.last).end
     record = state.documents.get(group.document)
@@ -221,7 +222,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
 
 
 def _find_table_header(group: _ChunkGroup, start: int, state: State) -> str:
-    """Return the header row of the table in which the passage of a group begins, or an empty string.
+    """Return the header row of the table in which the passage of a group begins, or an empty string without one.
 
     ``start`` is the byte offset of the passage. At most ``_MAX_TABLE_CHUNKS`` chunks before it are searched.
     """
@@ -243,7 +244,7 @@ def _is_title(snippet: Snippet, title: str) -> bool:
 
 
 def _assign_hits(passage: Passage, hit_spans: Sequence[_HitSpan]) -> None:
-    """Set the hit, and the ordinal of its chunk, of each snippet that begins in one of the spans.
+    """Set ``hit``, and the ``ordinal`` of its chunk, of each snippet of a passage that begins in a span of a hit.
 
     If several spans include the beginning of a snippet, the last of them in the document decides.
     """
@@ -355,10 +356,10 @@ def _is_quoted(text: str, snippet: Snippet) -> bool:
 
 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
-    """True if a snippet cannot be part of the reply to a question, which begins with the snippet ``reply``.
+    """True if a snippet cannot belong to the reply to a ``question`` in a document; the reply begins with ``reply``.
 
-    Only the next message answers a message, and only the next speaker answers a speaker. The question of an item is
-    answered by the items below it or else by the next item.
+    All three are snippets. Only the next message answers a message, and only the next speaker answers a speaker. The
+    question of an item is answered by the items below it or else by the next item.
     """
     if question.kind == "table":
         return True
@@ -463,9 +464,9 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
 
 
 def _find_own_term(text: str, part: BlockPart) -> tuple[str, int | None]:
-    """Return the term that a paragraph or item defines ("" without one), and the end of its run-in heading, or None.
+    """Return the term that a paragraph or item defines ("" without one), and where its run-in heading ends, or None.
 
-    A run-in heading, a sentence in bold at the beginning, is the term of what follows it.
+    A run-in heading is a sentence in bold at the beginning. It is the term of the text that follows it.
     """
     start, end = part.start, part.end
     run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)

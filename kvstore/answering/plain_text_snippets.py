@@ -64,7 +64,10 @@ class PlainTextSplitter:
         self._lead_in_indent: int | None = None
 
     def split(self, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings in order; the text can begin in the middle of a line."""
+        """Yield the snippets and headings of the text in order.
+
+        ``starts_mid_line`` is True if the text begins in the middle of a line.
+        """
         for block_index, block in enumerate(self._blocks):
             if block.kind == "heading" and not block.title.endswith("?"):  # a question is displayed with its answer
                 self._term, self._term_indent, self._lead_in_indent = "", 0, None
@@ -74,7 +77,10 @@ class PlainTextSplitter:
                 yield from self._split_block(block_index, starts_mid_line and block_index == 0)
 
     def _split_block(self, block_index: int, starts_mid_line: bool) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets and headings of a block, split as its kind requires or else by parts of a paragraph."""
+        """Yield the snippets and headings of the block with this index: code, mail header, bill, list or paragraph.
+
+        Updates the term and the lead-in that the next block can depend on.
+        """
         text, start, end = self._text, self._blocks[block_index].start, self._blocks[block_index].end
         paragraph = text[start:end]
         indent = start - (text.rfind("\n", 0, start) + 1)
@@ -98,7 +104,10 @@ class PlainTextSplitter:
             yield from self._split_part(part, block_index)
 
     def _split_part(self, part: _ParagraphPart, block_index: int) -> Iterator[Snippet | SnippetHeading]:
-        """Yield the snippets of a part of a paragraph, or its heading; for a term, nothing: it labels the next part."""
+        """Yield the snippets of a part of a paragraph, or its heading.
+
+        For a term above its definition, yield nothing but remember it: it labels the snippets of the next part.
+        """
         text = self._text
         piece = text[part.start : part.end]
         is_unmarked = part.indent == 0 or not piece.startswith("-")
@@ -177,9 +186,11 @@ def _strip_lines(piece: str) -> str:
 
 
 class _ParagraphPart(NamedTuple):
-    """A part of a paragraph: a heading or term, a definition after a term in a first column, or other text.
+    """A part of a paragraph, at characters ``start`` to ``end`` of the text, with its indentation.
 
-    ``is_title`` is True for the title of the entries that follow it, such as the clauses of a contract.
+    ``is_heading`` is True for a heading, or a term above its definition. ``is_hanging`` is True if a term in the first
+    column precedes its definition. ``is_title`` is True for the title of the entries that follow it, such as the
+    clauses of a contract.
     """
 
     start: int
@@ -191,7 +202,7 @@ class _ParagraphPart(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A line: the start and end of its text without its indentation, and the size of that."""
+    """A line: the start and end of its text without indentation, and the number of characters of the indentation."""
 
     start: int
     end: int

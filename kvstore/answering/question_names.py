@@ -118,7 +118,7 @@ class PassageWords:
         return self.words if self.stem is str else list(map(self.stem, self.words))
 
     def _has_words(self, name: QuestionName, part: slice, function_words: frozenset[str]) -> bool:
-        """True if the passage has the words of a name in the slice ``part``, in order and almost adjacent.
+        """True if the passage has the words of a name at the indexes ``part``, in order and almost adjacent.
 
         At most ``_MAX_WORDS_BETWEEN`` other words are between each two consecutive ones.
         """
@@ -283,7 +283,7 @@ class _NameBuilder:
 
 
 def _strip_endings(piece: str, has_capital_nouns: bool) -> str:
-    """Return a word without the ending of a possessive or of the plural of an abbreviation ("DVDs").
+    """Return a word (``piece``) without the ending of a possessive or of the plural of an abbreviation ("DVDs").
 
     In a language that ``has_capital_nouns``, nouns after hyphens are removed too. The nouns of a compound such as
     "AFC-Champion" are removed only if another part of it is a name.

@@ -85,7 +85,7 @@ class _Quantity(NamedTuple):
 
 
 def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[str], str]) -> Verdict | None:
-    """Return yes or no if the sentence settles the question; otherwise None.
+    """Return the answer yes or no to a question if a sentence settles it by the rules of this module; otherwise None.
 
     ``context`` is text around the sentence that can name its subject, such as its title and heading. ``stem`` is the
     stemming function.
@@ -104,7 +104,8 @@ def decide_verdict(question: str, sentence: str, context: str, stem: Callable[[s
     light_terms = f"{_LIGHT_TERMS} allowed permitted" if is_forbidden else _LIGHT_TERMS
     terms -= set(list_content_terms(light_terms, stem))
     own_terms = terms & set(list_content_terms(sentence, stem))
-    if not own_terms or terms - own_terms - set(list_content_terms(context, stem)):
+    missing_terms = terms - own_terms - set(list_content_terms(context, stem))
+    if not own_terms or missing_terms:
         return None
     # A question with a negation is ambiguous.
     if _NEGATION_PATTERN.search(question) or not _has_all_calendar_words(question, sentence):
@@ -186,7 +187,8 @@ def _find_quantities(text: str) -> list[_Quantity]:
 def _has_all_calendar_words(question: str, sentence: str) -> bool:
     """True if a sentence has each month, season and weekday of a question.
 
-    A month of a question counts only after a preposition ("in May"). A range of months has those between.
+    A month of a question counts only after a preposition ("in May"). A range of months in the sentence ("from May to
+    July") includes the months between.
     """
     months = _get_matches(_MONTH_PATTERN, question)
     period = _MONTH_RANGE_PATTERN.search(sentence.lower())
@@ -199,20 +201,22 @@ def _has_all_calendar_words(question: str, sentence: str) -> bool:
 
 
 def _select_clauses(sentence: str, terms: set[str], stem: Callable[[str], str]) -> list[str]:
-    """Return the clauses of a sentence with the largest number of the terms, several if they have equally many."""
+    """Return the clauses of a sentence that have the most of the question's ``terms``; several if they tie."""
     clauses = [clause for clause in _CLAUSE_PATTERN.split(sentence) if clause]
     counts = [len(terms.intersection(list_content_terms(clause, stem))) for clause in clauses]
     return [clause for clause, count in zip(clauses, counts, strict=True) if count == max(counts)]
 
 
 def _precedes_term(pattern: re.Pattern[str], text: str, terms: set[str], stem: Callable[[str], str]) -> bool:
-    """True if one of the terms follows a match of a pattern: within ``_MAX_DISTANCE`` words, counting the match."""
-    return any(
-        not terms.isdisjoint(
-            list_content_terms(" ".join(_WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]), stem)
-        )
-        for match in pattern.finditer(text)
-    )
+    """True if one of the ``terms`` follows a match of a pattern (such as "not") in a text.
+
+    It must be among the first ``_MAX_DISTANCE`` words from the start of the match.
+    """
+    for match in pattern.finditer(text):
+        words = _WORD_PATTERN.findall(text[match.start() :])[:_MAX_DISTANCE]
+        if not terms.isdisjoint(list_content_terms(" ".join(words), stem)):
+            return True
+    return False
 
 
 def _get_matches(pattern: re.Pattern[str], text: str) -> set[str]:

@@ -37,10 +37,10 @@ from ...retrieval.query import Query, evidence_of
 from ...structures.ranking import Ranking, best
 from ...text.patterns import compile_lazily
 from ...text.words import find_reference_numbers, list_terms
+from ..answer_types import AnswerType, find_quality
+from ..excerpts import SnippetPosition, find_required_end, has_previous
 from ..extractive import MAX_CHUNKS, SnippetScorer, list_candidates
 from ..passages import Passage
-from ..question_kinds import QuestionKind, find_quality
-from ..runs import SnippetPosition, find_required_end, has_previous
 from ..snippets import Snippet
 
 #: The folder of kvstore-db-english with the weights, and its files.
@@ -63,9 +63,9 @@ _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*")
 #: The start of a field of a row: its name.
 _FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
-#: A snippet that is only a web address, and the kinds of questions that it can answer.
+#: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
-_ADDRESS_KINDS = frozenset(("place", "web address"))
+_ADDRESS_TYPES = frozenset(("place", "web address"))
 
 
 def add_candidate_hits(hits: Sequence[Hit], query: Query) -> list[Hit]:
@@ -108,31 +108,31 @@ def _rank_identified_document(hits: Sequence[Hit], query: Query) -> Ranking:
 class Window(NamedTuple):
     """A snippet as the reader reads it: ``text``, in which the snippet begins at character ``offset``.
 
-    ``is_kind_missing`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it is
-    a row of a table about something else.
+    ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money, or if it
+    is a row of a table about something else.
     """
 
     position: SnippetPosition
     text: str
     offset: int
-    is_kind_missing: bool
+    lacks_answer_type: bool
 
 
-def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
+def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> list[Window]:
     """Return the windows to read, at most ``MAX_WINDOWS`` with different texts, likeliest first.
 
-    A window is a snippet after its title, its headings and the sentence that it refers to. ``kind`` is the kind of
-    thing that the question asks for. A snippet that is itself a question is not read, and a web address only if the
+    A window is a snippet after its title, its headings and the sentence that it refers to. ``answer_type`` is what the
+    question asks for, such as a person. A snippet that is itself a question is not read, and a web address only if the
     question can ask for one.
     """
-    estimator = _CandidateEstimator(kind, passages, scorer)
+    estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
     # Each candidate, with True if it lacks what the question asks for.
     candidates = {
-        (passage_index, index): estimator.is_kind_missing(passages[passage_index].snippets, index)
+        (passage_index, index): estimator.lacks_answer_type(passages[passage_index].snippets, index)
         for passage_index, index in list_candidates(passages)
         if not (snippet := passages[passage_index].snippets[index]).is_question
-        and (kind.name in _ADDRESS_KINDS or not _ADDRESS_PATTERN.fullmatch(snippet.text))
+        and (answer_type.name in _ADDRESS_TYPES or not _ADDRESS_PATTERN.fullmatch(snippet.text))
     }
     # A heading cannot be chosen, except if it dates a release that the question names.
     candidates |= {
@@ -144,7 +144,8 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
     scores = {position: estimator.estimate_score(position, is_missing) for position, is_missing in candidates.items()}
     windows: dict[str, Window] = {}  # by text, because documents can repeat each other
     for position in sorted(candidates, key=lambda position: (-scores[position], position)):
-        text, offset = _build_window_text(passages[position[0]], position[1], numbers)
+        passage_index, index = position
+        text, offset = _build_window_text(passages[passage_index], index, numbers)
         windows.setdefault(text, Window(position, text, offset, candidates[position]))
         if len(windows) == MAX_WINDOWS:
             break
@@ -154,12 +155,12 @@ def select_windows(kind: QuestionKind, passages: Sequence[Passage], scorer: Snip
 class _CandidateEstimator:
     """Estimates, without embedding any text, how likely a snippet answers a question."""
 
-    def __init__(self, kind: QuestionKind, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
+    def __init__(self, answer_type: AnswerType, passages: Sequence[Passage], scorer: SnippetScorer) -> None:
         """Compute what all candidates share: the terms of the passages' titles, and the identifiers to look for.
 
-        ``scorer`` has the question, and ``kind`` is the kind of thing that the question asks for.
+        ``scorer`` has the question, and ``answer_type`` is what the question asks for, such as a person.
         """
-        self._kind = kind
+        self._answer_type = answer_type
         self._passages = passages
         self._scorer = scorer
         self._quality = find_quality(scorer.question)
@@ -174,23 +175,24 @@ class _CandidateEstimator:
             )
             self._row_identifiers &= set().union(*map(_find_identifiers, rows))
 
-    def estimate_score(self, position: SnippetPosition, is_kind_missing: bool) -> float:
+    def estimate_score(self, position: SnippetPosition, lacks_answer_type: bool) -> float:
         """Return a score from a snippet's terms and rank, lowered if it lacks what the question asks for."""
-        snippet = self._passages[position[0]].snippets[position[1]]
+        passage_index, index = position
+        snippet = self._passages[passage_index].snippets[index]
         assert snippet.hit is not None  # true for all candidates
         own_terms = self._scorer.list_question_terms(snippet.labeled_text)
         above_terms = self._scorer.list_question_terms(f"{snippet.heading} {snippet.caption}")
         if snippet.heading.endswith("?"):  # the question that the snippet answers
             own_terms |= above_terms
-        above_terms |= self._title_terms[position[0]]
+        above_terms |= self._title_terms[passage_index]
         return (
             self._scorer.compute_rarity_fraction(own_terms)
             + _TITLE_WEIGHT * self._scorer.compute_rarity_fraction(above_terms - own_terms)
             + _RANK_WEIGHT / (1 + snippet.hit.rank / 2)
-            + _MISSING_WEIGHT * is_kind_missing
+            + _MISSING_WEIGHT * lacks_answer_type
         )
 
-    def is_kind_missing(self, snippets: Sequence[Snippet], index: int) -> bool:
+    def lacks_answer_type(self, snippets: Sequence[Snippet], index: int) -> bool:
         """True if the snippet at ``index``, with the block that it introduces, lacks what the question asks for.
 
         A row of a table is about the things in its cells: one of them must have a term of the question, or name the
@@ -204,7 +206,7 @@ class _CandidateEstimator:
             quality = self._quality
             if quality is None or self._scorer.stem(quality) not in list_terms(snippet.cells, self._scorer.stem):
                 return True
-        return self._kind.is_missing_in(_render_with_block(snippets, index))
+        return self._answer_type.is_missing_in(_render_with_block(snippets, index))
 
 
 def _find_identifiers(text: str) -> set[str]:
@@ -260,7 +262,7 @@ def build_context_text(window: Window, passages: Sequence[Passage]) -> str | Non
 
 
 def _render_with_block(snippets: Sequence[Snippet], index: int) -> str:
-    """Return the text of the snippet at ``index``, with the items or rows that it introduces."""
+    """Return the text of the snippet at ``index``; if it introduces a list or table, with the items or rows of that."""
     text = snippets[index].labeled_text
     if not snippets[index].is_lead_in:
         return text
@@ -310,7 +312,7 @@ class AnswerReader:
             return list(pool.map(self._run, pairs))
 
     def _run(self, tokens: PairTokens) -> Reading:
-        """Return the reading of one window from the tokens of the question and the window."""
+        """Run the network on the tokens of the question and a window; return its logit and the likeliest answer."""
         ids = np.array([tokens.ids], np.int64)
         inputs = {
             "input_ids": ids,

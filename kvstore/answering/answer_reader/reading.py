@@ -17,12 +17,19 @@ from ...retrieval.evidence import Evidence
 from ...text.patterns import compile_lazily
 from ...text.words import segment_words
 from ..answer_span import AnswerPart, AnswerSpan, Verdict
+from ..answer_types import detect_answer_type, find_contrasts, is_contrary
 from ..citations import Citation, neutralize_citations
-from ..extractive import ExtractedAnswer, SnippetScorer, SnippetScores, render_runs
+from ..excerpts import (
+    Excerpt,
+    SnippetPosition,
+    extend_over_definition,
+    find_required_end,
+    find_required_start,
+    has_previous,
+)
+from ..extractive import ExtractedAnswer, SnippetScorer, SnippetScores, render_excerpts
 from ..passages import Passage
 from ..question_form import find_asking_sentence, is_yes_no_question
-from ..question_kinds import classify_question, find_contrasts, is_contrary
-from ..runs import Run, SnippetPosition, extend_over_definition, find_required_end, find_required_start, has_previous
 from ..snippets import Snippet
 from ..verdicts import decide_verdict, find_names
 from .reader import AnswerReader, build_context_text, select_windows
@@ -52,7 +59,7 @@ _COVERAGE_WEIGHT, _MIN_SINGLE_SENTENCE_SCORE = 3.0, 3.0
 _MAX_UNJUDGED_LOGIT, _MAX_VERDICT_LOGIT = 0.0, 2.5
 #: The weights of a snippet without the form that the question asks for, in its score and in the confidence. Such a
 #: snippet hardly ever answers. The weights are not fitted, because too few of the best snippets lack the form.
-MISSING_KIND_SCORE, MISSING_KIND_LOGIT = -3.0, -2.0
+MISSING_TYPE_SCORE, MISSING_TYPE_LOGIT = -3.0, -2.0
 #: The weight of a snippet with the opposite of a word of the question. It is three quarters of the logarithm of the
 #: ratio of two shares of questions with such a sentence: of the near misses and of the other questions of SQuAD 2.0,
 #: outside the held-out articles.
@@ -83,16 +90,16 @@ class SnippetReading(NamedTuple):
     """A snippet that was read: its score, the reader's ``logit`` that it answers, and the ``rule_score``.
 
     ``answer`` has the words that answer, which are in the snippet, or in a title, heading or sentence before it.
-    ``is_kind_missing`` is True if the snippet lacks the kind of thing that the question asks for, such as an amount of
-    money. ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and
-    heading. ``is_contrary`` is True if it has the opposite of a word of the question instead.
+    ``lacks_answer_type`` is True if the snippet lacks what the question asks for, such as an amount of money.
+    ``coverage`` is the fraction of the question's terms, by rarity, that the snippet has with its title and heading.
+    ``is_contrary`` is True if it has the opposite of a word of the question instead.
     """
 
     position: SnippetPosition
     score: float
     logit: float
     rule_score: float
-    is_kind_missing: bool
+    lacks_answer_type: bool
     answer: str
     coverage: float
     is_contrary: bool
@@ -147,7 +154,7 @@ class PassageReading(NamedTuple):
         return (
             logit
             + unknown_logit
-            + MISSING_KIND_LOGIT * self.best.is_kind_missing
+            + MISSING_TYPE_LOGIT * self.best.lacks_answer_type
             + _CONTRARY_LOGIT * self.best.is_contrary
         )
 
@@ -161,7 +168,7 @@ def read_passages(
     ``may_be_chain`` is True if the question may need facts of several passages, so that no single snippet answers it.
     """
     question = find_asking_sentence(scorer.question)
-    windows = select_windows(classify_question(question), passages, scorer)
+    windows = select_windows(detect_answer_type(question), passages, scorer)
     if not windows:
         return None
     rule_scores = scorer.score_snippets(passages, [window.position for window in windows])
@@ -176,10 +183,10 @@ def read_passages(
                 window.position,
                 score=_LOGIT_WEIGHT * reading.logit
                 + _RULES_WEIGHT * rule_score
-                + MISSING_KIND_SCORE * window.is_kind_missing,
+                + MISSING_TYPE_SCORE * window.lacks_answer_type,
                 logit=reading.logit,
                 rule_score=rule_score,
-                is_kind_missing=window.is_kind_missing,
+                lacks_answer_type=window.lacks_answer_type,
                 answer=window.text[reading.start : reading.end],
                 coverage=scorer.compute_rarity_fraction(scorer.list_question_terms(window.text)),
                 is_contrary=is_contrary(contrasts, window.text),
@@ -233,26 +240,29 @@ def extract_reader_answer(
     passage_index, index = best.position
     snippets = reading.passages[passage_index].snippets
     index = _find_answering_item(snippets, index, best.answer, evidence.question)
-    run = Run(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
-    runs = [run]
-    num_words = sum(snippet.num_words for snippet in snippets[run.first : run.last + 1])
-    displayed_positions = {(passage_index, snippet_index) for snippet_index in range(run.first, run.last + 1)}
+    excerpt = Excerpt(passage_index, *_find_display_span(snippets, index, evidence.question), best.score, best.answer)
+    excerpts = [excerpt]
+    num_words = sum(snippet.num_words for snippet in snippets[excerpt.first : excerpt.last + 1])
+    displayed_positions = {(passage_index, snippet_index) for snippet_index in range(excerpt.first, excerpt.last + 1)}
     for position in _list_context(reading):
-        if len(runs) > max_context:  # the first run is the answer
+        if len(excerpts) > max_context:  # the first excerpt is the answer
             break
-        context_run = _make_context_run(reading.passages, position, best.score, displayed_positions)
-        context_snippets = reading.passages[context_run.passage].snippets[context_run.first : context_run.last + 1]
+        context_excerpt = _make_context_excerpt(reading.passages, position, best.score, displayed_positions)
+        context_snippets = reading.passages[context_excerpt.passage_index].snippets[
+            context_excerpt.first : context_excerpt.last + 1
+        ]
         num_added = sum(snippet.num_words for snippet in context_snippets)
         fits_limit = num_words + num_added <= max_words
         # A sentence outside every hit cannot be cited.
         is_within_hit = context_snippets[0].hit is not None
         if is_within_hit and position not in displayed_positions and fits_limit:
             displayed_positions |= {
-                (context_run.passage, snippet_index) for snippet_index in range(context_run.first, context_run.last + 1)
+                (context_excerpt.passage_index, snippet_index)
+                for snippet_index in range(context_excerpt.first, context_excerpt.last + 1)
             }
             num_words += num_added
-            runs.append(context_run)
-    text, citations = render_runs(reading.passages, runs, scorer)
+            excerpts.append(context_excerpt)
+    text, citations = render_excerpts(reading.passages, excerpts, scorer)
     # One of the lines about the question's entities is enough for a short answer.
     text = "\n\n".join([text, *(f"{line}." for line in evidence.context[:1])])
     return ExtractedAnswer(text, citations, _locate_answer_words(best, text), reading.verdict)
@@ -292,8 +302,8 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
             if first == index and _refers_to_previous(passage.snippets, index):
                 is_shown = _get_snippet_id(passage, index - 1) in citation_places
                 first = index if is_shown else index - 1
-            run = Run(passage_index, first, last, best.score, best.answer)
-            paragraph, (citation,) = render_runs(part.reading.passages, [run], part.scorer, len(citations) + 1)
+            excerpt = Excerpt(passage_index, first, last, best.score, best.answer)
+            paragraph, (citation,) = render_excerpts(part.reading.passages, [excerpt], part.scorer, len(citations) + 1)
             citation_places[sentence] = (citation.number, len(text) + len(separator))
             text += separator + paragraph
             citations.append(citation)
@@ -303,31 +313,31 @@ def extract_part_answers(parts: Sequence[PartReading], answered: Sequence[bool])
     return ExtractedAnswer(text, citations, parts=tuple(answers))
 
 
-def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Run]:
-    """Return the ``max_sentences`` snippets that most likely answer the question, each as a run, best first."""
-    runs = []
+def list_likeliest(reading: PassageReading, max_sentences: int) -> list[Excerpt]:
+    """Return the ``max_sentences`` snippets that most likely answer the question, each as an excerpt, best first."""
+    excerpts = []
     for snippet_reading in reading.readings[:max_sentences]:
         passage_index, index = snippet_reading.position
-        runs.append(Run(passage_index, index, index, snippet_reading.score))
-    return runs
+        excerpts.append(Excerpt(passage_index, index, index, snippet_reading.score))
+    return excerpts
 
 
-def _make_context_run(
+def _make_context_excerpt(
     passages: Sequence[Passage],
     position: SnippetPosition,
     score: float,
     displayed_positions: Collection[SnippetPosition],
-) -> Run:
-    """Return the run of a sentence of context: the sentence, with the list that it introduces if it is a lead-in.
+) -> Excerpt:
+    """Return an excerpt that shows the sentence at ``position`` after the answer, with the list that it introduces.
 
-    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the run.
+    The list is omitted if one of its items is displayed already. ``score`` becomes the score of the excerpt.
     """
     passage_index, index = position
     snippets = passages[passage_index].snippets
     last = find_required_end(snippets, index) if snippets[index].is_lead_in else index
     if any((passage_index, item_index) in displayed_positions for item_index in range(index + 1, last + 1)):
         last = index
-    return Run(passage_index, index, last, score)
+    return Excerpt(passage_index, index, last, score)
 
 
 def _list_context(reading: PassageReading) -> list[SnippetPosition]:
@@ -380,7 +390,7 @@ def _find_display_span(snippets: Sequence[Snippet], index: int, question: str) -
         index
         and snippets[index - 1].block == snippet.block
         and _CONSEQUENCE_PATTERN.match(snippet.text)
-        and classify_question(question).name == "reason"
+        and detect_answer_type(question).name == "reason"
     ):
         first = index - 1
     last = extend_over_definition(snippets, index, first, last)
@@ -410,7 +420,7 @@ def _find_answering_item(snippets: Sequence[Snippet], index: int, words: str, qu
     Return ``index`` if it introduces nothing or has the words itself, if no item has all of them, if that item is not
     within a hit, or if the question asks for persons or a list: the whole list is the answer then.
     """
-    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or classify_question(question).name == "person"
+    asks_for_list = _LIST_QUESTION_PATTERN.search(question) or detect_answer_type(question).name == "person"
     if not (snippets[index].is_lead_in and words) or asks_for_list:
         return index
     last = find_required_end(snippets, index)

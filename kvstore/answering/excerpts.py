@@ -1,7 +1,7 @@
-"""Runs: the snippets of an answer, each with the context that it needs.
+"""Excerpts: the snippets of an answer, each with the context that it needs.
 
-In: passages and a score for each snippet that can be chosen. Out: a few runs of adjacent snippets, with about as many
-words as people read of an answer. The best snippet is always selected. Others are selected if they score nearly as
+In: passages and a score for each snippet that can be chosen. Out: a few excerpts of adjacent snippets, with about as
+many words as people read of an answer. The best snippet is always selected. Others are selected if they score nearly as
 well, with a bonus next to a selected one. Each snippet brings the sentence before it if it begins with a connective,
 and the block that it introduces.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
 from ..text.words import is_unspaced
@@ -18,8 +19,8 @@ from .snippets import Snippet
 
 #: The maximum number of words of an answer, unless its best snippet alone has more; most answers have at most 90.
 MAX_WORDS = 118
-#: The maximum number of runs of an answer.
-MAX_RUNS = 3
+#: The maximum number of excerpts of an answer.
+MAX_EXCERPTS = 3
 #: The maximum distance of a snippet's score from the best one; twice that in an answer with fewer words than this.
 _MAX_SCORE_GAP, _SHORT_ANSWER_WORDS = 2.4, 30
 #: The bonus of a snippet next to a selected one.
@@ -36,24 +37,23 @@ SnippetPosition = tuple[int, int]
 
 
 @frozen_dataclass
-class Run:
-    """Snippets ``first`` to ``last`` of the passage with the index ``passage``, and the highest of their scores.
+class Excerpt:
+    """Adjacent snippets ``first`` to ``last`` (both included) of a passage, and the highest of their scores.
 
     ``answer`` has the words that answer, if they are known. A title or heading with them is displayed.
     """
 
-    passage: int
+    passage_index: int
     first: int
     last: int
     score: float
     answer: str = ""
 
 
-def select_runs(
+def select_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
-) -> list[Run]:
-    """Return the runs (adjacent snippets) that make up the answer, best first, with at most ``max_words`` words in all.
-
+) -> list[Excerpt]:
+    """Return the excerpts (adjacent snippets) of an answer, best first, with at most ``max_words`` words together.
     ``scores`` has the score of each snippet to choose from. The best one is included even if it is longer.
     """
     if not scores:
@@ -85,46 +85,53 @@ def select_runs(
         size = sum(snippets[snippet_index].num_words for _, snippet_index in added)
         is_too_long = num_words + size > max_words
         # The best snippet is selected even if it is too long.
-        if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_RUNS):
+        if selected and (is_too_long or len(_merge_positions(passages, [*selected, *added])) > MAX_EXCERPTS):
             continue
         for added_position in added:
             selected[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
             used_texts.add(snippets[added_position[1]].text)
         num_words += size
-    runs = [
-        Run(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
+    excerpts = [
+        Excerpt(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))
         for passage_index, first, last in _merge_positions(passages, list(selected))
     ]
-    return sorted(runs, key=lambda run: (-run.score, run.passage, run.first))
+    return sorted(excerpts, key=lambda excerpt: (-excerpt.score, excerpt.passage_index, excerpt.first))
 
 
 def put_best_first(
-    passages: Sequence[Passage], runs: Sequence[Run], scores: Mapping[SnippetPosition, float]
-) -> list[Run]:
-    """Return the runs that :func:`select_runs` selected, so that they begin with the snippet with the best score.
+    passages: Sequence[Passage], excerpts: Sequence[Excerpt], scores: Mapping[SnippetPosition, float]
+) -> list[Excerpt]:
+    """Reorder and divide the selected ``excerpts`` so that the answer begins with the snippet with the best score.
 
-    What it needs precedes it, and the rest of its run follows; after a row of a table, the rest is a run of its own.
-    What came before that becomes the last run, or is omitted if it is not within a hit. In writing without spaces
-    between words, the order is unchanged, because sentences there often omit their subject.
+    The snippets that the best one needs precede it, and the rest of its excerpt follows; after a row of a table, the
+    rest is an excerpt of its own. The snippets before that become the last excerpt, or are omitted if no hit contains
+    them. In writing without spaces, the order is unchanged, because sentences there often omit their subject.
     """
-    if not runs:
+    if not excerpts:
         return []
     passage_index, index = min(scores, key=lambda position: (-scores[position], position))
     snippets = passages[passage_index].snippets
     if is_unspaced(snippets[index].text):
-        return list(runs)
-    best_run = next(run for run in runs if run.passage == passage_index and run.first <= index <= run.last)
+        return list(excerpts)
+    best_excerpt = next(
+        excerpt
+        for excerpt in excerpts
+        if excerpt.passage_index == passage_index and excerpt.first <= index <= excerpt.last
+    )
     first = find_required_start(snippets, index)
     if snippets[first].needs_subject:  # the sentence before names it
-        first = max(first - 1, best_run.first)
-    last = index if snippets[index].cells else best_run.last
-    ordered_runs = [replace(best_run, first=first, last=last), *(run for run in runs if run is not best_run)]
-    if any(snippet.hit is not None for snippet in snippets[last + 1 : best_run.last + 1]):
-        ordered_runs.insert(1, replace(best_run, first=last + 1))
-    if any(snippet.hit is not None for snippet in snippets[best_run.first : first]):  # others cannot be cited
-        ordered_runs.append(replace(best_run, last=first - 1))
-    return ordered_runs[:MAX_RUNS] if snippets[index].cells else ordered_runs
+        first = max(first - 1, best_excerpt.first)
+    last = index if snippets[index].cells else best_excerpt.last
+    ordered_excerpts = [
+        replace(best_excerpt, first=first, last=last),
+        *(excerpt for excerpt in excerpts if excerpt is not best_excerpt),
+    ]
+    if any(snippet.hit is not None for snippet in snippets[last + 1 : best_excerpt.last + 1]):
+        ordered_excerpts.insert(1, replace(best_excerpt, first=last + 1))
+    if any(snippet.hit is not None for snippet in snippets[best_excerpt.first : first]):  # others cannot be cited
+        ordered_excerpts.append(replace(best_excerpt, last=first - 1))
+    return ordered_excerpts[:MAX_EXCERPTS] if snippets[index].cells else ordered_excerpts
 
 
 def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
@@ -133,6 +140,14 @@ def has_previous(snippets: Sequence[Snippet], index: int) -> bool:
     A heading that dates a release is a snippet too, but does not count.
     """
     return index > 0 and snippets[index - 1].section == snippets[index].section and snippets[index - 1].release is None
+
+
+class _SnippetRange(NamedTuple):
+    """Snippets ``first`` to ``last`` (both included) of the passage with this index."""
+
+    passage_index: int
+    first: int
+    last: int
 
 
 def _adjust_score(
@@ -228,17 +243,18 @@ def _is_bare_lead_in(snippets: Sequence[Snippet], index: int) -> bool:
     return snippets[index].is_lead_in and snippets[index].block == snippets[index - 1].block
 
 
-def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[tuple[int, int, int]]:
-    """Merge adjacent snippets of one section into runs, in order of position.
-
-    Return for each run the index of its passage, and of its first and last snippet.
-    """
-    runs: list[tuple[int, int, int]] = []
+def _merge_positions(passages: Sequence[Passage], positions: Sequence[SnippetPosition]) -> list[_SnippetRange]:
+    """Merge the positions of adjacent snippets of one section into ranges, in order of position."""
+    ranges: list[_SnippetRange] = []
     for passage_index, index in sorted(positions):
         snippets = passages[passage_index].snippets
-        is_adjacent = bool(runs) and runs[-1][0] == passage_index and runs[-1][2] == index - 1
-        if is_adjacent and snippets[index].section == snippets[index - 1].section:
-            runs[-1] = (passage_index, runs[-1][1], index)
+        previous = ranges[-1] if ranges else None
+        if (
+            previous is not None
+            and (previous.passage_index, previous.last) == (passage_index, index - 1)
+            and snippets[index].section == snippets[index - 1].section
+        ):
+            ranges[-1] = previous._replace(last=index)
         else:
-            runs.append((passage_index, index, index))
-    return runs
+            ranges.append(_SnippetRange(passage_index, index, index))
+    return ranges

@@ -1,11 +1,11 @@
-"""The kind of thing that a question asks for, such as a person, a time or an amount of money.
+"""The expected answer type of a question: what it asks for, such as a person, a time or an amount of money.
 
-The other kinds are a place, number, duration, percentage, command, reason, telephone number, e-mail address or web
+The other types are a place, number, duration, percentage, command, reason, telephone number, e-mail address or web
 address, and the meaning of a word.
 
-In: a question. Out: a :class:`QuestionKind`, which checks if a text contains something of that kind that is not in the
+In: a question. Out: an :class:`AnswerType`, which checks if a text contains something of that type that is not in the
 question itself: "the Nobel Prize" does not answer "Who founded the Nobel Prize?". If no words of a question show a
-kind, any text may answer it. Also out: the words of a question that have an opposite, because a sentence about the
+type, any text may answer it. Also out: the words of a question that have an opposite, because a sentence about the
 smallest port does not answer a question about the largest one.
 """
 
@@ -49,7 +49,7 @@ def _build_field_pattern(units: str) -> str:
 
 _CAPITALIZED = r"(?<![.!?] )(?<!^)\b[A-Z][\w'’.-]*\w"
 _QUOTED_CODE = "`[^`]+`"
-_KIND_PATTERNS = {
+_TYPE_PATTERNS = {
     "person": compile_lazily(_CAPITALIZED),
     "place": compile_lazily(rf"{_CAPITALIZED}|(?<![\w/])(?:~|/|\$)[\w.${{}}-]+(?:/[\w.-]*)+|{_QUOTED_CODE}"),
     "time": compile_lazily(
@@ -112,12 +112,12 @@ def _build_noun_pattern(nouns: str) -> str:
     return rf"\b(?:what|which) (?:{'|'.join(nouns.split())})s?\b"
 
 
-#: Kinds with a form of their own. A passage without a match of the form does not answer.
+#: Types with a form of their own. A passage without a match of the form does not answer.
 KNOWN_BY_FORM = frozenset(("telephone number", "e-mail address", "web address"))
-#: Kinds whose form almost every sentence that answers has.
-_DEMANDED_KINDS = KNOWN_BY_FORM | {"number", "money", "duration", "frequency", "percentage"}
-#: Kinds whose form nearly every sentence has that answers in another language than English.
-_FORMED_KINDS = _DEMANDED_KINDS | {"time", "person"}
+#: Types whose form almost every sentence that answers has.
+_DEMANDED_TYPES = KNOWN_BY_FORM | {"number", "money", "duration", "frequency", "percentage"}
+#: Types whose form nearly every sentence has that answers in another language than English.
+_FORMED_TYPES = _DEMANDED_TYPES | {"time", "person"}
 _WHAT_IS = (
     r"\b(?:what|which)(?: is|'s|’s| was| are)(?: the| his| her| its| their| our| your| my|(?: [\w-]+){1,3}['’]s?)?"
 )
@@ -129,7 +129,7 @@ _OTHER_QUESTION_WORD = r"\b(?:what|which|how|who|whom|whose|where|why)\b"
 _YES_NO_START = r"\W*(?:am|are|can|could|did|do|does|had|has|have|is|may|might|must|shall|should|was|were|will|would)\b"
 _REPORTING_VERB = r"\b(?:know|say|says|tell|remember|sure)\b"
 
-#: The kinds with the patterns of their questions. The leftmost match decides.
+#: The types with the patterns of their questions. The leftmost match decides.
 _QUESTION_PATTERNS = (
     ("telephone number", rf"{_WHAT_IS}(?: [\w-]+)? (?:(?:tele)?phone|fax|mobile) numbers?\b"),
     ("e-mail address", rf"{_WHAT_IS}(?: [\w-]+)? e-?mail address(?:es)?\b"),
@@ -180,7 +180,7 @@ _QUESTION_PATTERNS = (
     ("reason", rf"\bwhy\b|{_build_noun_pattern('reason cause')}"),
 )
 _COMPILED_QUESTION_PATTERNS = tuple(
-    (kind, compile_lazily(pattern, re.IGNORECASE)) for kind, pattern in _QUESTION_PATTERNS
+    (type_name, compile_lazily(pattern, re.IGNORECASE)) for type_name, pattern in _QUESTION_PATTERNS
 )
 _DEFINITION_PATTERN = compile_lazily(
     r"""(?:what\ (?:is|are|was|were)\ (?:an?\ |the\ )?(?:(?:purpose|meaning|use|point|role|function)\ of\ )?(?:the\ )?
@@ -201,17 +201,18 @@ _MAX_SUBJECT_WORDS = 5
 #: The number of other words among the first words of a text that explains a subject.
 _NUM_OPENING_WORDS = 3
 _WORD_PATTERN = compile_lazily(r"\w+")
-#: The number of characters of a question that decide its kind. The end of a longer text asks.
+#: The number of characters of a question that decide its answer type. The end of a longer text asks.
 _MAX_QUESTION_LENGTH = 4000
 #: A passage with an amount of money answers only if it covers this fraction of what the best passage covers.
 _MIN_COVERAGE_FRACTION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionKind:
-    """The kind of thing that a question asks for (``thing`` if unknown), and the question's words.
+class AnswerType:
+    """The expected answer type of a question: ``name`` is a type such as ``person``, or ``thing`` if it is unknown.
 
-    ``subject`` are the words to be explained if the kind is ``meaning`` ("What is leave?", "What does --force do?").
+    ``words`` are the words of the question. ``subject`` are the words to be explained if the type is ``meaning`` ("What
+    is leave?", "What does --force do?").
     """
 
     name: str
@@ -219,24 +220,24 @@ class QuestionKind:
     subject: frozenset[str] = frozenset()
 
     def is_missing_in(self, text: str) -> bool:
-        """True if a text cannot answer: the kind demands a form, such as a number, and nothing in the text has it."""
-        return self.name in _DEMANDED_KINDS and not self.is_present_in(text)
+        """True if a text cannot answer: the type demands a form, such as digits, and nothing in the text has it."""
+        return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """Return False for every text: an English text can answer without the kind, and the answer reader decides.
+        """Return False: an English text without the answer type is not unlikely to answer; the answer reader decides.
 
-        Subclasses override this for languages that the answer reader cannot read.
+        The subclass for other languages, which the answer reader cannot read, overrides this.
         """
         return False
 
     def is_present_in(self, text: str) -> bool:
-        """True if a text contains something of the kind that is not in the question; never for ``thing``.
+        """True if a text contains something of the answer type that is not in the question; never for ``thing``.
 
-        For the kind ``meaning``, the text must begin with the subject, as a definition does.
+        For the type ``meaning``, the text must begin with the subject, as a definition does.
         """
         if self.name == "meaning":
             return self._begins_with_subject(text)
-        pattern = _KIND_PATTERNS.get(self.name)
+        pattern = _TYPE_PATTERNS.get(self.name)
         return pattern is not None and self._has_new_match(pattern, text)
 
     def _has_new_match(self, pattern: re.Pattern[str], text: str) -> bool:
@@ -255,25 +256,28 @@ class QuestionKind:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignQuestionKind(QuestionKind):
-    """The kind of a question in another language. ``language_words`` has the forms of answers in that language."""
+class ForeignAnswerType(AnswerType):
+    """The answer type of a question that is not in English.
+
+    ``language_words`` has the forms of answers in its language: a pattern for each type.
+    """
 
     language_words: QuestionVocabulary | None = None
 
     def is_unlikely_in(self, text: str) -> bool:
-        """True if a text has nothing of the kind, and nearly all answers of this kind have its form."""
+        """True if a text has nothing of the answer type, although nearly all answers of this type have its form."""
         has_form = self.language_words is not None and self.name in self.language_words.forms
-        return has_form and self.name in _FORMED_KINDS and not self.is_present_in(text)
+        return has_form and self.name in _FORMED_TYPES and not self.is_present_in(text)
 
     def is_present_in(self, text: str) -> bool:
-        """True if a text contains something of the kind that is not in the question."""
+        """True if a text contains something of the answer type that is not in the question."""
         form = self.language_words.forms.get(self.name) if self.language_words else None
         return form is not None and self._has_new_match(form, text)
 
     def _has_new_word(self, match_text: str) -> bool:
         """True if a match has a word that is neither in the question nor a function word.
 
-        Function words count for the kind ``reason``, because its forms often are function words.
+        Function words count for the type ``reason``, because its forms often are function words.
         """
         known_words = self.words
         if self.language_words and self.name != "reason":
@@ -282,7 +286,7 @@ class ForeignQuestionKind(QuestionKind):
 
 
 def find_quality(question: str) -> str | None:
-    """Return the noun of the quality that a question asks for, or None.
+    """Return the noun of the quality that a question asks for by "how" and an adjective, or None.
 
     >>> find_quality("How heavy is the anchor?"), find_quality("How many anchors are heavy?")
     ('weight', None)
@@ -291,35 +295,38 @@ def find_quality(question: str) -> str | None:
     return None if match is None else _QUALITIES[match[1].lower()]
 
 
-def classify_question(question: str, language: str | None = None) -> QuestionKind:
-    """Return the kind of a question in a language (None: English); of several kinds, the one that is asked for first.
+def detect_answer_type(question: str, language: str | None = None) -> AnswerType:
+    """Return what a question in a language (None: English) asks for; of several types, the one that it names first.
 
-    >>> [classify_question(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
+    >>> [detect_answer_type(text).name for text in ("Who was it?", "How long is leave?", "What is tea?")]
     ['person', 'duration', 'meaning']
-    >>> classify_question("What happens to a member who never answers?").name
+    >>> detect_answer_type("What happens to a member who never answers?").name
     'thing'
-    >>> classify_question("Who founded the Nobel Prize?").is_present_in("The Nobel Prize was founded by Alfred Nobel.")
+    >>> detect_answer_type("Who founded the Nobel Prize?").is_present_in("The Nobel Prize was founded by Alfred Nobel.")
     True
     """
     question = remove_long_runs(question)[-_MAX_QUESTION_LENGTH:]
     words = frozenset(_WORD_PATTERN.findall(question.lower()))
     language_words = load_question_words(language)  # None for English
     if language_words is not None:
-        return ForeignQuestionKind(language_words.find_kind(question) or "thing", words, language_words=language_words)
+        return ForeignAnswerType(language_words.find_kind(question) or "thing", words, language_words=language_words)
     matches = [
-        (match.start(), kind) for kind, pattern in _COMPILED_QUESTION_PATTERNS if (match := pattern.search(question))
+        (match.start(), type_name)
+        for type_name, pattern in _COMPILED_QUESTION_PATTERNS
+        if (match := pattern.search(question))
     ]
     if matches:
-        return QuestionKind(min(matches)[1], words)
+        _, first_type = min(matches)
+        return AnswerType(first_type, words)
     definition = _DEFINITION_PATTERN.match(question.strip())
     subject = definition and frozenset(_WORD_PATTERN.findall(definition["subject"].lower())) - FUNCTION_WORDS
     if subject and len(subject) <= _MAX_SUBJECT_WORDS:
-        return QuestionKind("meaning", words, subject)
-    return QuestionKind("thing", words)
+        return AnswerType("meaning", words, subject)
+    return AnswerType("thing", words)
 
 
-def find_missing_kind(
-    kind: QuestionKind,
+def find_missing_answer_type(
+    answer_type: AnswerType,
     passages: Sequence[PassageWords],
     coverages: Sequence[float],
     *,
@@ -329,22 +336,22 @@ def find_missing_kind(
 ) -> str:
     """Return what a question asks for, such as ``telephone number``, if it has a form and no passage has that form.
 
-    Otherwise, return an empty string. ``kind`` is the kind of the question, ``names`` are its names, and
-    ``coverages`` has the coverage of each passage. Unless the question ``is_english``, only the passages that are about
-    its subject count: those with its names or, for an amount of money, those that cover enough of the question. For
-    English, the answer reader decides what a number is about.
+    Otherwise, return an empty string. ``names`` are the names in the question, and ``coverages`` the fraction of its
+    terms that each passage has. Unless the question ``is_english``, only the passages that are about its subject count:
+    those with its names or, for an amount of money, those that cover enough of the question. For English, the answer
+    reader decides what a number is about.
     """
-    needs_form, relevant_passages = kind.name in KNOWN_BY_FORM, passages
+    needs_form, relevant_passages = answer_type.name in KNOWN_BY_FORM, passages
     if not is_english:
         with_names = [passage for passage in passages if all(passage.has_name(name, function_words) for name in names)]
         relevant_passages = with_names or passages
-        if kind.name == "money":
+        if answer_type.name == "money":
             needs_form, min_coverage = True, _MIN_COVERAGE_FRACTION * max(coverages)
             pairs = zip(passages, coverages, strict=True)
             relevant_passages = [passage for passage, coverage in pairs if coverage >= min_coverage]
-    if not needs_form or any(kind.is_present_in(passage.text) for passage in relevant_passages):
+    if not needs_form or any(answer_type.is_present_in(passage.text) for passage in relevant_passages):
         return ""
-    return "amount of money" if kind.name == "money" else kind.name
+    return "amount of money" if answer_type.name == "money" else answer_type.name
 
 
 #: Words and their opposites. Of the questions of SQuAD 2.0 outside the held-out articles, 3 % of the near misses have
@@ -390,7 +397,7 @@ class Contrast(NamedTuple):
 
 
 def find_contrasts(question: str) -> list[Contrast]:
-    """Return the words of a question that have an opposite, in order, each with its opposites and its noun.
+    """Return the words of a question that have an opposite, such as "largest", with their opposites and nouns.
 
     The noun is the next word, or an empty string if that is a function word or missing.
 
@@ -406,7 +413,7 @@ def find_contrasts(question: str) -> list[Contrast]:
 
 
 def is_contrary(contrasts: Sequence[Contrast], text: str) -> bool:
-    """True if a text lacks a word of a question and has its opposite.
+    """True if a text lacks a word of a question and has its opposite. ``contrasts`` are the words with opposites.
 
     A text without the word that the question's word modifies is about something else: a debit card does not contradict
     a credit union.
