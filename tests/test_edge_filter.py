@@ -14,7 +14,7 @@ import kvstore
 from kvstore.storage.environment import Environment
 from kvstore.structures.counters import Counters
 from kvstore.structures.forest import edge_filter, forest_writer
-from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge_edges
+from kvstore.structures.forest.edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, classify_edges, find_cycle_edges
 from kvstore.structures.forest.forest import Assertion
 from kvstore.structures.forest.forest_writer import ForestWriter
 from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
@@ -22,8 +22,8 @@ from kvstore.structures.names.entities import KINDS, EntityRecord, EntityWriter
 NODES = 9
 
 
-def judge_by_brute_force(stated: list[Edge]) -> dict[Edge, int]:
-    """Return the verdicts on some edges, strongest first, by trying every path."""
+def classify_by_brute_force(stated: list[Edge]) -> dict[Edge, int]:
+    """Return the statuses of some edges, strongest first, by trying every path."""
 
     def is_reachable(start: int, goal: int, edges: set[Edge]) -> bool:
         reached = {start}
@@ -35,11 +35,11 @@ def judge_by_brute_force(stated: list[Edge]) -> dict[Edge, int]:
     for edge in stated:
         if not is_reachable(edge[1], edge[0], accepted) or not is_reachable(edge[1], edge[0], set(stated)):
             accepted.add(edge)
-    verdicts = dict.fromkeys(stated, CYCLIC)
+    statuses = dict.fromkeys(stated, CYCLIC)
     for child, parent in accepted:
         longer = is_reachable(child, parent, accepted - {(child, parent)})
-        verdicts[child, parent] = REDUNDANT if longer else ACCEPTED
-    return verdicts
+        statuses[child, parent] = REDUNDANT if longer else ACCEPTED
+    return statuses
 
 
 edge = st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)).filter(lambda pair: pair[0] != pair[1])
@@ -51,7 +51,7 @@ def test_the_whole_tree_is_judged_as_by_trying_every_way(bits: int, stated: list
     looped = find_cycle_edges(stated)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edge_filter, "_TARGET_BATCH", bits)
-        assert judge_edges(stated, [edge for edge in stated if edge in looped]) == judge_by_brute_force(stated)
+        assert classify_edges(stated, [edge for edge in stated if edge in looped]) == classify_by_brute_force(stated)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ change = st.tuples(
 @pytest.mark.parametrize("least_work", [forest_writer._MIN_WORK, 12, -1000])
 @settings(max_examples=num_examples(150), deadline=None)
 @given(history=st.lists(change, min_size=1, max_size=14))
-def test_any_history_gives_the_verdicts_of_the_remaining_documents(
+def test_any_history_gives_the_statuses_of_the_remaining_documents(
     environment: Environment, least_work: int, history: list[tuple[int, dict[Edge, float] | None]]
 ) -> None:
     """With little work allowed some trees are judged as a whole, with none all are."""
@@ -92,20 +92,20 @@ def test_any_history_gives_the_verdicts_of_the_remaining_documents(
                         for (child, parent), confidence in edges.items()
                     },
                 )
-            forest.reduction.judge_deferred()
+            forest.reduction.classify_deferred_trees()
             support: dict[Edge, int] = {}
             for stated in documents.values():
                 for pair, confidence in stated.items():
                     support[pair] = support.get(pair, 0) + round(1000 * confidence)
             # All sentences are equally long: more evidence, then the earlier place, then the names.
-            expected = judge_by_brute_force(sorted(support, key=lambda pair: (-support[pair], pair)))
-            verdicts = {
-                (forest.get_node(child).entity - 1, forest.get_node(parent).entity - 1): forest.get_verdict(
+            expected = classify_by_brute_force(sorted(support, key=lambda pair: (-support[pair], pair)))
+            statuses = {
+                (forest.get_node(child).entity - 1, forest.get_node(parent).entity - 1): forest.get_edge_status(
                     child, parent
                 )
                 for child, parent in forest.iter_edges()
             }
-            assert verdicts == expected
+            assert statuses == expected
         view.abort()
 
 

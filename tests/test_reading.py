@@ -158,7 +158,7 @@ def test_joint_requests_are_one_round(town: kvstore.Store) -> None:
         assert (reading.rounds, reading.requests) == (2, 3)
 
 
-def test_the_requests_of_a_companion_join_the_rounds_of_others(town: kvstore.Store) -> None:
+def test_the_requests_of_a_concurrent_computation_join_the_rounds_of_others(town: kvstore.Store) -> None:
     def count_twice() -> Rounds[list[int]]:
         (first,) = yield [TermCountRequest(["boat"])]
         second, third = yield [TermCountRequest(["rope"]), TermCountRequest(["unknown"])]
@@ -167,13 +167,13 @@ def test_the_requests_of_a_companion_join_the_rounds_of_others(town: kvstore.Sto
     with town.snapshot() as snapshot:
         reading = BatchedReader(snapshot._state)
         counts = snapshot._state.postings.count_chunks_by_term(["boat", "rope", "unknown"])
-        companion = reading.start_companion(count_twice())
+        computation = reading.start_concurrent(count_twice())
         assert (reading.rounds, reading.requests) == (0, 0)
         assert reading.fetch(TermCountRequest(["rope"])) == {"rope": counts["rope"]}
         assert (reading.rounds, reading.requests) == (1, 2)
-        assert companion.finish() == list(counts.values()) and counts["boat"]
+        assert computation.finish() == list(counts.values()) and counts["boat"]
         assert (reading.rounds, reading.requests) == (2, 4), "nothing else asked, so it took a round of its own"
-        assert companion.finish() == list(counts.values())
+        assert computation.finish() == list(counts.values())
         assert reading.rounds == 2
 
 

@@ -14,10 +14,10 @@ from kvstore.structures.forest.edge_filter import CYCLIC, REDUNDANT, Edge
 FILE = Path(__file__).parents[2] / "shared" / "data" / "forest" / "wordnet-hypernyms.csv.gz"
 
 
-def list_verdicts(store: kvstore.Store) -> dict[Edge, int | None]:
+def list_statuses(store: kvstore.Store) -> dict[Edge, int | None]:
     with store.snapshot() as snapshot:
         forest = snapshot._state.forest
-        return {edge: forest.get_verdict(*edge) for edge in forest.iter_edges()}
+        return {edge: forest.get_edge_status(*edge) for edge in forest.iter_edges()}
 
 
 @pytest.mark.slow
@@ -26,8 +26,8 @@ def test_wordnet_is_filtered_completely_and_stays_exact_edge_by_edge(store: kvst
     plain = tmp_path / "wordnet.csv"
     plain.write_bytes(gzip.decompress(FILE.read_bytes()))
     assert not store.ingest(plain, format="pairs").failures
-    before = list_verdicts(store)
-    refused = [edge for edge, verdict in before.items() if verdict]
+    before = list_statuses(store)
+    refused = [edge for edge, status in before.items() if status]
     assert len(before) > 83_000
     assert sum(before[edge] == CYCLIC for edge in refused) > 100
     assert sum(before[edge] == REDUNDANT for edge in refused) > 1000
@@ -50,4 +50,4 @@ def test_wordnet_is_filtered_completely_and_stays_exact_edge_by_edge(store: kvst
         transaction.keys()
         for child, parent in reversed(stated):
             assert transaction.delete_edge(child, parent, tree="wordnet")
-    assert list_verdicts(store) == before
+    assert list_statuses(store) == before

@@ -141,8 +141,8 @@ class Changes:
                 self._link_fact(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
-        # Judge the trees that are not judged yet; this returns the changes in the numbers of accepted edges.
-        for (child_entity, parent_entity), change in self.forest.reduction.judge_deferred().items():
+        # Classify the edges of deferred trees; this returns the changes in the numbers of accepted edges.
+        for (child_entity, parent_entity), change in self.forest.reduction.classify_deferred_trees().items():
             linker.change_link(child_entity, parent_entity, RELATION_LINK, change)
         for file, digests in pending.files:
             IngestedFileWriter(self._view).put(file, digests, self.documents)

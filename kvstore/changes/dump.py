@@ -156,7 +156,7 @@ def _dump_forest(state: State, logical: LogicalNames) -> DumpTables:
     """
     return {
         "edges": [
-            (logical.name_node(child), logical.name_node(parent), state.forest.get_verdict(child, parent))
+            (logical.name_node(child), logical.name_node(parent), state.forest.get_edge_status(child, parent))
             for child, parent in state.forest.iter_edges()
         ],
         "statements": [

@@ -189,7 +189,7 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
         """Return (form, kind) for each name in the triples; such a name need not occur in a text."""
-        return ((form, TRIPLE_KIND) for form in value.get_forms_by_key().values())
+        return ((form, TRIPLE_KIND) for form in value.get_spellings_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
         """Return (entity, entity, kind of link) for each pair of different entities that a triple joins."""

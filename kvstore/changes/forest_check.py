@@ -1,4 +1,4 @@
-"""CHECK of the entity forest: stated edges, verdicts, nodes and trees, each against the others.
+"""CHECK of the entity forest: stated edges, their statuses, nodes and trees, each against the others.
 
 In: one view and the stored documents with their sizes. Out: a sentence for each violation. The accepted edges must be
 those that :mod:`~kvstore.structures.forest.edge_filter` derives from the stated edges.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..storage.records import U64_PAIR
 from ..structures import tables
-from ..structures.forest.edge_filter import ACCEPTED, Edge, find_cycle_edges, judge_edges
+from ..structures.forest.edge_filter import ACCEPTED, Edge, classify_edges, find_cycle_edges
 from ..structures.forest.forest import USER
 from ..structures.state import State
 from ..text.normalize import to_entity_key
@@ -36,7 +36,7 @@ def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
             yield f"tree {name!r} has no edges or another name"
     if state.lmdb.count(tables.TREES) != state.lmdb.count(tables.TREE_NAMES):
         yield "some trees are not found by their names"
-    yield from _check_verdicts(state, edges_by_tree)
+    yield from _check_edge_statuses(state, edges_by_tree)
     yield from _check_directions(state, edges)
 
 
@@ -70,8 +70,8 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
                 yield f"tree node {node} is not that of {form!r}, as the user states"
 
 
-def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
-    """Yield a sentence for each stored verdict on an edge that does not follow from the stated edges of its tree."""
+def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
+    """Yield a sentence for each stored status of an edge that does not follow from the stated edges of its tree."""
     forest = state.forest
     num_cycle_edges = 0
     for tree, edges in edges_by_tree.items():
@@ -80,12 +80,12 @@ def _check_verdicts(state: State, edges_by_tree: dict[int, list[Edge]]) -> Itera
         wrong_edges = [edge for edge in cycle_edges if forest.get_strength(*edge) != forest.compute_strength(*edge)]
         for child, parent in sorted(wrong_edges):
             yield f"edge {child} under {parent}: its strength does not follow from its statements"
-        for (child, parent), verdict in judge_edges(edges, forest.sort_by_strength(cycle_edges)).items():
-            if forest.get_verdict(child, parent) != verdict:
-                # The stored verdict is the opposite of the expected one.
-                verdict_text = "accepted" if verdict != ACCEPTED else "not accepted"
+        for (child, parent), status in classify_edges(edges, forest.sort_by_strength(cycle_edges)).items():
+            if forest.get_edge_status(child, parent) != status:
+                # The stored status is the opposite of the expected one.
+                stored_label = "accepted" if status != ACCEPTED else "not accepted"
                 yield (
-                    f"edge {child} under {parent} is {verdict_text}, which does not follow from the edges of tree "
+                    f"edge {child} under {parent} is {stored_label}, which does not follow from the edges of tree "
                     f"{tree}"
                 )
     if num_cycle_edges != state.lmdb.count(tables.LOOPED_EDGES):

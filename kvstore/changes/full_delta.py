@@ -54,7 +54,7 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
             yield Delta(new_documents, links=links)
             new_documents, num_chunks, num_bytes, links = [], 0, 0, Counter()
     yield Delta(new_documents, links=links)
-    accepted_edges = (edge for edge in state.forest.iter_edges() if state.forest.get_verdict(*edge) == ACCEPTED)
+    accepted_edges = (edge for edge in state.forest.iter_edges() if state.forest.get_edge_status(*edge) == ACCEPTED)
     for edges in iter_batches(accepted_edges, _MAX_ITEMS):
         entity_pairs = (
             (state.forest.get_node(child).entity, state.forest.get_node(parent).entity) for child, parent in edges

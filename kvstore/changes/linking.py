@@ -23,7 +23,7 @@ from ..structures.documents.chunks import AbstractRecord, ChunkRecord
 from ..structures.documents.documents import DocumentRecord, Section
 from ..structures.filter import addresses
 from ..structures.filter.entity_filter import SearchKeys
-from ..structures.forest.forest_writer import NodePairs
+from ..structures.forest.forest_writer import NodeEntityPairs
 from ..structures.names.mentions import (
     HeadingOccurrence,
     Mention,
@@ -170,12 +170,12 @@ class Linker:
         """Cache the keys (normal forms) of entities, by id."""
         self._keys.update(keys)
 
-    def link_nodes(self, nodes: NodePairs) -> None:
+    def link_nodes(self, nodes: NodeEntityPairs) -> None:
         """Record that entities occur at nodes of the forest; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
-    def unlink_nodes(self, nodes: NodePairs) -> None:
+    def unlink_nodes(self, nodes: NodeEntityPairs) -> None:
         """Record that entities no longer occur at nodes of the forest; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))

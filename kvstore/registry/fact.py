@@ -16,7 +16,7 @@ from ..storage import records
 
 if TYPE_CHECKING:
     from ..storage.view import WriteView
-    from ..structures.forest.forest_writer import ForestWriter, NodePairs
+    from ..structures.forest.forest_writer import ForestWriter, NodeEntityPairs
     from ..structures.state import State
     from .chunked_text import ChunkedText
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 class NodeLinker(Protocol):
     """The part of the linker that facts use: it adds and removes the addresses of tree nodes in the entity filter."""
 
-    def link_nodes(self, nodes: NodePairs) -> None:
+    def link_nodes(self, nodes: NodeEntityPairs) -> None:
         """Add each node of the forest to the addresses of its entity."""
         ...
 
-    def unlink_nodes(self, nodes: NodePairs) -> None:
+    def unlink_nodes(self, nodes: NodeEntityPairs) -> None:
         """Remove each node of the forest from the addresses of its entity."""
         ...
 

@@ -223,7 +223,7 @@ EDGES = SqlTable(
         "end": ("INTEGER", lambda reader, row, record: row[2].end),
         "accepted": (
             "INTEGER",
-            lambda reader, row, record: reader.state.forest.get_verdict(row[0], row[1]) == ACCEPTED,
+            lambda reader, row, record: reader.state.forest.get_edge_status(row[0], row[1]) == ACCEPTED,
         ),
     },
     scan=lambda reader: (

@@ -91,10 +91,15 @@ class Postings(ViewReader):
         parts = list(self.iter_parts(term))
         if not parts:
             return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
-        return parts[0] if len(parts) == 1 else TermPostings(*map(np.concatenate, zip(*parts, strict=True)))
+        if len(parts) == 1:
+            return parts[0]
+        chunk_arrays, frequency_arrays, length_arrays = zip(*parts, strict=True)
+        return TermPostings(
+            np.concatenate(chunk_arrays), np.concatenate(frequency_arrays), np.concatenate(length_arrays)
+        )
 
     def iter_parts(self, term: str) -> Iterator[TermPostings]:
-        """Yield the postings of a term block by block, in order."""
+        """Yield the postings of a term in order of chunk ids, one stored block of up to 256 postings at a time."""
         return (_decode(key, value) for key, value in self.get_blocks(term))
 
     def count_chunks(self, term: str) -> int:
@@ -116,14 +121,18 @@ class Postings(ViewReader):
     def _read_sizes(self, terms: Sequence[str]) -> list[TermSize]:
         """Read the number of postings and blocks of each term."""
         keys = [encode_term(term) for term in terms]
-        stored_sizes = zip(keys, self._view.get_many(tables.TERM_COUNTS, keys), strict=True)
-        sizes = {key: TermSize(0, 0) if value is None else _decode_size(key, value) for key, value in stored_sizes}
+        stored_values = self._view.get_many(tables.TERM_COUNTS, keys)
+        sizes = {
+            key: TermSize(0, 0) if value is None else _decode_size(key, value)
+            for key, value in zip(keys, stored_values, strict=True)
+        }
         # A term without a stored size has at most one block. Its postings are counted in the block itself.
         unsized_keys = [key for key, size in sizes.items() if not size.blocks]
         for block_key, block in self._view.scan_prefixes(tables.POSTINGS, unsized_keys) if unsized_keys else ():
             key = block_key[: -records.U64.size]
-            num_postings = count_postings(records.unseal(block, tables.POSTINGS, block_key))
-            sizes[key] = TermSize(sizes[key].postings + num_postings, sizes[key].blocks + 1)
+            num_postings, num_blocks = sizes[key]
+            num_postings += count_postings(records.unseal(block, tables.POSTINGS, block_key))
+            sizes[key] = TermSize(num_postings, num_blocks + 1)
         return [sizes[key] for key in keys]
 
     def find_chunks_with_terms(
@@ -284,11 +293,11 @@ class PostingWriter(ViewWriter, Postings):
         The size of a term with a single block is not stored. Most terms of a replaced document keep their sizes,
         because its new version has them too.
         """
-        counts_by_key = {
-            key: counts
-            for key, counts in zip(keys, self._changes.get_counts(terms), strict=True)
-            if counts[1:] != (0, 0)  # the numbers of added postings and blocks
-        }
+        counts_by_key = {}
+        for key, counts in zip(keys, self._changes.get_counts(terms), strict=True):
+            _, added_postings, added_blocks = counts
+            if added_postings or added_blocks:
+                counts_by_key[key] = counts
         if not counts_by_key:
             return
         stored_values = self._view.get_many(tables.TERM_COUNTS, list(counts_by_key))

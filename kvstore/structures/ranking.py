@@ -75,9 +75,11 @@ def append_tails(ranking: Ranking, *tails: Ranking, top: int) -> Ranking:
     if len(ranking) >= top or not ranking:
         return ranking[:top]
     ranked = {chunk for chunk, _ in ranking}
-    others = dict.fromkeys(pair[0] for turn in zip_longest(*tails) for pair in turn if pair is not None)
-    added = [chunk for chunk in others if chunk not in ranked][: top - len(ranking)]
-    last_score, size = ranking[-1][1], len(ranking)
+    tail_chunks = ([chunk for chunk, _ in tail] for tail in tails)
+    # The first chunk of each tail, then the second of each, and so on; each chunk once.
+    candidates = dict.fromkeys(chunk for turn in zip_longest(*tail_chunks) for chunk in turn if chunk is not None)
+    added = [chunk for chunk in candidates if chunk not in ranked][: top - len(ranking)]
+    (_, last_score), size = ranking[-1], len(ranking)
     # A negative score times the ratio of ranks would increase, so it stays.
     return [
         *ranking,

@@ -21,7 +21,7 @@ from .state import ChunkSortKey, State
 from .vectors.vectors import Ids, Matrix, Vector
 
 __all__ = [
-    "BatchedReader", "ChunkSortKeys", "Companion", "Ids", "Matrix", "ReadRequest", "Rounds", "Vector",
+    "BatchedReader", "ChunkSortKeys", "ConcurrentComputation", "Ids", "Matrix", "ReadRequest", "Rounds", "Vector",
 ]  # fmt: skip
 
 Answer = TypeVar("Answer", covariant=True)
@@ -48,7 +48,7 @@ class ReadRequest(ABC, Generic[Answer]):
         """Read the answer to this request from a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:
-        """Return the chunks whose sort keys an answer contains, so that they need not be requested again."""
+        """Return the chunks whose sort keys (see :class:`ChunkSortKeys`) are in ``answer``, and need no request."""
         return ()
 
 
@@ -70,8 +70,11 @@ class ChunkSortKeys(ReadRequest[list[ChunkSortKey]]):
 Rounds = Generator[Sequence[ReadRequest[Any]], list[Any], Result]
 
 
-class Companion(Generic[Result]):
-    """A computation whose requests join the rounds of another one; see :meth:`BatchedReader.start_companion`."""
+class ConcurrentComputation(Generic[Result]):
+    """A computation whose read requests are sent together with those of other code, in the same rounds (batches).
+
+    See :meth:`BatchedReader.start_concurrent`.
+    """
 
     def __init__(self, reader: BatchedReader, rounds: Rounds[Result]) -> None:
         """Run ``rounds``, a generator that yields requests and receives their answers, up to its first requests."""
@@ -83,14 +86,17 @@ class Companion(Generic[Result]):
         self.receive(None)  # runs the computation up to its first requests
 
     def receive(self, answers: list[Any] | None) -> None:
-        """Continue with the answers to the pending requests; None starts the computation."""
+        """Continue the computation up to its next requests, or to its end.
+
+        ``answers`` answer the pending requests; None starts the computation.
+        """
         try:
             self.pending = next(self._rounds) if answers is None else self._rounds.send(answers)
         except StopIteration as end:
             self.pending, self._result = None, end.value
 
     def finish(self) -> Result:
-        """Send the remaining rounds, and return the result."""
+        """Send the remaining requests, one round (batch) after the other, and return the result of the computation."""
         while self.pending is not None:
             self._reader.fetch_all(())  # a round of pending requests only; it calls :meth:`receive`
         return self._result
@@ -109,11 +115,11 @@ class BatchedReader:
         #: Called after each answer, to measure how long each takes.
         self.on_answer: Callable[[], None] | None = None
         self._known_chunks: set[int] = set()  # chunks whose sort keys were in an answer
-        self._companions: list[Companion[Any]] = []  # computations that join the next round
+        self._waiting_computations: list[ConcurrentComputation[Any]] = []  # computations that join the next round
 
     @property
     def counters(self) -> Counters:
-        """The counters of the state; known without a round."""
+        """The counters of the state, which need no request."""
         return self._state.counters
 
     @overload
@@ -143,28 +149,29 @@ class BatchedReader:
         return answers[0] if len(requests) == 1 else tuple(answers)
 
     def fetch_all(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Send any number of requests as one round, with the pending requests of companions, and return their answers.
+        """Send any number of requests as one round (batch), and return their answers in order.
 
-        Each companion receives its answers, and its next requests join the next round.
+        The pending requests of concurrent computations are sent with them. Each computation receives its answers, and
+        its next requests join the next round.
         """
-        companions, self._companions = self._companions, []
-        sent = [*requests, *(request for companion in companions for request in companion.pending or ())]
+        computations, self._waiting_computations = self._waiting_computations, []
+        sent = [*requests, *(request for computation in computations for request in computation.pending or ())]
         self.rounds += 1
         self.requests += len(sent)
         answers = self._answer_requests(sent)
         for request, answer in zip(sent, answers, strict=True):
             self._known_chunks.update(request.list_chunks(answer))
         start = len(requests)
-        for companion in companions:
-            end = start + len(companion.pending or ())
-            companion.receive(answers[start:end])
-            if companion.pending is not None:
-                self._companions.append(companion)
+        for computation in computations:
+            end = start + len(computation.pending or ())
+            computation.receive(answers[start:end])
+            if computation.pending is not None:
+                self._waiting_computations.append(computation)
             start = end
         return answers[: len(requests)]
 
     def _answer_requests(self, requests: Sequence[ReadRequest[Any]]) -> list[Any]:
-        """Return the answers of the state to the requests of one round, and call ``on_answer`` after each."""
+        """Return the answers of the state to the requests of one round (batch), and call ``on_answer`` after each."""
         answers = []
         for request in requests:
             answers.append(request.fetch(self._state))
@@ -172,17 +179,21 @@ class BatchedReader:
                 self.on_answer()
         return answers
 
-    def start_companion(self, rounds: Rounds[Result]) -> Companion[Result]:
-        """Start a computation whose requests join the next rounds of this reader, and return its handle."""
-        companion = Companion(self, rounds)
-        if companion.pending is not None:
-            self._companions.append(companion)
-        return companion
+    def start_concurrent(self, rounds: Rounds[Result]) -> ConcurrentComputation[Result]:
+        """Start a computation whose requests are sent with those of the next rounds (batches) of this reader.
+
+        ``rounds`` is a generator that yields requests and receives their answers. Returns the handle of the
+        computation, which gives its result.
+        """
+        computation = ConcurrentComputation(self, rounds)
+        if computation.pending is not None:
+            self._waiting_computations.append(computation)
+        return computation
 
     def get_sort_keys(self, chunks: Sequence[int]) -> list[ChunkSortKey]:
-        """Return the sort keys of chunks; this takes a round, unless earlier answers contained all of them.
+        """Return the sort keys of chunks; this takes a round (batch of requests) unless earlier answers had all keys.
 
-        Known ones are read on demand, because few chunks of a ranking tie.
+        Known keys are read from the state on demand, because few chunks of a ranking tie.
         """
         if self._known_chunks.issuperset(chunks):
             return self._state.get_sort_keys(chunks)

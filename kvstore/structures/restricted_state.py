@@ -48,7 +48,7 @@ class RestrictedState(State):
         super().__init__(state.lmdb, state.settings, state.open_indexes)
         self.allowed: AllowedDocuments = allowed
         self._unrestricted = state
-        state.restricted.add(self)
+        state.restricted_states.add(self)
 
     @property
     def unrestricted(self) -> State:
@@ -249,10 +249,10 @@ class RestrictedForest(Forest):
         """Yield the edges that an allowed document or the user asserts."""
         return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
-    def get_verdict(self, child: int, parent: int) -> int | None:
-        """Return the verdict on an edge if an allowed document or the user asserts it, or None."""
+    def get_edge_status(self, child: int, parent: int) -> int | None:
+        """Return the status of an edge if an allowed document or the user asserts it, or None."""
         edge = child, parent
-        return super().get_verdict(child, parent) if self.get_assertions([edge])[edge] else None
+        return super().get_edge_status(child, parent) if self.get_assertions([edge])[edge] else None
 
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
         """Yield the nodes at the other ends of the node's edges that allowed documents or the user state."""

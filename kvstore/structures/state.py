@@ -86,8 +86,8 @@ class State:
         self._derived_parts: dict[str, DerivedParts] = {}  # by name of the derivation
 
     @cached_property
-    def restricted(self) -> weakref.WeakSet[State]:
-        """States derived from this one, and closed with it."""
+    def restricted_states(self) -> weakref.WeakSet[State]:
+        """The states that show only some documents of this one; they are closed with it."""
         return weakref.WeakSet()
 
     @property
@@ -99,7 +99,9 @@ class State:
         """Drop everything read through this state and the states derived from it; the view stays open."""
         self._parts.clear()
         self._derived_parts.clear()
-        for state in list(self.__dict__.get("restricted", ())):  # does not create the set, which is nearly never used
+        for state in list(
+            self.__dict__.get("restricted_states", ())
+        ):  # does not create the set, which is nearly never used
             state.close()
 
     def __enter__(self) -> Self:
@@ -257,8 +259,8 @@ class State:
         address_lists = [self.filter.get_addresses(key, limit) for key, _ in identity.names]
         if len(address_lists) == 1:
             return address_lists[0]
-        ranks = map(addresses.split_address, np.concatenate(address_lists).tolist())
-        return addresses.build_addresses([(target, rank) for rank, target in ranks])[:limit]
+        ranks_and_targets = map(addresses.split_address, np.concatenate(address_lists).tolist())
+        return addresses.build_addresses([(target, rank) for rank, target in ranks_and_targets])[:limit]
 
     def find_addresses_with_ties(self, identity: Identity, min_count: int) -> Ids:
         """Return the first ``min_count`` addresses of an entity, and all others of the last one's rank, ascending.

@@ -54,12 +54,12 @@ class DocumentTriples:
         return bool(self.names or self.triples)
 
     def list_key_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of names that the triples join, as normal forms.
+        """Return the pairs of names that the triples join, subject and object, as normal forms.
 
         A single name is paired with itself, and so is the only name of a triple whose other phrase is a value. A triple
         of two values has no pair.
         """
-        keys = self.get_forms_by_key().keys()
+        keys = self.get_spellings_by_key().keys()
         pairs = [(to_entity_key(name), to_entity_key(name)) for name in self.names]
         for triple in self.triples:
             names = [key for key in map(to_entity_key, (triple.subject, triple.object)) if key in keys]
@@ -67,7 +67,7 @@ class DocumentTriples:
                 pairs.append((names[0], names[-1]))
         return pairs
 
-    def get_forms_by_key(self) -> dict[str, str]:
+    def get_spellings_by_key(self) -> dict[str, str]:
         """Return a mapping from the normal form of every name to its first spelling.
 
         Subjects and objects of triples that are not written as names are values, and omitted.
@@ -94,10 +94,11 @@ def parse_triples(triples: Iterable[Sequence[str]], names: Iterable[str]) -> Doc
 
 
 def parse_triple(parts: Sequence[str]) -> Triple:
-    """Parse one row of subject, relation and object; raise InputError as :func:`parse_triples` does."""
+    """Parse one row of subject, relation and object; raise InputError if it is no such row or a part is invalid."""
     if not isinstance(parts, (list, tuple)) or len(parts) != 3 or not all(isinstance(text, str) for text in parts):
         raise InputError(f"a triple is a subject, a relation and an object, not {format_value(parts)}")
-    return Triple(clean_name(parts[0]), clean_relation(parts[1]), clean_name(parts[2]))
+    subject, relation, object = parts
+    return Triple(clean_name(subject), clean_relation(relation), clean_name(object))
 
 
 def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> list[EntityPair]:
@@ -107,9 +108,9 @@ def find_entity_pairs(triples: DocumentTriples, entity_filter: EntityFilter) -> 
     """
     if not triples:
         return []
-    keys = sorted(set(triples.list_key_pairs()))
-    first_entities = entity_filter.find_many([first_key for first_key, _ in keys]).tolist()
-    second_entities = entity_filter.find_many([second_key for _, second_key in keys]).tolist()
+    key_pairs = sorted(set(triples.list_key_pairs()))
+    first_entities = entity_filter.find_many([first_key for first_key, _ in key_pairs]).tolist()
+    second_entities = entity_filter.find_many([second_key for _, second_key in key_pairs]).tolist()
     return list(zip(first_entities, second_entities, strict=True))
 
 

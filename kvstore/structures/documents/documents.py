@@ -112,7 +112,9 @@ class DocumentRecord:
     @property
     def root(self) -> int | None:
         """The abstract above all others: the last upper one, or the only leaf; None if the document has no chunk."""
-        return self.uppers[-1] if self.uppers else self.first_group if self.groups else None
+        if self.uppers:
+            return self.uppers[-1]
+        return self.first_group if self.groups else None
 
 
 #: The fields of a stored record, in this order.
@@ -349,7 +351,10 @@ class Documents(ViewReader):
         return slices
 
     def _get_text(self, document: int, *, is_whole: bool = False) -> bytes | memoryview:
-        """Return the text of a document, decoded and cached; a long one as it is stored, unless ``is_whole``."""
+        """Return the text of a document, UTF-8, and cache it if it was decompressed.
+
+        A long text, stored uncompressed, is returned as a view of the stored record; if ``is_whole``, as bytes.
+        """
         key = records.encode_u64(document)
         value = _require_stored_text(document, self._view.get(tables.TEXTS, key))
         long_text = None if is_whole else _get_long_text(value)
@@ -388,7 +393,7 @@ class DocumentWriter(ViewWriter, Documents):
     """The documents of one write transaction."""
 
     def find_by_keys(self, keys: Iterable[str]) -> list[DocumentRecord]:
-        """Return the records of those documents that exist, given by key, in the order of the keys.
+        """Return the records of the documents with these keys, in the order of the keys; skip keys that do not exist.
 
         Raises CorruptionError if a key leads to another document.
         """
@@ -406,7 +411,7 @@ class DocumentWriter(ViewWriter, Documents):
         return list(documents.values())
 
     def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
-        """Store a document under an unused id."""
+        """Store a new document: its record, whose id is unused, its text (UTF-8) and the sections of its outline."""
         key = records.encode_u64(record.id)
         self._put_record(record)
         self._write_view.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)

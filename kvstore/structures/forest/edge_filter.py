@@ -50,17 +50,17 @@ class Strength(NamedTuple):
     position: int
 
 
-def judge_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[Edge, int]:
-    """Return the verdict on every edge of a tree, so that the accepted edges form a transitive reduction.
+def classify_edges(edges: Iterable[Edge], cycle_edges: Sequence[Edge]) -> dict[Edge, int]:
+    """Return the status of every edge of a tree, such that the accepted edges form a transitive reduction.
 
     CYCLIC edges close a cycle, REDUNDANT edges shorten a longer path, and the others are ACCEPTED.
     ``cycle_edges`` are the edges on cycles, the strongest first.
     """
     cyclic = set(cycle_edges).difference(select_acyclic(cycle_edges))
-    verdicts = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
-    for edge in find_redundant_edges(edge for edge, verdict in verdicts.items() if verdict == ACCEPTED):
-        verdicts[edge] = REDUNDANT
-    return verdicts
+    statuses = {edge: CYCLIC if edge in cyclic else ACCEPTED for edge in edges}
+    for edge in find_redundant_edges(edge for edge, status in statuses.items() if status == ACCEPTED):
+        statuses[edge] = REDUNDANT
+    return statuses
 
 
 def find_cycle_edges(edges: Iterable[Edge]) -> set[Edge]:

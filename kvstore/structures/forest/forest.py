@@ -90,7 +90,7 @@ USER_ASSERTION = Assertion(USER, STATED, 1.0, 0, 0)
 
 @frozen_dataclass
 class WalkStep:
-    """An edge of a walk: the node it leads to, the distance of that node in steps, and the node it comes from."""
+    """An edge of a walk: the node it leads to, the distance of that node from a start, and the node it comes from."""
 
     node: int
     distance: int
@@ -145,20 +145,20 @@ class Forest(ViewReader):
     def iter_trees(self) -> Iterator[tuple[int, str]]:
         """Yield the id and name of all trees, in order of the names; raise CorruptionError for an inconsistent name."""
         for key, value in self._view.scan(tables.TREE_NAMES):
-            yield self._decode_tree(value, bytes(key).decode()), bytes(key).decode()
+            name = bytes(key).decode()
+            yield self._decode_tree(value, name), name
 
     def iter_nodes(self, tree: int | None = None) -> Iterator[tuple[int, Node]]:
         """Yield the nodes of one tree in order of their entities, or all nodes in order of their ids."""
         if tree is None:
             for key, value in self._view.scan(tables.NODES):
-                yield (
-                    records.U64.unpack(key)[0],
-                    Node._make(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, bytes(key)))),
-                )
+                tree_and_entity = NODE_STRUCT.unpack(records.unseal(value, tables.NODES, bytes(key)))
+                yield records.U64.unpack(key)[0], Node._make(tree_and_entity)
         else:
             prefix = records.encode_u32(tree)
             for key, value in self._view.scan(tables.NODE_NAMES, prefix, records.encode_u32(tree + 1)):
-                tree_node = Node(tree, records.U32_PAIR.unpack(key)[1])
+                _, entity = records.U32_PAIR.unpack(key)
+                tree_node = Node(tree, entity)
                 yield self._decode_node(tree_node, value), tree_node
 
     def iter_parents(self, node: int) -> Iterator[int]:
@@ -198,28 +198,29 @@ class Forest(ViewReader):
                 previous = edge
                 yield edge
 
-    def read_tree_verdicts(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
-        """Return the verdict (see :meth:`get_verdict`) on each stated edge of a tree, and the edges that lie on cycles.
+    def read_edge_statuses(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
+        """Return the statuses of a tree's stated edges (see :meth:`get_edge_status`), and the edges that lie on cycles.
 
         Reads the whole forest, so it is meant for a tree that is most of the forest.
         """
         nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
-        verdicts = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)
-        for edge, stored_verdict in self._scan_edges_above(tables.REFUSED_UP, nodes):
-            verdicts[edge] = int(records.unpack(stored_verdict, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
-        return verdicts, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
+        statuses = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)
+        for edge, stored_status in self._scan_edges_above(tables.REFUSED_UP, nodes):
+            statuses[edge] = int(records.unpack(stored_status, tables.REFUSED_UP, records.U64_PAIR.pack(*edge)))
+        return statuses, {edge for edge, _ in self._scan_edges_above(tables.LOOPED_EDGES, nodes)}
 
     def _scan_edges_above(self, table: str, nodes: Set[int]) -> Iterator[tuple[Edge, memoryview]]:
         """Yield the edges of a table whose child is among ``nodes``, with their stored values."""
         for key, value in self._view.scan(table):
-            edge: Edge = records.U64_PAIR.unpack(key)
-            if edge[0] in nodes:
-                yield edge, value
+            child, parent = records.U64_PAIR.unpack(key)
+            if child in nodes:
+                yield (child, parent), value
 
-    def get_verdict(self, child: int, parent: int) -> int | None:
-        """Return the verdict on an edge, or None if nothing states the edge.
+    def get_edge_status(self, child: int, parent: int) -> int | None:
+        """Return the status of an edge, or None if nothing states the edge.
 
-        REDUNDANT (a longer path exists) and CYCLIC (it closes a cycle) edges are not part of the tree; ACCEPTED are.
+        ACCEPTED edges form the tree. REDUNDANT edges (a longer path exists) and CYCLIC edges (they close a cycle) are
+        refused.
         """
         key = records.U64_PAIR.pack(child, parent)
         if self._view.get(tables.EDGES_UP, key) is not None:
@@ -228,7 +229,7 @@ class Forest(ViewReader):
         return None if value is None else int(records.unpack(value, tables.REFUSED_UP, key))
 
     def compute_strength(self, child: int, parent: int) -> Strength:
-        """Return the strength of an edge, computed from its assertions; the strongest edge sorts first.
+        """Compute the strength of an edge from its assertions by documents and the user; the strongest sorts first.
 
         The confidences are added in thousandths, so that the sum does not depend on their order.
         """
@@ -294,7 +295,8 @@ class Forest(ViewReader):
         for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):
             if value is None:
                 raise records.make_missing_error(f"tree node {node}")
-            entities.append(NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key))[1])
+            _, entity = NODE_STRUCT.unpack(records.unseal(value, tables.NODES, key))
+            entities.append(entity)
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
@@ -387,7 +389,7 @@ class Forest(ViewReader):
         return 0
 
     def _decode_node(self, expected: Node, value: bytes | memoryview) -> int:
-        """Decode the id of a node; raise CorruptionError if the node's tree and entity are not ``expected``."""
+        """Decode the id of the ``expected`` node; raise CorruptionError if the node has another tree or entity."""
         node = int(records.U64.unpack(value)[0])
         if self.get_node(node) != expected:
             raise CorruptionError(

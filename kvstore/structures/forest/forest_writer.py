@@ -23,8 +23,8 @@ edges, with their strength). A change searches only the nodes it can affect:
 
 A path search alternates between both ends and stops when the smaller side is exhausted. Work is counted in visited
 nodes, plus a cost for each component whose cycles are broken again. If a transaction has done more work in a tree than
-judging the whole tree would take, it defers the tree to :meth:`TransitiveReduction.judge_deferred`, which judges the
-whole tree. Loading a large hierarchy therefore takes one pass.
+classifying the whole tree would take, it defers the tree to :meth:`TransitiveReduction.classify_deferred_trees`, which
+classifies the whole tree. Loading a large hierarchy therefore takes one pass.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ...storage.environment import WriteView
 from ...storage.view import ViewWriter
 from .. import tables
 from ..counters import Counters
-from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, find_cycle_edges, judge_edges, select_acyclic
+from .edge_filter import ACCEPTED, CYCLIC, REDUNDANT, Edge, classify_edges, find_cycle_edges, select_acyclic
 from .forest import EDGE_STRUCT, NODE_STRUCT, STRENGTH_STRUCT, USER, USER_ASSERTION, Assertion, Forest
 
 _GetNeighbors = Callable[[int], Iterable[int]]
@@ -83,7 +83,7 @@ class _CachedForest(ViewWriter, Forest):
 
 
 class TransitiveReduction:
-    """The verdicts on the edges of a forest, in one write transaction."""
+    """The statuses of the edges of a forest (accepted, redundant or cyclic), in one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
         """Decide which stated edges of the entity forest are accepted, so that these form a transitive reduction.
@@ -93,19 +93,20 @@ class TransitiveReduction:
         self._forest = _CachedForest(view)
         self._counters = counters
         self._work: Counter[int] = Counter()  # by tree, in visited nodes
-        self._deferred_trees: set[int] = set()  # trees whose edges :meth:`judge_deferred` will judge
+        self._deferred_trees: set[int] = set()  # see :meth:`classify_deferred_trees`
         self._tree = 0  # the tree that work is counted for
-        #: The change in the number of accepted edges from one entity to another since the last :meth:`judge_deferred`.
+        #: The change in the number of accepted edges from one entity to another since the last call of
+        #: :meth:`classify_deferred_trees`.
         self._pair_counts: Counter[tuple[int, int]] = Counter()
 
-    def judge_new_edge(self, child: int, parent: int) -> None:
-        """Store the verdict on an edge that has just been stated for the first time, and on the edges it affects.
+    def classify_new_edge(self, child: int, parent: int) -> None:
+        """Store the status of an edge that has just been stated for the first time, and of the edges it affects.
 
-        A verdict is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle).
+        A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (the edge closes a cycle).
         """
         forest = self._forest
         if self._defer_if_costly(child):
-            self._put_verdict(child, parent, ACCEPTED)
+            self._put_edge_status(child, parent, ACCEPTED)
         elif self._has_path(parent, child, forest.iter_stated_parents, forest.iter_stated_children):
             # The edge closes a cycle.
             component_nodes = self._find_component_nodes(child, parent)
@@ -120,56 +121,58 @@ class TransitiveReduction:
             self._insert_acyclic_edge(child, parent)
 
     def update_strength(self, child: int, parent: int) -> None:
-        """Break the cycles of an edge's component again, after the edge gained or lost one of several assertions."""
+        """Store the new strength of an edge after it gained or lost one of several assertions.
+
+        If the edge lies on a cycle, decide again which edges of its strongly connected component break the cycles.
+        """
         if not self._defer_if_costly(child) and self._forest.is_on_cycle(child, parent):
             self._put_cycle_edge(child, parent)
             self._break_cycles(self._find_component_edges(child))
 
     def remove_edge(self, child: int, parent: int) -> None:
-        """Delete the verdict on an edge that has lost its last assertion, and decide again on the affected edges."""
-        verdict = self._forest.get_verdict(child, parent)
+        """Delete the status of an edge that nothing states any more, and update the statuses that this affects."""
+        status = self._forest.get_edge_status(child, parent)
         is_on_cycle = self._forest.is_on_cycle(child, parent)
         is_deferred = self._defer_if_costly(child)
         component = self._find_component_edges(child) - {(child, parent)} if is_on_cycle and not is_deferred else set()
         if is_on_cycle:
             self._forest.delete_edge(tables.LOOPED_EDGES, child, parent)
         if is_deferred:
-            self._delete_verdict(child, parent, verdict)
+            self._delete_edge_status(child, parent, status)
         else:
-            self._remove_acyclic_edge(child, parent, verdict)
+            self._remove_acyclic_edge(child, parent, status)
             self._break_cycles(component)
 
-    def judge_deferred(self) -> dict[tuple[int, int], int]:
+    def classify_deferred_trees(self) -> dict[tuple[int, int], int]:
         """Decide which edges of each deferred tree are accepted; must be called before anything is read.
 
-        A tree is deferred if deciding edge by edge is too costly.
-
-        Returns the changes in the number of accepted edges from one entity to another since the last call, by (child,
-        parent) entity.
+        A tree is deferred if deciding edge by edge is too costly. Returns the changes in the number of accepted edges
+        from one entity to another since the last call, by (child, parent) entity.
         """
         forest = self._forest
         for tree in sorted(self._deferred_trees):
-            verdicts, old_cycle_edges = forest.read_tree_verdicts(tree)
-            cycle_edges = find_cycle_edges(verdicts)
+            statuses, old_cycle_edges = forest.read_edge_statuses(tree)
+            cycle_edges = find_cycle_edges(statuses)
             for edge in sorted(old_cycle_edges - cycle_edges):
                 forest.delete_edge(tables.LOOPED_EDGES, *edge)
             for edge in sorted(cycle_edges):
                 self._put_cycle_edge(*edge)
-            for edge, verdict in judge_edges(verdicts, forest.sort_by_strength(cycle_edges)).items():
-                if verdict != verdicts[edge]:
-                    self._delete_verdict(*edge, verdicts[edge])
-                    self._put_verdict(*edge, verdict)
+            for edge, status in classify_edges(statuses, forest.sort_by_strength(cycle_edges)).items():
+                if status != statuses[edge]:
+                    self._delete_edge_status(*edge, statuses[edge])
+                    self._put_edge_status(*edge, status)
         self._work.clear()
         self._deferred_trees.clear()
         pair_counts, self._pair_counts = self._pair_counts, Counter()
         return pair_counts
 
     def _defer_if_costly(self, node: int) -> bool:
-        """Return True if the tree of a node is deferred: :meth:`judge_deferred` judges it as a whole later.
+        """True if a node's tree is deferred: :meth:`classify_deferred_trees` decides on all its edges later.
 
-        A tree is deferred once the work in it exceeds the limit.
+        A tree is deferred once the work in it (visited nodes) exceeds a limit. The work that follows is counted for
+        this tree.
         """
-        self._tree = tree = self._forest.get_node(node).tree  # the work that follows is counted for this tree
+        self._tree = tree = self._forest.get_node(node).tree
         if self._work[tree] > _MIN_WORK + _WORK_PER_EDGE * self._counters.edges:
             self._deferred_trees.add(tree)
         return tree in self._deferred_trees
@@ -177,23 +180,23 @@ class TransitiveReduction:
     # -- Changes by one edge of D, the stated edges that remain after cycles are broken
 
     def _insert_acyclic_edge(self, child: int, parent: int) -> None:
-        """Store the verdict on a new edge that closes no cycle; refuse the accepted edges that it makes redundant."""
+        """Store the status of a new edge that closes no cycle; refuse the accepted edges that it makes redundant."""
         forest = self._forest
         if self._has_path(child, parent, forest.iter_parents, forest.iter_children):
-            self._put_verdict(child, parent, REDUNDANT)
+            self._put_edge_status(child, parent, REDUNDANT)
         else:
             for edge in self._find_newly_redundant(child, parent):
-                self._delete_verdict(*edge, ACCEPTED)
-                self._put_verdict(*edge, REDUNDANT)
-            self._put_verdict(child, parent, ACCEPTED)
+                self._delete_edge_status(*edge, ACCEPTED)
+                self._put_edge_status(*edge, REDUNDANT)
+            self._put_edge_status(child, parent, ACCEPTED)
 
-    def _remove_acyclic_edge(self, child: int, parent: int, verdict: int | None) -> None:
-        """Delete the verdict on an edge. If the edge was accepted, decide again on the edges that it made redundant.
+    def _remove_acyclic_edge(self, child: int, parent: int, status: int | None) -> None:
+        """Delete the status of an edge. If the edge was accepted, decide again on the edges that it made redundant.
 
-        A redundant edge leads from a node at or below ``child`` to a node at or above ``parent``.
+        Such an edge leads from a node at or below ``child`` to a node at or above ``parent``.
         """
-        self._delete_verdict(child, parent, verdict)
-        if verdict != ACCEPTED:
+        self._delete_edge_status(child, parent, status)
+        if status != ACCEPTED:
             return
         forest = self._forest
         nodes, is_below = self._find_smaller_side(child, parent)
@@ -202,8 +205,8 @@ class TransitiveReduction:
         else:
             candidates = [(neighbor, node) for node in nodes for neighbor in forest.iter_refused_children(node)]
         for edge in sorted(candidates):
-            if forest.get_verdict(*edge) == REDUNDANT:
-                self._delete_verdict(*edge, REDUNDANT)
+            if forest.get_edge_status(*edge) == REDUNDANT:
+                self._delete_edge_status(*edge, REDUNDANT)
                 self._insert_acyclic_edge(*edge)
 
     def _find_newly_redundant(self, child: int, parent: int) -> list[Edge]:
@@ -221,7 +224,10 @@ class TransitiveReduction:
         return [edge for edge in edges if edge[0] in descendants]
 
     def _break_cycles(self, edges: set[Edge]) -> None:
-        """Break the cycles among the edges of a current or former component; the weakest edge of a cycle is refused."""
+        """Break the cycles among the edges of a strongly connected component: the weakest edge of a cycle is refused.
+
+        Stores the new statuses. The component may have been separated by the last change.
+        """
         forest = self._forest
         self._work[self._tree] += _WORK_PER_CYCLE_EDGE * len(edges)
         cycle_edges = find_cycle_edges(edges)
@@ -232,14 +238,14 @@ class TransitiveReduction:
                 self._put_cycle_edge(*edge)
         cyclic = cycle_edges.difference(select_acyclic(forest.sort_by_strength(cycle_edges)))
         for edge in sorted(cyclic):
-            verdict = forest.get_verdict(*edge)
-            if verdict != CYCLIC:
-                self._remove_acyclic_edge(*edge, verdict)
-                self._put_verdict(*edge, CYCLIC)
+            status = forest.get_edge_status(*edge)
+            if status != CYCLIC:
+                self._remove_acyclic_edge(*edge, status)
+                self._put_edge_status(*edge, CYCLIC)
         for edge in sorted(edges - cyclic):
-            verdict = forest.get_verdict(*edge)
-            if verdict in (None, CYCLIC):
-                self._delete_verdict(*edge, verdict)
+            status = forest.get_edge_status(*edge)
+            if status in (None, CYCLIC):
+                self._delete_edge_status(*edge, status)
                 self._insert_acyclic_edge(*edge)
 
     # -- Search
@@ -278,7 +284,7 @@ class TransitiveReduction:
                     return visited[side], side == 0
 
     def _compute_closure(self, start: int, get_neighbors: _GetNeighbors) -> set[int]:
-        """Return a node and all nodes reached from it by repeated steps to neighbors."""
+        """Return the set of ``start`` and all nodes reached from it by repeated steps to neighbors."""
         seen = {start}
         queue = deque([start])
         while queue:
@@ -304,14 +310,14 @@ class TransitiveReduction:
         return self._compute_closure(goal, lambda node: children_by_parent.get(node, ())) if goal in seen else set()
 
     def _find_component_nodes(self, child: int, parent: int) -> set[int]:
-        """Return the nodes on stated paths from ``parent`` up to ``child``; a new edge makes them one component."""
+        """Return the nodes on stated paths from ``parent`` up to ``child``, which a new edge joins to one cycle."""
         ancestors = self._compute_closure(parent, self._forest.iter_stated_parents)
         return self._compute_closure(
             child, lambda node: ancestors.intersection(self._forest.iter_stated_children(node))
         )
 
     def _find_component_edges(self, node: int) -> set[Edge]:
-        """Return the edges of the strongly connected component of a node."""
+        """Return the edges of the strongly connected component of a node: those that lie on a cycle with it."""
         nodes = self._compute_closure(node, self._forest.iter_cycle_parents)
         return {
             (lower_node, upper_node)
@@ -326,20 +332,20 @@ class TransitiveReduction:
 
     # -- Writes
 
-    def _put_verdict(self, child: int, parent: int, verdict: int) -> None:
-        """Store a verdict (ACCEPTED, REDUNDANT or CYCLIC) on an edge, under both of its nodes; count accepted edges."""
-        if verdict == ACCEPTED:
+    def _put_edge_status(self, child: int, parent: int, status: int) -> None:
+        """Store the status of an edge (ACCEPTED, REDUNDANT or CYCLIC) under both of its nodes; count accepted edges."""
+        if status == ACCEPTED:
             self._forest.put_edge(tables.EDGES_UP, child, parent, b"")
             self._forest.put_edge(tables.EDGES_DOWN, parent, child, b"")
             self._pair_counts[self._get_entities(child, parent)] += 1
         else:
-            self._forest.put_edge(tables.REFUSED_UP, child, parent, records.pack(verdict))
+            self._forest.put_edge(tables.REFUSED_UP, child, parent, records.pack(status))
             self._forest.put_edge(tables.REFUSED_DOWN, parent, child, b"")
 
-    def _delete_verdict(self, child: int, parent: int, verdict: int | None) -> None:
-        """Remove a verdict on an edge from both of its nodes, if there is one; an accepted edge no longer counts."""
-        if verdict is not None:
-            is_accepted = verdict == ACCEPTED
+    def _delete_edge_status(self, child: int, parent: int, status: int | None) -> None:
+        """Delete the status of an edge, if it has one, under both of its nodes; an accepted edge no longer counts."""
+        if status is not None:
+            is_accepted = status == ACCEPTED
             self._forest.delete_edge(tables.EDGES_UP if is_accepted else tables.REFUSED_UP, child, parent)
             self._forest.delete_edge(tables.EDGES_DOWN if is_accepted else tables.REFUSED_DOWN, parent, child)
             if is_accepted:
@@ -356,7 +362,7 @@ class TransitiveReduction:
 
 
 #: Nodes with their entities.
-NodePairs = list[tuple[int, int]]
+NodeEntityPairs = list[tuple[int, int]]
 
 
 class ForestWriter(ViewWriter, Forest):
@@ -367,12 +373,14 @@ class ForestWriter(ViewWriter, Forest):
         self._counters = counters
         self.reduction = TransitiveReduction(view, counters)
 
-    def add_document_edges(self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]) -> NodePairs:
+    def add_document_edges(
+        self, document: int, edges: Mapping[tuple[str, int, int], Sequence[Assertion]]
+    ) -> NodeEntityPairs:
         """Add all edges that a document states, and return the added nodes with their entities.
 
         ``edges`` holds the assertions by tree name, child entity and parent entity.
         """
-        new_nodes: NodePairs = []
+        new_nodes: NodeEntityPairs = []
         node_edges = []
         for (tree, child, parent), assertions in edges.items():
             node_edges.append(self._put_statement(tree, child, parent, assertions, new_nodes))
@@ -381,30 +389,30 @@ class ForestWriter(ViewWriter, Forest):
             self._write_view.put(tables.DOCUMENT_EDGES, records.encode_u64(document), records.seal(rows))
         return new_nodes
 
-    def remove_document_edges(self, document: int) -> NodePairs:
+    def remove_document_edges(self, document: int) -> NodeEntityPairs:
         """Withdraw all edges that a document states; return the removed nodes with their entities."""
-        removed_nodes: NodePairs = []
+        removed_nodes: NodeEntityPairs = []
         for child, parent in self.list_document_edges(document):
             self._remove_assertions(child, parent, document, removed_nodes)
         self._write_view.delete(tables.DOCUMENT_EDGES, records.encode_u64(document))
         return removed_nodes
 
-    def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodePairs:
+    def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodeEntityPairs:
         """Add an edge stated by the user, with the child's and the parent's name as typed; return the added nodes."""
-        new_nodes: NodePairs = []
+        new_nodes: NodeEntityPairs = []
         key = records.U64_PAIR.pack(*self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes))
         self._write_view.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return new_nodes
 
-    def remove_user_edge(self, child: int, parent: int) -> NodePairs:
+    def remove_user_edge(self, child: int, parent: int) -> NodeEntityPairs:
         """Withdraw the user's statement of an edge; return the removed nodes."""
-        removed_nodes: NodePairs = []
+        removed_nodes: NodeEntityPairs = []
         self._write_view.delete(tables.STATED_EDGES, records.U64_PAIR.pack(child, parent))
         self._remove_assertions(child, parent, USER, removed_nodes)
         return removed_nodes
 
     def _put_statement(
-        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodePairs
+        self, tree: str, child: int, parent: int, assertions: Sequence[Assertion], new_nodes: NodeEntityPairs
     ) -> tuple[int, int]:
         """Write the assertions of an edge by one document (or the user); return the child node and the parent node.
 
@@ -413,18 +421,21 @@ class ForestWriter(ViewWriter, Forest):
         tree_id = self._get_or_add_tree(tree)
         child_node, parent_node = (self._get_or_add_node(tree_id, entity, new_nodes) for entity in (child, parent))
         key = records.U64_PAIR.pack(child_node, parent_node)
-        # Without the document, which is in the key; by span, then by kind and confidence.
-        rows = sorted((assertion[1:] for assertion in assertions), key=lambda row: (*row[2:], *row[:2]))
-        is_known = self.get_verdict(child_node, parent_node) is not None
+        ordered_assertions = sorted(
+            assertions,
+            key=lambda assertion: (assertion.start, assertion.end, assertion.kind, assertion.confidence),
+        )
+        rows = [assertion[1:] for assertion in ordered_assertions]  # without the document, which is in the key
+        is_known = self.get_edge_status(child_node, parent_node) is not None
         self._write_view.put(tables.STATEMENTS, key + records.encode_u64(assertions[0].document), records.pack(rows))
         if is_known:
             self.reduction.update_strength(child_node, parent_node)
         else:
             self._counters.edges += 1
-            self.reduction.judge_new_edge(child_node, parent_node)
+            self.reduction.classify_new_edge(child_node, parent_node)
         return child_node, parent_node
 
-    def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodePairs) -> None:
+    def _remove_assertions(self, child: int, parent: int, document: int, removed_nodes: NodeEntityPairs) -> None:
         """Remove all assertions of an edge by one document (or USER).
 
         The edge survives if another document asserts it. Otherwise the edge is removed, and so are its two nodes if
@@ -461,7 +472,7 @@ class ForestWriter(ViewWriter, Forest):
             self._write_view.put(tables.TREE_NAMES, name.encode(), records.encode_u32(tree_id))
         return tree_id
 
-    def _get_or_add_node(self, tree: int, entity: int, new_nodes: NodePairs) -> int:
+    def _get_or_add_node(self, tree: int, entity: int, new_nodes: NodeEntityPairs) -> int:
         """Return the node of an entity in a tree; add it if it is missing, and append it to ``new_nodes``."""
         node = self.find_node(tree, entity)
         if node is None:

@@ -47,19 +47,24 @@ class Alias:
 
 
 class Identity(NamedTuple):
-    """The entity that a known name resolves to: all its known names, the display name first."""
+    """The entity that a known name resolves to by aliases.
+
+    ``names`` are all its known names, each with its filter entry, the display name first.
+    """
 
     names: tuple[tuple[str, FilterEntry], ...]
 
     @property
     def key(self) -> str:
         """The normal form of the display name."""
-        return self.names[0][0]
+        display_key, _ = self.names[0]
+        return display_key
 
     @property
     def entry(self) -> FilterEntry:
         """The filter entry of the display name."""
-        return self.names[0][1]
+        _, display_entry = self.names[0]
+        return display_entry
 
     @property
     def entity_ids(self) -> list[int]:
@@ -71,7 +76,7 @@ class Aliases(ViewReader):
     """The aliases of one view."""
 
     def get(self, key: str) -> Alias | None:
-        """Return the statement about a name (its normal form), or None."""
+        """Return the statement that the name ``key`` (a normal form) means an entity, or None."""
         encoded_key = key.encode()
         value = self._view.get(tables.ALIASES, encoded_key)
         return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
@@ -120,29 +125,28 @@ class Aliases(ViewReader):
             next_entry = entity_filter.find(next_key)
             if next_entry is not None:
                 display_key, display_entry = next_key, next_entry
-        names = [display_key]
-        for name in names:  # grows during the loop
-            names += self.list_direct_aliases(name)
-        alias_entries = ((name, entity_filter.find(name)) for name in names[1:])
-        return Identity(
-            (
-                (display_key, display_entry),
-                *((name, entry) for name, entry in alias_entries if entry is not None),
-            )
-        )
+        all_names = [display_key]
+        for name in all_names:  # grows during the loop
+            all_names += self.list_direct_aliases(name)
+        known_names = [(display_key, display_entry)]
+        for alias in all_names[1:]:
+            alias_entry = entity_filter.find(alias)
+            if alias_entry is not None:
+                known_names.append((alias, alias_entry))
+        return Identity(tuple(known_names))
 
 
 class AliasWriter(ViewWriter, Aliases):
     """The aliases of one write transaction."""
 
     def put(self, alias: Alias) -> None:
-        """Store a statement about a name; the name must not have one yet."""
+        """Store the statement that a name means an entity (``alias``); the name must not have a statement yet."""
         fields = [alias.name, alias.entity, alias.kind]
         self._write_view.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
         self._put_direct_aliases(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
-        """Remove a stored statement."""
+        """Remove the stored statement that a name means an entity (``alias``)."""
         self._write_view.delete(tables.ALIASES, alias.key.encode())
         remaining_aliases = [name for name in self.list_direct_aliases(alias.target) if name != alias.key]
         self._put_direct_aliases(alias.target, remaining_aliases)

@@ -110,10 +110,10 @@ class AdaptiveStrategy:
         The walk is skipped if its weight for this question is too small.
         """
         # Names are recognized in the same rounds of read requests in which hybrid search runs.
-        name_companion = query.reading.start_companion(_recognize_names(query))
+        name_computation = query.reading.start_concurrent(_recognize_names(query))
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
-            seeds, degrees, all_words_counts, has_triples = name_companion.finish()
+            seeds, degrees, all_words_counts, has_triples = name_computation.finish()
             record_recognized_entities(query, seeds, step)
         spreads = compute_spreads(seeds, degrees, all_words_counts)
         names = _select_start_names(query, seeds, spreads)

@@ -144,7 +144,7 @@ class _WrittenTriples(WrittenListFact):
 
         The name is as the model wrote it, and the kind is :data:`TRIPLE_KIND`.
         """
-        return ((name, TRIPLE_KIND) for name in _to_triples(value).get_forms_by_key().values())
+        return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 
     def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:
         """Return (entity, entity, kind of link) for each pair of known entities that a triple joins."""
