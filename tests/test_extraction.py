@@ -96,8 +96,8 @@ def test_no_chunk_begins_inside_a_unit(size: int) -> None:
     for part in (*unsplit, "```", "light(lamp=0", "- `-a`", "| lamp | oil |", "| --- ", "| lamp 0 "):
         assert not [begin for begin in begins if begin.startswith(part)], part
     assert len(chunks) > 8
-    assert max(unit.tokens for chunk in chunks for unit in chunk.units) <= 2 * size
-    assert max(sum(unit.tokens for unit in chunk.units) for chunk in chunks) <= 4 * size
+    assert max(sentence.tokens for chunk in chunks for sentence in chunk.sentences) <= 2 * size
+    assert max(sum(sentence.tokens for sentence in chunk.sentences) for chunk in chunks) <= 4 * size
 
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "é" * 100_000, "a," * 100_000])

@@ -103,7 +103,9 @@ def build_tree(
     texts: Sequence[str],
     stem: Callable[[str], str],
 ) -> AbstractTree:
-    """Build the abstract tree of a document with at least one chunk.
+    """Build the abstract tree of a document with at least one chunk (Bridge-RAG §4.1).
+
+    Its leaves summarize up to five consecutive chunks, and the abstracts above them follow the sections.
 
     ``sentences[i]`` maps the spans of the sentences of chunk *i*, in text order, to their texts. ``texts[i]`` is the
     text of chunk *i*; ``stem`` converts its words to terms.
@@ -122,7 +124,7 @@ class _TreeBuilder:
         texts: Sequence[str],
         stem: Callable[[str], str],
     ) -> None:
-        """Prepare the construction; the parameters are those of :func:`build_tree`."""
+        """Prepare the construction of the abstracts above the chunks; see :func:`build_tree` for the parameters."""
         self._sections = sections
         self._chunks = chunks
         self._texts = texts
@@ -144,12 +146,12 @@ class _TreeBuilder:
 
     @cached_property
     def _term_rarity(self) -> dict[str, float]:
-        """The rarity of each term: the fewer chunks contain it, the higher."""
+        """The inverse document frequency of each term: the fewer chunks contain it, the higher."""
         chunk_counts = Counter(chain.from_iterable(self._chunk_terms))
         return {term: math.log(1 + len(self._texts) / count) for term, count in chunk_counts.items()}
 
     def build(self) -> AbstractTree:
-        """Return the tree: the leaves in text order, then the nodes above them, each after its children."""
+        """Build and return the tree: the leaf abstracts in text order, then those above them, after their children."""
         for first, last in self._split_leaves():
             section = self._find_common_section(first, last)
             self._drafts.append(
@@ -192,10 +194,10 @@ class _TreeBuilder:
         start = 0
         for index in range(1, len(self._chunks) + 1):
             is_full = index - start == GROUP_SIZE
-            is_last = index == len(self._chunks)
+            is_end = index == len(self._chunks)
             if (
                 is_full
-                or is_last
+                or is_end
                 or self._find_top_section(index, top_level) != self._find_top_section(index - 1, top_level)
             ):
                 spans.append((start, index - 1))
@@ -203,7 +205,7 @@ class _TreeBuilder:
         return spans
 
     def _find_top_level(self) -> int:
-        """Return the level of top-level sections.
+        """Return the heading level of the sections that no leaf abstract crosses.
 
         It is the shallowest level. If the only heading of that level opens the document, it is the title, and the next
         level is returned.
@@ -223,11 +225,11 @@ class _TreeBuilder:
         return -1
 
     def _build_node(self, section: int, leaves: Sequence[int], draft_by_section: dict[int, int]) -> int:
-        """Build the abstracts above the ``leaves`` of a section, and return the index (in the drafts) of the topmost.
+        """Build the abstracts above the leaves of a section, and return the index of the topmost.
 
-        ``leaves`` are indexes of adjacent leaf abstracts. A draft is added unless a single child covers all leaves. The
-        drafts of the section and of the sections in it are recorded in ``draft_by_section``. Section -1 is the whole
-        document.
+        ``leaves`` are indexes of adjacent leaf abstracts. No abstract is added if a single child covers all leaves. The
+        topmost abstracts of the section and of the sections in it are recorded in ``draft_by_section``. Section -1 is
+        the whole document.
         """
         children: list[int] = []
         index = 0
@@ -271,7 +273,7 @@ class _TreeBuilder:
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1  # the last draft is the root
 
     def _add_parent(self, children: list[int], section: int) -> int:
-        """Add an abstract (draft) above the abstracts with the indexes ``children``, and return its index."""
+        """Add an abstract with a summary above those with the indexes ``children``, and return its index."""
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
@@ -285,17 +287,13 @@ class _TreeBuilder:
     def _join_similar(self, children: list[int], section: int) -> list[int]:
         """Join adjacent abstracts with similar terms, most similar first, until at most ``_MAX_CHILDREN`` are left.
 
-        ``children`` are indexes of abstracts (drafts). A parent is added for each group of joined drafts. Return the
-        indexes of the parents, and of the drafts that were not joined, in order.
+        ``children`` are indexes of abstracts. A parent is added for each group of joined abstracts. Return the indexes
+        of the parents, and of the abstracts that were not joined, in order.
         """
         while len(children) > _MAX_CHILDREN:
-            groups = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
-            children = [
-                children[group[0]]
-                if len(group) == 1
-                else self._add_parent([children[index] for index in group], section)
-                for group in groups
-            ]
+            positions = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
+            groups = [[children[position] for position in group] for group in positions]
+            children = [group[0] if len(group) == 1 else self._add_parent(group, section) for group in groups]
         return children
 
     def _compute_term_weights(self, draft_index: int) -> dict[str, float]:
@@ -311,7 +309,8 @@ class _TreeBuilder:
         """Return the spans of sentences that summarize chunks ``first`` to ``last``.
 
         They are all sentences, in text order, if these fit a summary. Otherwise, they are those that cover most of the
-        content within its length, most informative first. Sentences with an empty text are omitted.
+        content within its length, most informative first (:mod:`~kvstore.text.greedy_cover`). Sentences with an empty
+        text are omitted.
         """
         spans = [span for chunk_spans in self._spans[first : last + 1] for span in chunk_spans if self._sentences[span]]
         if sum(count_sentence_words(self._sentences[span]) for span in spans) <= _MAX_SUMMARY_WORDS:
@@ -341,7 +340,8 @@ class _TreeBuilder:
 def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[list[int]]:
     """Merge the most similar adjacent vectors into groups of at most ``max_size``, and return their indexes by group.
 
-    Merging stops at about a third as many groups as vectors, or earlier if no merge fits.
+    A vector has the weight of each term of a text. This is agglomerative clustering by the cosine of the sums. It stops
+    at a third as many groups as vectors, or earlier if no merge fits.
     """
     # A group is numbered by its first vector, and its vector is the sum of those in it. ``next_group`` and
     # ``previous_group`` link the groups that remain.

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 TOKEN_PATTERN = compile_lazily(rf"(?=\w)[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]{{1,64}}|[^\w\s]")
 #: The maximum length of a chunk in characters, regardless of its tokens, so that offsets inside it fit 16 bits.
 MAX_CHUNK_LENGTH = 16_000
-#: The maximum size of a run of tied units, as a multiple of the chunk size.
-_MAX_RUN_FACTOR = 3
+#: The maximum size of a group of tied sentences, as a multiple of the chunk size.
+_MAX_GROUP_FACTOR = 3
 #: If the first sentence of an item has at most this many tokens, it is a term or label, and the next is tied to it.
 _MAX_LABEL_TOKENS = 8
 
@@ -49,10 +49,10 @@ class Heading:
     end: int
 
 
-class Unit(NamedTuple):
-    """An indivisible part of a text: a sentence, item, row or line, with its size and the kind of its block.
+class SentenceSpan(NamedTuple):
+    """A sentence, list item, table row or line of code, which no chunk divides; its size and the kind of its block.
 
-    If ``is_tied``, the unit should not begin a chunk, because it belongs to the unit before it.
+    If ``is_tied``, it should not begin a chunk, because it belongs to the sentence before it.
     """
 
     start: int
@@ -64,12 +64,12 @@ class Unit(NamedTuple):
 
 @frozen_dataclass
 class Chunk:
-    """A chunk: its span, the innermost section around it (-1: none), and its units (sentences, items, lines)."""
+    """A chunk: its span, the innermost section around it (-1: none), and its sentences (also items and lines)."""
 
     start: int
     end: int
     section: int
-    units: list[Unit] = field(default_factory=list)
+    sentences: list[SentenceSpan] = field(default_factory=list)
 
 
 def get_sentence_language(language: str | None, settings: FixedSettings) -> str | None:
@@ -92,33 +92,33 @@ def find_sentence_language(state: State, document: int) -> str | None:
 def chunk_text(
     text: str, blocks: Sequence[Block], chunk_tokens: int, language: str | None = None
 ) -> tuple[list[Heading], list[Chunk]]:
-    """Return the sections and chunks of a text that consists of ``blocks``, both in text order.
+    """Return the sections and chunks of a text that consists of ``blocks`` (paragraphs, headings), both in text order.
 
     ``chunk_tokens`` is the chunk size. ``language`` decides where sentences end (None: the rules for English).
     """
     sections = _build_sections(blocks, len(text))
     chunks: list[Chunk] = []
-    units: list[Unit] = []
-    lead_headings: list[Unit] = []  # headings without a body yet
-    section = current_section = -1  # the indexes of the last heading, and of the section of the units
+    sentences: list[SentenceSpan] = []
+    lead_headings: list[SentenceSpan] = []  # headings without a body yet
+    section = current_section = -1  # the indexes of the last heading, and of the section of the sentences
     previous: Block | None = None
     for block in blocks:
         if block.kind == "heading":
-            if units:
-                chunks += _pack_units([*lead_headings, *units], current_section, chunk_tokens)
-                lead_headings, units = [], []
+            if sentences:
+                chunks += _pack_sentences([*lead_headings, *sentences], current_section, chunk_tokens)
+                lead_headings, sentences = [], []
             section += 1
-            lead_headings.append(_make_unit(text, block.start, block.end, block.kind))
+            lead_headings.append(_make_sentence(text, block.start, block.end, block.kind))
         else:
             current_section = section
-            units += _tie_units(
-                list(_split_units(text, block, chunk_tokens, language)),
+            sentences += _tie_sentences(
+                list(_split_sentences(text, block, chunk_tokens, language)),
                 _is_attached(text, previous, block),
                 chunk_tokens,
             )
         previous = block
-    if lead_headings or units:
-        chunks += _pack_units([*lead_headings, *units], section, chunk_tokens)
+    if lead_headings or sentences:
+        chunks += _pack_sentences([*lead_headings, *sentences], section, chunk_tokens)
     return sections, chunks
 
 
@@ -127,28 +127,27 @@ def chunk_at_spans(
 ) -> tuple[list[Heading], list[Chunk]]:
     """Return the sections of a text, and one chunk for each of the given spans, whatever its size.
 
-    ``chunk_tokens`` only limits the size of a unit (a sentence or line). ``language`` decides where sentences end
-    (None: the rules for English). Each chunk belongs to the innermost section that contains all of its units.
+    ``chunk_tokens`` only limits the size of a sentence or line. ``language`` decides where sentences end
+    (None: the rules for English). Each chunk belongs to the innermost section that contains all of its sentences.
     """
     sections = _build_sections(blocks, len(text))
     ends = [block.end for block in blocks]
     chunks: list[Chunk] = []
     for start, end in spans:
-        units: list[Unit] = []
+        sentences: list[SentenceSpan] = []
         for index in range(bisect_right(ends, start), len(blocks)):
             block = blocks[index]
             if block.start >= end:
                 break
-            part = replace(block, start=max(block.start, start), end=min(block.end, end))
-            if not text[part.start : part.end].strip():
+            overlap = replace(block, start=max(block.start, start), end=min(block.end, end))
+            if not text[overlap.start : overlap.end].strip():
                 continue
-            units += (
-                [_make_unit(text, part.start, part.end, part.kind)]
-                if part.kind == "heading"
-                else _split_units(text, part, chunk_tokens, language)
-            )
-        section = _find_enclosing_section(sections, units[0].start, units[-1].end)
-        chunks.append(Chunk(start, end, section, units))
+            if overlap.kind == "heading":
+                sentences.append(_make_sentence(text, overlap.start, overlap.end, overlap.kind))
+            else:
+                sentences += _split_sentences(text, overlap, chunk_tokens, language)
+        section = _find_enclosing_section(sections, sentences[0].start, sentences[-1].end)
+        chunks.append(Chunk(start, end, section, sentences))
     return sections, chunks
 
 
@@ -175,24 +174,27 @@ def _is_attached(text: str, previous: Block | None, block: Block) -> bool:
     return block.kind in ("code", "table") or is_lead_in(text[previous.start : previous.end])
 
 
-def _tie_units(units: list[Unit], is_attached: bool, chunk_tokens: int) -> list[Unit]:
-    """Return the units of a block, with ``is_tied`` set on those to keep in one chunk with the unit before them.
+def _tie_sentences(sentences: list[SentenceSpan], is_attached: bool, chunk_tokens: int) -> list[SentenceSpan]:
+    """Return the sentences of a block, with ``is_tied`` set if one belongs into the chunk of the sentence before it.
 
-    A unit is a sentence or, in code and tables, a line. ``is_attached`` is True if the block belongs to the block
-    before it. ``chunk_tokens`` is the chunk size.
+    In code and tables, a sentence is a line. ``is_attached`` is True if the block belongs to the block before it.
+    ``chunk_tokens`` is the chunk size.
     """
-    if not units:
-        return units
-    kind, tied_indexes = units[0].kind, {0} if is_attached else set()
-    if kind in ("code", "table", "item") and sum(unit.tokens for unit in units) <= chunk_tokens:
-        tied_indexes |= set(range(1, len(units)))
+    if not sentences:
+        return sentences
+    kind, tied_indexes = sentences[0].kind, {0} if is_attached else set()
+    if kind in ("code", "table", "item") and sum(sentence.tokens for sentence in sentences) <= chunk_tokens:
+        tied_indexes |= set(range(1, len(sentences)))
     elif kind == "code":  # the fence and the first line, and the last line and its fence
-        tied_indexes |= {1, len(units) - 1}
+        tied_indexes |= {1, len(sentences) - 1}
     elif kind == "table":  # the head, its rule and the first row
         tied_indexes |= {1, 2}
-    elif kind == "item" and units[0].tokens <= _MAX_LABEL_TOKENS:  # a label, and what it labels
+    elif kind == "item" and sentences[0].tokens <= _MAX_LABEL_TOKENS:  # a label, and what it labels
         tied_indexes.add(1)
-    return [unit._replace(is_tied=True) if index in tied_indexes else unit for index, unit in enumerate(units)]
+    return [
+        sentence._replace(is_tied=True) if index in tied_indexes else sentence
+        for index, sentence in enumerate(sentences)
+    ]
 
 
 def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
@@ -215,16 +217,16 @@ def _build_sections(blocks: Sequence[Block], end: int) -> list[Heading]:
     ]
 
 
-def _make_unit(text: str, start: int, end: int, kind: str) -> Unit:
-    """Return the span of a sentence or line as a unit for chunking, without the white space at its ends."""
-    piece = text[start:end]
-    start += len(piece) - len(piece.lstrip())
-    piece = piece.strip()
-    return Unit(start, start + len(piece), count_text_tokens(piece), kind)
+def _make_sentence(text: str, start: int, end: int, kind: str) -> SentenceSpan:
+    """Return a sentence or line of ``text``, without the white space at its ends; ``kind`` is that of its block."""
+    sentence = text[start:end]
+    start += len(sentence) - len(sentence.lstrip())
+    sentence = sentence.strip()
+    return SentenceSpan(start, start + len(sentence), count_text_tokens(sentence), kind)
 
 
-def _split_units(text: str, block: Block, chunk_tokens: int, language: str | None) -> Iterator[Unit]:
-    """Yield the lines of a code block or table, or the sentences of another block. Cut units that are too long.
+def _split_sentences(text: str, block: Block, chunk_tokens: int, language: str | None) -> Iterator[SentenceSpan]:
+    """Yield the lines of a code block or table, or the sentences of another block. Cut those that are too long.
 
     ``language`` decides where sentences end (None: the rules for English).
     """
@@ -236,11 +238,11 @@ def _split_units(text: str, block: Block, chunk_tokens: int, language: str | Non
             for sentence_start, sentence_end in split_sentences(text[block.start : block.end], language)
         )
     for start, end in spans:
-        unit = _make_unit(text, start, end, block.kind)
-        if unit.tokens > 2 * chunk_tokens or unit.end - unit.start > MAX_CHUNK_LENGTH // 2:
-            yield from _cut_unit(text, unit, chunk_tokens)
+        sentence = _make_sentence(text, start, end, block.kind)
+        if sentence.tokens > 2 * chunk_tokens or sentence.end - sentence.start > MAX_CHUNK_LENGTH // 2:
+            yield from _cut_sentence(text, sentence, chunk_tokens)
         else:
-            yield unit
+            yield sentence
 
 
 def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
@@ -253,61 +255,62 @@ def _split_lines(text: str, start: int, end: int) -> Iterator[Span]:
         start = line_end
 
 
-def _cut_unit(text: str, unit: Unit, chunk_tokens: int) -> Iterator[Unit]:
-    """Yield the parts of a sentence or line (unit) that is too long, each of at most ``chunk_tokens`` tokens.
+def _cut_sentence(text: str, sentence: SentenceSpan, chunk_tokens: int) -> Iterator[SentenceSpan]:
+    """Yield the parts of a sentence or line that is too long, each of at most ``chunk_tokens`` tokens.
 
     Parts of several tokens have at most half of ``MAX_CHUNK_LENGTH`` characters.
     """
-    start, count = unit.start, 0
-    for match in TOKEN_PATTERN.finditer(text, unit.start, unit.end):
+    start, count = sentence.start, 0
+    for match in TOKEN_PATTERN.finditer(text, sentence.start, sentence.end):
         if count == chunk_tokens or (count and match.end() - start > MAX_CHUNK_LENGTH // 2):
-            yield _make_unit(text, start, match.start(), unit.kind)
+            yield _make_sentence(text, start, match.start(), sentence.kind)
             start, count = match.start(), 0
         count += 1
-    if start < unit.end:
-        # `_make_unit` strips white space, so a long run of it does not lengthen a part.
-        yield _make_unit(text, start, unit.end, unit.kind)
+    if start < sentence.end:
+        # `_make_sentence` strips white space, so a long run of it does not lengthen a part.
+        yield _make_sentence(text, start, sentence.end, sentence.kind)
 
 
-def _pack_units(units: list[Unit], section: int, chunk_tokens: int) -> Iterator[Chunk]:
+def _pack_sentences(sentences: list[SentenceSpan], section: int, chunk_tokens: int) -> Iterator[Chunk]:
     """Yield chunks of about equal size, near ``chunk_tokens``, made of the sentences or lines of one section."""
-    total = sum(unit.tokens for unit in units)
+    total = sum(sentence.tokens for sentence in sentences)
     quota = total / max(1, round(total / chunk_tokens))  # the tokens of each chunk, if all are equal
-    pending: list[Unit] = []
+    pending: list[SentenceSpan] = []
     filled_tokens = 0.0
-    for run in _group_tied_units(units, chunk_tokens):
-        size = sum(unit.tokens for unit in run)
-        is_too_long = pending and run[-1].end - pending[0].start > MAX_CHUNK_LENGTH
-        # A run that would be mostly beyond the quota begins the next chunk.
+    for group in _group_tied_sentences(sentences, chunk_tokens):
+        size = sum(sentence.tokens for sentence in group)
+        is_too_long = pending and group[-1].end - pending[0].start > MAX_CHUNK_LENGTH
+        # A group that would be mostly beyond the quota begins the next chunk.
         if pending and (is_too_long or filled_tokens + size / 2 > quota):
             yield _make_chunk(pending, section)
             # The next chunk makes up for a chunk that is too large or too small, so that the last one is not tiny.
             filled_tokens = 0.0 if is_too_long else max(-quota / 2, filled_tokens - quota)
             pending = []
-        pending += run
+        pending += group
         filled_tokens += size
     yield _make_chunk(pending, section)
 
 
-def _group_tied_units(units: list[Unit], chunk_tokens: int) -> Iterator[list[Unit]]:
-    """Yield runs of units (sentences or lines) that stay in one chunk.
+def _group_tied_sentences(sentences: list[SentenceSpan], chunk_tokens: int) -> Iterator[list[SentenceSpan]]:
+    """Yield groups of sentences or lines that stay in one chunk.
 
-    A unit whose ``is_tied`` is set stays with the unit before it. A run that would grow too long is split even if its
-    units are tied.
+    A sentence whose ``is_tied`` is set stays with the sentence before it. A group that would grow too long is split
+    even if its sentences are tied.
     """
-    run: list[Unit] = []
+    group: list[SentenceSpan] = []
     size = 0
-    for unit in units:
-        is_within_limit = size + unit.tokens <= _MAX_RUN_FACTOR * chunk_tokens
-        if run and not (unit.is_tied and is_within_limit and unit.end - run[0].start <= MAX_CHUNK_LENGTH // 2):
-            yield run
-            run, size = [], 0
-        run.append(unit)
-        size += unit.tokens
-    if run:
-        yield run
+    for sentence in sentences:
+        is_within_limit = size + sentence.tokens <= _MAX_GROUP_FACTOR * chunk_tokens
+        is_short = not group or sentence.end - group[0].start <= MAX_CHUNK_LENGTH // 2
+        if group and not (sentence.is_tied and is_within_limit and is_short):
+            yield group
+            group, size = [], 0
+        group.append(sentence)
+        size += sentence.tokens
+    if group:
+        yield group
 
 
-def _make_chunk(units: list[Unit], section: int) -> Chunk:
-    """Return the chunk that consists of consecutive units (sentences or lines) of the section with this index."""
-    return Chunk(units[0].start, units[-1].end, section, units)
+def _make_chunk(sentences: list[SentenceSpan], section: int) -> Chunk:
+    """Return the chunk that consists of consecutive ``sentences`` or lines of the section with this index."""
+    return Chunk(sentences[0].start, sentences[-1].end, section, sentences)

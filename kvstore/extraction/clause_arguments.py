@@ -25,7 +25,7 @@ class ClauseArguments:
         self._followed_predicate: int | None = None
 
     def find_subjects(self, verb: int) -> Iterator[int]:
-        """Yield the indexes of the subjects of a verb or predicate.
+        """Yield the indexes of the nouns that are subjects of a verb or predicate; ``verb`` is its index.
 
         A relative pronoun is replaced by its antecedents. A missing subject is that of the governing verb, or the noun
         that a participle describes.
@@ -41,14 +41,8 @@ class ClauseArguments:
                 yield from self.resolve_list_items(index)
         if subjects or word.head < 0:
             return
-        pronoun = next(
-            (
-                index
-                for index in self._sentence.find_dependents(verb, "obj")
-                if index < verb and self._is_relative_pronoun(index)
-            ),
-            None,
-        )
+        objects = self._sentence.find_dependents(verb, "obj")
+        pronoun = next((index for index in objects if index < verb and self._is_relative_pronoun(index)), None)
         if pronoun is not None and all(other.tag.startswith("RB") for other in self._words[pronoun + 1 : verb]):
             # "which belonged": the pronoun right before a verb without another subject is its subject.
             yield from self._find_pronoun_antecedents(pronoun, verb)
@@ -71,7 +65,10 @@ class ClauseArguments:
         ]
 
     def find_obliques(self, verb: int, prepositions: Iterable[str]) -> list[int]:
-        """Return the indexes of the nouns that a verb governs by one of the prepositions, with all nouns of a list."""
+        """Return the indexes of the nouns that a verb governs by one of ``prepositions``, also each noun of a list.
+
+        A relative pronoun is replaced by the noun that its clause describes.
+        """
         nouns: list[int] = []
         for child in self._sentence.find_dependents(verb, "obl", "nmod"):
             if not self._phrases.get_prepositions(child) & set(prepositions):
@@ -102,10 +99,8 @@ class ClauseArguments:
         word = self._words[verb]
         if self._sentence.has_dependent(verb, "aux:pass", "nsubj:pass"):
             return True
-        is_bare = not self._sentence.get_dependent_lemmas(verb, "aux", "nsubj")
-        return (
-            word.tag == "VBN" and is_bare and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
-        )
+        is_bare_participle = word.tag == "VBN" and not self._sentence.get_dependent_lemmas(verb, "aux", "nsubj")
+        return is_bare_participle and (word.label.startswith("acl") or word.label in ("advcl", "amod", "conj"))
 
     def _find_antecedents(self, noun: int) -> Iterator[int]:
         """Yield the indexes of the nouns that a clause attached to ``noun`` describes.
@@ -122,9 +117,9 @@ class ClauseArguments:
             yield from self.resolve_list_items(noun)
 
     def _find_pronoun_antecedents(self, pronoun: int, verb: int) -> Iterator[int]:
-        """Yield the indexes of the antecedents of a relative pronoun.
+        """Yield the indexes of the antecedents of a relative pronoun: the nouns that it stands for.
 
-        They are the noun before its comma, or the governor of its clause, whose head is ``verb``.
+        They are the noun before its comma, or the noun that its clause describes, whose main verb is ``verb``.
         """
         word = self._words[verb]
         previous_noun = self._phrases.find_previous_noun(pronoun)
@@ -135,7 +130,7 @@ class ClauseArguments:
             yield from self._find_antecedents(previous_noun)
 
     def _has_single_subject(self, verb: int, subject: int) -> bool:
-        """True if a verb or predicate is singular and its subject is not a list with ``or``.
+        """True if a verb or predicate is singular and its ``subject`` is not a list with ``or``.
 
         The nouns after the subject then belong to its name (``Edward, Duke of York and Albany, was``).
         """

@@ -27,7 +27,9 @@ _MAX_DIRECT_TEXTS = 4
 
 
 def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the normal forms in ``keys`` of at most ``max_words`` words that occur in at least one text.
+    """Return the ``keys``, normal forms of names, of at most ``max_words`` words that occur in at least one text.
+
+    A key is searched for only if the text contains its longest word.
 
     >>> sorted(find_occurring_keys(["The planner of Ada's  engine"], ["ada", "engine", "plan", "ada's engine"], 12))
     ['ada', "ada's engine", 'engine']
@@ -44,14 +46,13 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
         if not keys_by_word:
             break
         data = fold_to_bytes(text)
-        # The words whose names may be in the text.
+        # The longest words that the text contains, whose keys may be in it.
         if len(keys_by_word) <= _MAX_WORD_SEARCHES:
             text_words: Iterable[bytes] = [word for word in keys_by_word if word in data]
         else:
             text_words = keys_by_word.keys() & {word.encode() for word in _WORD_PATTERN.findall(data.decode())}
-        text_keys = set(
-            select_occurring_keys(data, [key for word in text_words for key in keys_by_word[word]], max_words)
-        )
+        candidates = [key for word in text_words for key in keys_by_word[word]]
+        text_keys = set(select_occurring_keys(data, candidates, max_words))
         occurring_keys |= text_keys
         for word in text_words:
             remaining = [key for key in keys_by_word[word] if key not in text_keys]
@@ -63,7 +64,7 @@ def find_occurring_keys(texts: Sequence[str], keys: Iterable[str], max_words: in
 
 
 def _find_in_few_texts(texts: Iterable[str], keys: Iterable[str], max_words: int) -> set[str]:
-    """Return the result of :func:`find_occurring_keys`, by a search for every name in each text."""
+    """Return the ``keys`` of at most ``max_words`` words that occur in a text, by a search for each in each text."""
     remaining = [key.encode() for key in keys if _WORD_PATTERN.search(key)]
     occurring_keys: set[bytes] = set()
     for text in texts:
@@ -83,10 +84,10 @@ class Introduction(NamedTuple):
 
 
 def collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
-    """Return each name once, with the form (spelling) and kind of its first occurrence, sorted by normal form.
+    """Return each name once, with the spelling (form) and kind of its first occurrence, sorted by normal form.
 
     Names that cannot be entities by rule, such as names of more than ``max_words`` words, are omitted. If ``max_words``
-    is None, every name is included, and a name of invalid length raises InputError with the key ``document``.
+    is None, every name is included, and a name of invalid length raises InputError. ``document`` is the document's key.
     """
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()

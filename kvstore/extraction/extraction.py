@@ -95,12 +95,12 @@ class ExtractedDocument(ValidDocument):
 
 
 def build_embedding_text(title: str | None, headings: list[str], text: str, context: str = "") -> str:
-    """Return the text that a chunk's vector is computed from.
+    """Return the text that a chunk's vector is computed from; ``text`` is the chunk's own text.
 
     It has the document's title and the headings above the chunk, each once, then ``context`` unless the text contains
     it, then the text.
     """
-    titles = list(dict.fromkeys(part for part in [title, *headings] if part))
+    titles = list(dict.fromkeys(filter(None, [title, *headings])))
     body = to_plain_text(text)
     prefix_lines = [" > ".join(titles), context if context not in body else ""]
     return "".join(f"{line}\n" for line in prefix_lines if line) + body
@@ -112,11 +112,11 @@ def get_first_sentence(text: str, language: str | None = None) -> str:
     ``language`` decides where the sentence ends (None: the rules for English). Returns an empty string if the chunk has
     only headings, tables and code.
     """
-    part = next((part for part in split_parts(text) if part.kind in ("prose", "item")), None)
-    if part is None:
+    paragraph = next((part for part in split_parts(text) if part.kind in ("prose", "item")), None)
+    if paragraph is None:
         return ""
-    piece = text[part.start : part.end]
-    return next((format_summary_sentence(piece[start:end]) for start, end in split_sentences(piece, language)), "")
+    prose = text[paragraph.start : paragraph.end]
+    return next((format_summary_sentence(prose[start:end]) for start, end in split_sentences(prose, language)), "")
 
 
 def extract(
@@ -218,30 +218,28 @@ class ChunkedDocument:
     language: str | None
 
     def add_vectors_to_digest(self, vectors: npt.NDArray[np.float32]) -> ChunkedDocument:
-        """Return this document with the user's own vectors in its digest.
-
-        See :func:`add_vectors_to_digest`.
-        """
+        """Return this document with a digest that includes the user's own vectors, shape (chunks, dimension)."""
         return replace(self, document=add_vectors_to_digest(self.document, vectors))
 
     def list_parsable_chunks(self, language: str) -> list[Chunk]:
-        """Return the chunks for the pipeline to parse; for ``en``, only chunks in English."""
+        """Return the chunks that the pipeline of ``language`` can parse; for ``en``, only chunks in English."""
         if language != ENGLISH:
             return self.chunks
         return [chunk for chunk, is_english in zip(self.chunks, self.english, strict=True) if is_english]
 
     def build_embedding_texts(self, settings: FixedSettings) -> list[str]:
-        """Return the embedding text of each chunk, from the document alone."""
-        pieces = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
-        context = (
-            get_first_sentence(pieces[0], get_sentence_language(self.language, settings))
-            if settings.chunk_context
-            else ""
-        )
-        paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
+        """Return the text that the vector of each chunk is computed from: title, headings, context and chunk.
+
+        With the setting ``chunk_context``, the context is the document's first sentence.
+        """
+        texts = [self.text[chunk.start : chunk.end] for chunk in self.chunks]
+        context = ""
+        if settings.chunk_context:
+            context = get_first_sentence(texts[0], get_sentence_language(self.language, settings))
+        heading_paths = (build_heading_path(self.sections, chunk.section) for chunk in self.chunks)
         return [
-            build_embedding_text(self.document.title, path, piece, context)
-            for path, piece in zip(paths, pieces, strict=True)
+            build_embedding_text(self.document.title, headings, text, context)
+            for headings, text in zip(heading_paths, texts, strict=True)
         ]
 
 
@@ -360,12 +358,12 @@ _DOCUMENT_FIELDS = [field.name for field in fields(ValidDocument)]
 
 
 def _make_extracted(document: ValidDocument, **derived: Any) -> ExtractedDocument:
-    """Return the document as an ExtractedDocument with these derived fields."""
+    """Return a document with data derived from it; ``derived`` has the additional fields of ExtractedDocument."""
     return ExtractedDocument(**{name: getattr(document, name) for name in _DOCUMENT_FIELDS}, **derived)
 
 
 def _iter_relation_names(relations: Iterable[Relation], kind: str) -> Iterator[Name]:
-    """Yield the child and the parent of each relation as names of this kind, such as ``tree``."""
+    """Yield the child and the parent of each relation, two names of this ``kind``, such as "tree"."""
     return (Name(form, kind) for relation in relations for form in (relation.child, relation.parent))
 
 
@@ -388,21 +386,20 @@ def compute_byte_offsets(text: str, num_bytes: int) -> npt.NDArray[np.int64]:
 
 
 def _get_sentences_by_span(text: str, chunk: Chunk, byte_offsets: npt.NDArray[np.int64]) -> dict[Span, str]:
-    """Return the sentences of a chunk as a summary displays them, by their spans in bytes.
+    """Return the sentences of a chunk as a summary displays them, by their spans in bytes of ``text``.
 
     Headings, rules of tables and fences of code are skipped. A chunk without other text is one sentence.
     """
     spans = []
-    for unit in chunk.units:
-        piece = text[unit.start : unit.end]
-        if not piece.startswith(("#", "|--", "|:", "```", "---")):
-            spans.append((unit.end - len(piece.lstrip("#>-+| ")), unit.end))  # without the markup at its start
-    spans = [span for span in spans if any(character.isalnum() for character in text[slice(*span)])] or [
-        (chunk.start, chunk.end)
-    ]
+    for sentence in chunk.sentences:
+        written = text[sentence.start : sentence.end]
+        content = written.lstrip("#>-+| ")  # without the markup at its start
+        is_markup = written.startswith(("#", "|--", "|:", "```", "---"))
+        if not is_markup and any(map(str.isalnum, content)):
+            spans.append((sentence.end - len(content), sentence.end))
     return {
         (int(byte_offsets[start]), int(byte_offsets[end])): format_summary_sentence(text[start:end])
-        for start, end in spans
+        for start, end in spans or [(chunk.start, chunk.end)]
     }
 
 
@@ -413,65 +410,68 @@ def _find_names(chunked: ChunkedDocument, settings: FixedSettings) -> Iterator[N
         yield from extract_title_names(chunked.document.title, "title", has_english)
     for section in chunked.sections:
         yield from extract_title_names(section.title, "heading", has_english)
-    units = [
-        (compose(text[unit.start : unit.end]), unit.kind, is_english)
+    # Each sentence or line, the kind of its block, and True if it is in English.
+    sentences = [
+        (compose(text[sentence.start : sentence.end]), sentence.kind, is_english)
         for chunk, is_english in zip(chunked.chunks, chunked.english, strict=True)
-        for unit in chunk.units
+        for sentence in chunk.sentences
     ]
     # The row above the rule of a table has column heads, which are capitalized without being names.
-    header_indexes = {index for index, (next_unit, _, _) in enumerate(units[1:]) if next_unit.startswith("|--")}
-    text_units = [
-        (unit, kind, is_english)
-        for index, (unit, kind, is_english) in enumerate(units)
+    header_indexes = {index for index, (next_row, _, _) in enumerate(sentences[1:]) if next_row.startswith("|--")}
+    prose = [
+        (sentence, kind, is_english)
+        for index, (sentence, kind, is_english) in enumerate(sentences)
         if kind != "code"
         and index not in header_indexes
-        and not unit.startswith(("#", "|--"))
+        and not sentence.startswith(("#", "|--"))
         and (is_english or kind != "heading")  # every heading has a capital
     ]
     mail_headers = [
-        (unit, is_english)
-        for unit, _, is_english in text_units
-        if is_mail_header(unit, 0, len(unit)) or is_address_field(unit)
+        (header, is_english)
+        for header, _, is_english in prose
+        if is_mail_header(header, 0, len(header)) or is_address_field(header)
     ]
-    for unit, is_english in mail_headers:
-        for start, end in split_mail_fields(unit, 0, len(unit)):
-            yield from extract_mail_names(unit[start:end], is_english)
+    for header, is_english in mail_headers:
+        for start, end in split_mail_fields(header, 0, len(header)):
+            yield from extract_mail_names(header[start:end], is_english)
     if mail_headers:
-        text_units = [
-            (unit, kind, is_english) for unit, kind, is_english in text_units if (unit, is_english) not in mail_headers
+        prose = [
+            (sentence, kind, is_english)
+            for sentence, kind, is_english in prose
+            if (sentence, is_english) not in mail_headers
         ]
-    yield from _find_english_names([(unit, kind) for unit, kind, is_english in text_units if is_english])
+    yield from _find_english_names([(sentence, kind) for sentence, kind, is_english in prose if is_english])
     yield from _find_non_english_names(
-        [unit for unit, _, is_english in text_units if not is_english],
+        [sentence for sentence, _, is_english in prose if not is_english],
         get_sentence_language(chunked.language, settings),
     )
-    for unit, kind, _ in units:
+    for code, kind, _ in sentences:
         if kind == "code":
-            yield from find_identifiers(unit)
+            yield from find_identifiers(code)
 
 
-def _find_english_names(units: Sequence[tuple[str, str]]) -> Iterator[Name]:
+def _find_english_names(sentences: Sequence[tuple[str, str]]) -> Iterator[Name]:
     """Yield the names in English sentences and lines of a document, given the text and the block kind of each."""
     # A name never continues on a line that begins with the label of a field.
-    parts = [(part, kind) for unit, kind in units for part in split_field_lines(unit)]
-    sentence_names = SentenceNames(part for part, _ in parts)
-    for index, (part, kind) in enumerate(parts):
+    lines = [(line, kind) for sentence, kind in sentences for line in split_field_lines(sentence)]
+    sentence_names = SentenceNames(line for line, _ in lines)
+    for index, (line, kind) in enumerate(lines):
         yield from sentence_names.iter_names(index)
-        yield from find_identifiers(part)
-        yield from find_marked_names(part, kind)
+        yield from find_identifiers(line)
+        yield from find_marked_names(line, kind)
 
 
-def _find_non_english_names(units: Sequence[str], language: str | None) -> Iterator[Name]:
+def _find_non_english_names(sentences: Sequence[str], language: str | None) -> Iterator[Name]:
     """Yield the names in a document's sentences and lines in a ``language`` other than English.
 
     Terms in backticks and code identifiers are always names. Names are recognized by their capitals only if kvstore has
     a word list for the language.
     """
-    for unit in units:
-        yield from find_code_terms(unit)
-    name_words = load_name_words(language) if units else None
+    for sentence in sentences:
+        yield from find_code_terms(sentence)
+    name_words = load_name_words(language) if sentences else None
     if language is not None and name_words is not None:
-        parts = [part for unit in units for part in split_field_lines(unit)]
-        capital_names = CapitalNames(parts, language, name_words)
-        for index in range(len(parts)):
+        lines = [line for sentence in sentences for line in split_field_lines(sentence)]
+        capital_names = CapitalNames(lines, language, name_words)
+        for index in range(len(lines)):
             yield from (Name(form, "name") for form in capital_names.iter_names(index))

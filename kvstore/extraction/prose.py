@@ -21,7 +21,7 @@ from ..text.blocks import is_mail_header, replace_sound_annotations, to_plain_te
 from ..text.names import Name, to_singular
 from ..text.normalize import compose
 from ..text.patterns import compile_lazily
-from .chunking import Chunk, Unit
+from .chunking import Chunk, SentenceSpan
 from .noun_phrases import NounPhrases, Term
 from .relations import StatedRelation, extract_statements
 from .stated_relations import Relation
@@ -74,39 +74,39 @@ class Prose:
 
 @dataclass(slots=True)
 class _ChunkProse:
-    """The prose of a chunk; ``starts[i]`` is the offset of unit *i* in it."""
+    """The prose of a chunk as plain text; ``starts[i]`` is the offset of ``sentences[i]`` in it."""
 
     text: str = ""
     starts: list[int] = field(default_factory=list)
-    units: list[Unit] = field(default_factory=list)
+    sentences: list[SentenceSpan] = field(default_factory=list)
 
-    def add(self, piece: str, unit: Unit, starts_paragraph: bool) -> None:
-        """Append ``piece``, the plain text of ``unit`` (a sentence of the chunk), to the text to parse.
+    def add(self, plain_text: str, sentence: SentenceSpan, starts_paragraph: bool) -> None:
+        """Append ``plain_text``, a sentence of the chunk without markup, to the text to parse.
 
-        Before it comes a space or, if the unit ``starts_paragraph``, a blank line.
+        Before it comes a space or, if the sentence ``starts_paragraph``, a blank line. ``sentence`` is its place in the
+        document.
         """
-        if self.units:
+        if self.sentences:
             self.text += "\n\n" if starts_paragraph else " "
         self.starts.append(len(self.text))
-        self.units.append(unit)
-        self.text += piece
+        self.sentences.append(sentence)
+        self.text += plain_text
 
-    def get_unit_at(self, offset: int) -> Unit:
-        """Return the sentence (unit) of the chunk that contains the character at ``offset`` of the parsed text."""
-        return self.units[max(0, bisect_right(self.starts, offset) - 1)]
+    def get_sentence_at(self, offset: int) -> SentenceSpan:
+        """Return the sentence of the chunk that contains the character at ``offset`` of the parsed text."""
+        return self.sentences[max(0, bisect_right(self.starts, offset) - 1)]
 
 
 def read_prose(
     documents: Iterable[tuple[str, Sequence[Chunk], npt.NDArray[np.int64]]], pipeline: LanguagePipeline
 ) -> Iterator[Prose]:
-    """Parse the prose of documents, and yield the relations and frequent phrases of each document.
+    """Parse the prose of documents, and yield the relations and noun phrases of each document.
 
-    A document is its text, its chunks, and the byte offset of every character.
-
-    Raises LanguageError if the pipeline cannot be loaded.
+    A document is its text, its chunks, and the byte offset of every character. Raises LanguageError if the pipeline
+    cannot be loaded.
     """
     prose_by_document = [
-        ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).units], byte_offsets)
+        ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).sentences], byte_offsets)
         for text, chunks, byte_offsets in documents
     ]
     chunk_statements = pipeline.parse_texts(
@@ -129,7 +129,7 @@ def _build_prose(
     for chunk_prose, (stated_relations, phrases) in prose_statements:
         prose.phrases.update(phrases)
         for statement in stated_relations:
-            first, last = chunk_prose.get_unit_at(statement.start), chunk_prose.get_unit_at(statement.end - 1)
+            first, last = chunk_prose.get_sentence_at(statement.start), chunk_prose.get_sentence_at(statement.end - 1)
             span = int(byte_offsets[first.start]), int(byte_offsets[last.end])
             prose.relations.append(
                 Relation(statement.child, statement.parent, statement.kind, statement.confidence, *span)
@@ -138,7 +138,7 @@ def _build_prose(
 
 
 def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements:
-    """Return the informative relations and the terms of a chunk, given the parses of the pieces of its text.
+    """Return the informative relations and the terms (noun phrases) of a chunk, given the parses of its text.
 
     This is the callback of :meth:`.LanguagePipeline.parse_texts`, which also passes the text.
     """
@@ -154,27 +154,27 @@ def _collect_statements(_text: str, parses: Sequence[Parse]) -> _ChunkStatements
 
 
 def _extract_prose(text: str, chunk: Chunk) -> _ChunkProse:
-    """Return the sentences and items of a chunk that are prose, without markup and markers."""
+    """Return the sentences and list items of a chunk that are prose, without markup and without list markers."""
     chunk_prose = _ChunkProse()
     previous_end = chunk.start
-    for unit in chunk.units:
-        if unit.kind in ("prose", "item"):
-            if is_mail_header(text, unit.start, unit.end):
+    for sentence in chunk.sentences:
+        if sentence.kind in ("prose", "item"):
+            if is_mail_header(text, sentence.start, sentence.end):
                 continue
-            piece = _MARKER_PATTERN.sub("", text[unit.start : unit.end], count=1)
-            piece = compose(to_plain_text(replace_sound_annotations(unwrap_links(piece))))
-            if _is_prose(piece):
-                chunk_prose.add(piece, unit, starts_paragraph="\n" in text[previous_end : unit.start])
-        previous_end = unit.end
+            content = _MARKER_PATTERN.sub("", text[sentence.start : sentence.end], count=1)
+            plain_text = compose(to_plain_text(replace_sound_annotations(unwrap_links(content))))
+            if _is_prose(plain_text):
+                chunk_prose.add(plain_text, sentence, starts_paragraph="\n" in text[previous_end : sentence.start])
+        previous_end = sentence.end
     return chunk_prose
 
 
-def _is_prose(piece: str) -> bool:
+def _is_prose(text: str) -> bool:
     """True if a text has at least three words, and two thirds of its characters other than spaces are letters."""
-    letters = sum(character.isalpha() for character in piece)
-    return piece.count(" ") >= 2 and 3 * letters >= 2 * (len(piece) - piece.count(" "))
+    num_letters, num_spaces = sum(map(str.isalpha, text)), text.count(" ")
+    return num_spaces >= 2 and 3 * num_letters >= 2 * (len(text) - num_spaces)
 
 
 def _make_name(form: str) -> Name:
-    """Return the form with its kind: ``name`` if it begins with a capital, otherwise ``term``."""
+    """Return a name as written (``form``) with its kind: "name" if it begins with a capital, otherwise "term"."""
     return Name(form, "name" if form[:1].isupper() else "term")

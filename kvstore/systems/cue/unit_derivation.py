@@ -264,20 +264,22 @@ def _iter_sentences(document: ChunkedText, settings: FixedSettings) -> Iterator[
     language = get_sentence_language(document.language, settings)
     _, chunks = chunk_text(text, parse_blocks(text, document.format), settings.chunk_tokens, language)
     for chunk in chunks:
-        for unit, next_unit in zip(chunk.units, [*chunk.units[1:], None], strict=True):
-            piece = text[unit.start : unit.end]
-            if unit.kind not in _UNIT_KINDS or _is_table_separator(piece) or is_mail_header(text, unit.start, unit.end):
+        next_sentences = [*chunk.sentences[1:], None]
+        for sentence, next_sentence in zip(chunk.sentences, next_sentences, strict=True):
+            start, end, kind = sentence.start, sentence.end, sentence.kind
+            written = text[start:end]
+            if kind not in _UNIT_KINDS or _is_table_separator(written) or is_mail_header(text, start, end):
                 continue
-            if next_unit is not None and _is_table_separator(text[next_unit.start : next_unit.end]):
+            if next_sentence is not None and _is_table_separator(text[next_sentence.start : next_sentence.end]):
                 continue  # skip the header row: column names alone mean nothing
-            num_words = sum(any(map(str.isalnum, word)) for word in render_unit(piece).split())
-            if num_words >= (1 if unit.kind == "table" else _MIN_WORDS):
-                yield UnitSpan(int(byte_offsets[unit.start]), int(byte_offsets[unit.end]))
+            num_words = sum(any(map(str.isalnum, word)) for word in render_unit(written).split())
+            if num_words >= (1 if kind == "table" else _MIN_WORDS):
+                yield UnitSpan(int(byte_offsets[start]), int(byte_offsets[end]))
 
 
-def _is_table_separator(piece: str) -> bool:
+def _is_table_separator(row: str) -> bool:
     """True if a table row is the separator between header and body, such as ``|---|---|``."""
-    return piece.startswith(("|--", "|:", "| -", "| :")) and not any(map(str.isalnum, piece))
+    return row.startswith(("|--", "|:", "| -", "| :")) and not any(map(str.isalnum, row))
 
 
 UNIT_DERIVATION = UnitDerivation()
