@@ -12,7 +12,7 @@ import pytest
 
 import kvstore
 from kvstore.derived.passage_graph.graph import ENTITIES_PER_PAGE, GraphWriter, PassageGraph
-from kvstore.retrieval.recognition import Seed, decompose
+from kvstore.retrieval.recognition import QuestionEntity, decompose
 from kvstore.storage.environment import Environment
 from kvstore.structures.filter.entity_filter import FilterEntry
 from kvstore.structures.names.aliases import Identity
@@ -186,11 +186,13 @@ def test_an_empty_store_answers_with_nothing(store: kvstore.Store) -> None:
     assert store.retrieve("Who directed Blue Harbour?", using="hipporag").hits == []
 
 
-def make_seeds(question: str, *names: str) -> list[Seed]:
+def make_seeds(question: str, *names: str) -> list[QuestionEntity]:
     data = question.encode()
     starts = [data.index(name.encode()) for name in names]
     return [
-        Seed(name.lower(), Identity(((name.lower(), FilterEntry(1, 1, 0)),)), 1, ((start, start + len(name.encode())),))
+        QuestionEntity(
+            name.lower(), Identity(((name.lower(), FilterEntry(1, 1, 0)),)), 1, ((start, start + len(name.encode())),)
+        )
         for name, start in zip(names, starts, strict=True)
     ]
 

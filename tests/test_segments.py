@@ -21,7 +21,7 @@ from kvstore.registry import STRATEGIES, register
 from kvstore.registry.contract import System
 from kvstore.retrieval.evidence import Evidence
 from kvstore.retrieval.query import Query, evidence_of
-from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, compute_relevances, select_best_runs
+from kvstore.retrieval.segments import SEGMENT_OPTIONS, SegmentPlan, compute_relevances, select_best_ranges
 from kvstore.text.blocks import parse_blocks
 from kvstore.text.words import count_text_tokens
 
@@ -102,7 +102,7 @@ def find_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> set[tuple[
 )
 def test_runs_are_the_best_that_are_left(values: dict[int, float], longest: int) -> None:
     plan = SegmentPlan(8, 8, penalty=0.125, longest=longest)
-    runs = select_best_runs(values, plan)
+    runs = select_best_ranges(values, plan)
     assert set(runs) == find_best_runs(values, plan)
     in_runs = [n for first, last in runs for n in range(first, last + 1) if n in values]
     assert sorted(in_runs) == sorted(values)

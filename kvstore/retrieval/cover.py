@@ -27,7 +27,7 @@ _MIN_WORDS = 2
 
 
 class CoverSentence(NamedTuple):
-    """A candidate sentence: its text, and the words that it adds to a cover.
+    """A candidate for a cover (an extractive summary): a sentence without markup, and its content words.
 
     ``document`` and ``chunk`` are ids; ``start`` and ``end`` are bytes of the document's text.
     """
@@ -59,9 +59,10 @@ def collect_cover_sentences(state: State, chunks: Iterable[int]) -> list[CoverSe
         if document not in format_and_language:
             # The third format, ``pairs``, has no chunks, so a text that is not plain is Markdown.
             format = "text" if state.documents.get(document).format == "text" else "markdown"
-            format_and_language[document] = format, find_sentence_language(state, document)
+            format_and_language[document] = (format, find_sentence_language(state, document))
         text = state.documents.read_text_slice(document, record.start, record.end)
-        for start, end, sentence, words in iter_content_sentences(text, *format_and_language[document]):
+        format, language = format_and_language[document]
+        for start, end, sentence, words in iter_content_sentences(text, format, language):
             candidates.append(CoverSentence(document, chunk, record.start + start, record.start + end, sentence, words))
     return candidates
 
@@ -112,9 +113,10 @@ def select_cover(
     max_per_document: int | None = None,
     weights: Mapping[str, float] | None = None,
 ) -> list[CoverSentence]:
-    """Select sentences of at most ``max_tokens`` tokens in total, whose distinct words have a high total weight.
+    """Select sentences that cover most of the content of all candidates, of at most ``max_tokens`` tokens together.
 
-    The selection is greedy. The sentences stay in the order of ``candidates``. ``weights`` has the weight of each word;
+    A greedy algorithm selects sentences whose distinct words have a high total weight. The result is in the order of
+    ``candidates``. ``weights`` has the weight of each word;
     by default, :func:`compute_word_weights` computes them, with double weights for ``question_words``. At most
     ``max_per_document`` sentences are taken from one document.
     """

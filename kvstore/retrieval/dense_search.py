@@ -71,7 +71,7 @@ def _read_vectors(state: State, chunks: Ids) -> Matrix:
 
 
 def rank_by_vector(query: Query, top: int, *, exact: bool = False) -> Ranking:
-    """Return the ``top`` chunks nearest to the question, best first, and record the step in the trace.
+    """Return the ``top`` chunks nearest to the question by cosine, best first, and record the step in the trace.
 
     ``exact`` compares all chunks even if there is an index.
     """

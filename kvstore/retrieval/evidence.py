@@ -80,7 +80,7 @@ class StoredSpan(NamedTuple):
 
 
 def convert_spans(state: State, spans: Sequence[StoredSpan]) -> list[TextSpan]:
-    """Convert spans with ids to spans with document keys and ordinals, which hits and citations have."""
+    """Convert spans with ids to spans with document keys and the ordinals of chunks, for hits and citations."""
     keys = state.documents.get_keys(span.document for span in spans)
     records = state.chunks.get_many(span.chunk for span in spans)
     return [
@@ -214,10 +214,10 @@ class Trace:
 
     @contextmanager
     def record_round(self, reading: BatchedReader, *names: str) -> Iterator[list[StepNotes]]:
-        """Time the requests that ``reading`` answers in the body of a ``with`` statement, one step per name.
+        """Record one step for each read request that ``reading`` answers in the body of a ``with`` statement.
 
-        Yields the notes of the steps. ``names`` are in the order of the requests. A step ends with the answer of its
-        request; the last step lasts until the body ends.
+        ``names`` are the names of the steps, in the order of the requests. Yields the notes of the steps, whose details
+        and counts the body sets. A step ends when its request is answered; the last step, when the body ends.
         """
         notes = [StepNotes() for _ in names]
         times = [self._read_clock()]
@@ -237,8 +237,9 @@ class Trace:
 
     def _add_step(self, name: str, notes: StepNotes, start: tuple[float, int], end: tuple[float, int]) -> None:
         """Append a step that took from ``start`` to ``end``, both from :meth:`_read_clock`."""
-        milliseconds = round(1000 * (end[0] - start[0]), 3)
-        pages = None if self._measured_view is None else end[1] - start[1]
+        (start_time, start_pages), (end_time, end_pages) = start, end
+        milliseconds = round(1000 * (end_time - start_time), 3)
+        pages = None if self._measured_view is None else end_pages - start_pages
         self.steps.append(Step(name, notes.detail, notes.count, milliseconds, pages))
 
 
@@ -252,7 +253,7 @@ class StepNotes:
 
 @frozen_dataclass
 class Location:
-    """One location of an entity: a node of a tree with one parent, or an abstract of a document.
+    """One location of an entity: a node of a tree with one parent, or an abstract (summary) of a document.
 
     ``level`` counts edges from the tree's root, or is the abstract's height above the leaves. ``parent`` is the
     parent's name or heading; ``abstract`` is the abstract's number in its document.
@@ -312,7 +313,7 @@ class LoadedChunk:
 
     @staticmethod
     def build_abstract_notes(chunks: Sequence[LoadedChunk]) -> list[AbstractNote]:
-        """Return the distinct leaf abstracts above some chunks, in the order of the chunks."""
+        """Return the distinct leaf abstracts (summaries of groups of chunks) above ``chunks``, in their order."""
         first_chunk_by_leaf: dict[int, LoadedChunk] = {}
         for chunk in chunks:
             # Leaf abstract n is above the chunks with the ids from n * GROUP_SIZE to (n + 1) * GROUP_SIZE - 1.

@@ -15,7 +15,11 @@ from ..text.blocks import to_plain_text
 
 
 def select_best_assertions(state: State, edges: Iterable[Edge]) -> dict[Edge, Assertion]:
-    """Return the most confident assertion of each existing edge; ties are broken by document key and offset."""
+    """Return the most confident assertion of each (child, parent) edge of the entity forest that exists.
+
+    An assertion is a statement of the edge by a document, by data or by the user. Ties are broken by document key and
+    offset.
+    """
     assertions_by_edge = state.forest.get_assertions(edges)
     return {edge: _select_most_confident(state, assertions) for edge, assertions in assertions_by_edge.items()}
 
@@ -41,5 +45,6 @@ def format_evidence_sentence(state: State, assertion: Assertion, names: tuple[st
     ``names`` are the names of child and parent.
     """
     if assertion.kind in DATA_KINDS:
-        return f"{names[0]} is under {names[1]}"
+        child, parent = names
+        return f"{child} is under {parent}"
     return to_plain_text(state.documents.read_text_slice(assertion.document, assertion.start, assertion.end))

@@ -71,7 +71,7 @@ def expand_entity(
 
 
 def _group_nodes_by_tree(state: State, nodes: list[int], tree: str | None) -> dict[str, list[int]]:
-    """Group nodes by the name of their tree; with ``tree``, return only the group of that name.
+    """Group nodes of the entity forest by the name of their tree; with ``tree``, return only the group of that name.
 
     The group of the tree of relations from prose is last.
     """
@@ -150,10 +150,10 @@ def _iter_abstract_relatives(
     depth: int,
     tree: str | None,
 ) -> Iterator[Relative]:
-    """Yield rows for the abstracts at the entity's addresses and for those up to ``depth`` levels above or below.
-
-    ``addresses`` are ordered, best first. Only the first three documents (``_MAX_DOCUMENTS``) are shown or, with
-    ``tree``, only the document with this key. Each abstract is shown once.
+    """Yield rows for the abstracts (summaries) that name an entity, and for those at most ``depth`` levels away.
+    ``addresses`` are the abstracts that name it, best first. ``go_up`` and ``go_down`` are the directions. Only the
+    first three documents (``_MAX_DOCUMENTS``) are shown or, with ``tree``, only the document with this key. Each
+    abstract is shown once.
     """
     shown_abstracts: set[int] = set()
     documents: set[int] = set()

@@ -31,7 +31,7 @@ _NUM_FUSED = 50
 
 
 class _Result(NamedTuple):
-    """The evidence of one strategy for one question, and its label in the paths of fused hits."""
+    """The evidence of one strategy for one question, and the label that EXPLAIN and the fused hits show for it."""
 
     label: str
     evidence: Evidence
@@ -137,8 +137,9 @@ def _fuse_results(query: Query, results: Sequence[_Result]) -> _Fusion:
         for hit_id, rank in assign_ranks(hit_ranking[:_NUM_FUSED]):
             scores[hit_id] = scores.get(hit_id, 0.0) + 1 / (_FUSION_CONSTANT + rank)
             explanations.setdefault(hit_id, []).append(f"{label} #{rank} ({explanation_by_hit[hit_id]})")
-    order = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
-    ranking = sorted(scores.items(), key=lambda item: (-item[1], order[item[0]]))
+    tie_keys = {hit_ids[key]: (hit.document, hit.ordinal, hit.start, hit.kind) for key, hit in hits.items()}
+    order = sorted(scores, key=lambda hit_id: (-scores[hit_id], tie_keys[hit_id]))
+    ranking = [(hit_id, scores[hit_id]) for hit_id in order]
     ranking = append_tails(ranking, *hit_rankings, top=max(_NUM_FUSED, query.reach))
     explanation_texts = {hit_id: "; ".join(explanations.get(hit_id, ["after the fused hits"])) for hit_id, _ in ranking}
     other_hits = {hit_ids[key]: hit for key, hit in hits.items() if hit.kind != "chunk"}

@@ -60,14 +60,14 @@ def iter_locations(state: State, name: str, limit: int) -> Iterator[Location]:
 
 
 def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]]:
-    """Split nodes into nodes of trees that the user or data states, and nodes of relations extracted from prose."""
+    """Split forest nodes into those of trees that the user or data states, and those of relations found in prose."""
     trees = get_tree_names(state, nodes)
     stated_nodes = [node for node in nodes if trees[node] != RELATIONS_TREE]
     return stated_nodes, [node for node in nodes if trees[node] == RELATIONS_TREE]
 
 
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:
-    """Yield a location of a node for each of its parents, or one without a parent if the node is a root.
+    """Yield a location of a node of the entity forest for each of its parents, or one without a parent for a root.
 
     Its text names the parent and at most ``_MAX_NAMED_CHILDREN`` children.
     """
@@ -99,10 +99,11 @@ def _list_node_names(state: State, nodes: Sequence[int]) -> list[str]:
 
 
 def _build_abstract_location(state: State, address: AbstractAddress, display_name: str, identity: Identity) -> Location:
-    """Return the location of an entity at an abstract.
+    """Return the location of an entity at an abstract (a summary of a part of a document).
 
-    Its text is the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence
-    or heading that does so.
+    ``address`` is the abstract with its rank, which says if a heading or the text below names the entity. The text is
+    the abstract's text or, if the entity is mentioned in the text below a leaf abstract, the first sentence or heading
+    that does so.
     """
     rank, abstract, record = address
     document = state.documents.get(record.document)

@@ -19,10 +19,11 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 
 
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
-    """Return the nodes and the abstracts at the addresses of an entity, both with the most informative first.
+    """Return the places that name an entity: nodes of the entity forest and abstracts, most informative first.
 
-    An address is a rank with the id of a node of the forest or of an abstract. If the entity has more than ``limit``
-    addresses, only the first are returned: ``limit`` in total, and further addresses with the rank of the last.
+    An address is a rank with the id of a node or of an abstract (a summary of a part of a document). If the entity has
+    more than ``limit`` addresses, only the first are returned: ``limit`` in total, and further addresses with the rank
+    of the last.
     """
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]
@@ -51,7 +52,7 @@ def get_tree_names(state: State, nodes: Collection[int]) -> dict[int, str]:
 
 
 def _build_sort_key(address: AbstractAddress, keys: Mapping[int, str]) -> tuple[int, int, str, int]:
-    """Return the sort key of an address: rank, extent in chunks, document key, position.
+    """Return the sort key of an abstract's address: rank, number of chunks below it, document key, position.
 
     ``keys`` are the document keys by document id.
     """

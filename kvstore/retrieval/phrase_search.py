@@ -50,7 +50,7 @@ def find_quoted_phrases(question: str) -> list[Phrase]:
 
 
 def _list_terms(phrase: Phrase, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms under which a phrase is indexed.
+    """Return the index terms (stems) of the words of a phrase.
 
     Text in a script without spaces is indexed by character bigrams, so its words are joined first.
     """

@@ -172,11 +172,11 @@ class Query:
         return [self._loaded_chunks[chunk] for chunk in chunk_ids]
 
     def mask_allowed(self, chunks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Return a mask that is true for chunks of allowed documents."""
+        """Return a mask over chunk ids: True for chunks of documents that satisfy the query's condition."""
         return np.ones(len(chunks), np.bool_) if self.allowed is None else self.allowed.get_chunk_mask(chunks)
 
     def is_allowed(self, chunk: int) -> bool:
-        """True if a chunk belongs to an allowed document."""
+        """True if the chunk with this id belongs to a document that satisfies the query's condition."""
         return self.allowed is None or self.allowed.has_chunk(chunk)
 
 
@@ -202,7 +202,7 @@ class Strategy(Protocol):
 
 
 def option(query: Query, strategy: Strategy, name: str) -> float:
-    """Return the value of a numeric option: the query's (see :func:`check_options`), or the strategy's default."""
+    """Return the value of a numeric option of a strategy: the query's (after WITH), or else the default."""
     return float(query.options.get(name, strategy.options[name].default))
 
 

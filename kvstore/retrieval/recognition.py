@@ -34,11 +34,11 @@ from .query import Query
 
 
 @frozen_dataclass
-class Seed:
+class QuestionEntity:
     """An entity recognized in a question.
 
-    ``key`` is its normal form, ``count`` the number of its addresses, and ``spans`` are the byte ranges of its mentions
-    in the question.
+    ``key`` is the normal form of its name, ``count`` the number of places in documents and trees that name it, and
+    ``spans`` are the byte ranges of its mentions in the question.
     """
 
     key: str
@@ -47,7 +47,7 @@ class Seed:
     spans: tuple[tuple[int, int], ...]
 
 
-class RecognitionRequest(ReadRequest[list[Seed]]):
+class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
     """A request for the distinct entities that a question names, the rarest first.
 
     ``capitalized_only`` selects only names with a capital or a digit, if the question has any.
@@ -56,7 +56,7 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
     question: str
     capitalized_only: bool = False
 
-    def fetch(self, state: State) -> list[Seed]:
+    def fetch(self, state: State) -> list[QuestionEntity]:
         """Return the entities that the question names, in ascending order of their number of addresses.
 
         Addresses are places in documents and trees. An entity without any is omitted.
@@ -80,11 +80,11 @@ class RecognitionRequest(ReadRequest[list[Seed]]):
             has_one_name = len(identity.names) == 1
             count = identity.entry.count if has_one_name else len(state.find_addresses(identity))
             if count:
-                seeds.append(Seed(key, identity, count, tuple(spans[key])))
+                seeds.append(QuestionEntity(key, identity, count, tuple(spans[key])))
         return sorted(seeds, key=lambda seed: (seed.count, seed.key))
 
 
-def recognize_entities(query: Query) -> list[Seed]:
+def recognize_entities(query: Query) -> list[QuestionEntity]:
     """Return the entities that the question names; if it writes any name with a capital or digit, only such entities.
 
     See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity, which raises its temperature.
@@ -95,8 +95,8 @@ def recognize_entities(query: Query) -> list[Seed]:
     return seeds
 
 
-def record_recognized_entities(query: Query, seeds: Sequence[Seed], step: StepNotes) -> None:
-    """List the recognized entities in a step's notes, and count a lookup of each.
+def record_recognized_entities(query: Query, seeds: Sequence[QuestionEntity], step: StepNotes) -> None:
+    """Describe the recognized entities (``seeds``) in the notes of a step, and count a lookup of each in the store.
 
     The number of lookups of an entity is its temperature in CFT-RAG (section 3).
     """
@@ -105,8 +105,8 @@ def record_recognized_entities(query: Query, seeds: Sequence[Seed], step: StepNo
     step.count = len(seeds)
 
 
-def is_written_as_name(question: str, seed: Seed, allow_phrases: bool) -> bool:
-    """True if a question writes an entity as a name, with a capital or a digit.
+def is_written_as_name(question: str, seed: QuestionEntity, allow_phrases: bool) -> bool:
+    """True if a question writes a recognized entity (``seed``) as a name, with a capital or a digit.
 
     The capital of a function word at the start of the question does not count. If the question has no capital after its
     first letter, a digit after the first character of a name counts. With ``allow_phrases``, so do several words.
@@ -169,7 +169,7 @@ class Decomposition(NamedTuple):
         return f"compares {', '.join(self.compared_keys)}; {remainder_text}" if self.compared_keys else remainder_text
 
 
-def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
+def decompose(question: str, seeds: Sequence[QuestionEntity]) -> Decomposition:
     """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities.
 
     Two names joined by "or" are compared; two joined by "and" only in a yes/no question or one that asks about both.
@@ -194,7 +194,7 @@ def decompose(question: str, seeds: Sequence[Seed]) -> Decomposition:
     return Decomposition(tuple(dict.fromkeys(compared_keys)), remainder if has_word else question)
 
 
-def decompose_question(query: Query, names: Sequence[Seed]) -> Decomposition:
+def decompose_question(query: Query, names: Sequence[QuestionEntity]) -> Decomposition:
     """Split a question into the names that it compares and the remainder, and record the step in the trace.
 
     ``names`` are the recognized entities of the question.

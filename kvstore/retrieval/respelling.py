@@ -37,7 +37,9 @@ _VARIANT_PATTERN = compile_lazily(
 
 
 def respell_question(question: str, state: State) -> tuple[str, list[tuple[str, str]]]:
-    """Return the question with unknown words replaced by a spelling that occurs in chunks, and the replacements.
+    """Return the question with unknown words in another spelling (British or American) that occurs in the store.
+
+    Also return the replacements.
 
     The replacements are pairs of the word and the new word. In German, nouns are replaced by their parts or by
     compounds. The question is unchanged if the stemmer for it is for neither English nor German.

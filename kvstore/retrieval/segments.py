@@ -1,14 +1,14 @@
-"""Segments: runs of adjacent chunks, each one slice of a document, from the ranking of any strategy.
+"""Segments: ranges of adjacent chunks, each one slice of a document, from the ranking of any strategy.
 
 Relevant segment extraction of dsRAG, formerly spRAG (D-Star-AI, ``rse.py``): the value of a chunk is its relevance by
-rank less a penalty, an unranked chunk is worth minus the penalty, and the run of chunks with the largest sum is
+rank less a penalty, an unranked chunk is worth minus the penalty, and the range of chunks with the largest sum is
 selected repeatedly. Differences from the published code:
 
 - The relevance of a chunk depends on the token limit and on the shape of the scores, not on a constant. It falls with
   the rank, relative to the number of chunks that fit, and with the score as a fraction of the best one. If scores fall
   off steeply or few chunks fit, segments are short.
 - Every ranked chunk is in a segment, at least in one by itself, and segments are in the order of their best-ranked
-  chunk. By their sums, long mediocre runs would push back the best short one.
+  chunk. By their sums, long mediocre ranges would push back the best short one.
 - A segment too long for the remaining tokens grows outward from its best chunk. No segment ends inside a table, a list
   item or a code block, unless that block alone is too long.
 
@@ -70,7 +70,7 @@ class SegmentPlan(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A run of adjacent chunks: bytes ``start`` to ``end`` of a document, and their ``text``.
+    """A range of adjacent chunks: bytes ``start`` to ``end`` of a document, and their ``text``.
 
     The first and last chunk can be truncated. ``best_chunk`` is the id of the best-ranked chunk, ``score`` its score.
     """
@@ -89,8 +89,8 @@ class Segment(NamedTuple):
         return len(self.chunks) == 1 and (self.start, self.end) == (self.chunks[0].start, self.chunks[0].end)
 
 
-class _ChunkRun(NamedTuple):
-    """A run of chunks, ordinals ``first`` to ``last`` of a document (its id).
+class _ChunkRange(NamedTuple):
+    """A range of chunks, ordinals ``first`` to ``last`` of a document (its id).
 
     ``ranking_index`` is the index of its best chunk in the ranking.
     """
@@ -118,31 +118,31 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     ]
 
 
-def select_best_runs(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
-    """Return disjoint runs of adjacent chunks of one document that contain all its ranked chunks, unordered.
+def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[tuple[int, int]]:
+    """Return disjoint ranges of adjacent chunks of one document that contain all its ranked chunks, unordered.
 
-    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A run is its first and last
+    ``values`` maps the ordinals of ranked chunks to their relevances minus the penalty. A range is its first and last
     ordinal. It has at most ``plan.longest`` chunks. Its value is the sum of the values of its ranked chunks, minus the
     penalty for each unranked chunk. Runs with larger values are selected first. A ranked chunk that is in none of them
-    is a run by itself.
+    is a range by itself.
     """
     ordinals = sorted(values)
-    runs: list[tuple[float, int, int]] = []
+    candidates: list[tuple[float, int, int]] = []  # sorted by descending value
     for index, first_ordinal in enumerate(ordinals):
-        if values[first_ordinal] < 0:  # without its first chunk, a run would be worth more
+        if values[first_ordinal] < 0:  # without its first chunk, a range would be worth more
             continue
-        run_value, previous_ordinal = 0.0, first_ordinal - 1
+        range_value, previous_ordinal = 0.0, first_ordinal - 1
         for last_ordinal in ordinals[index:]:
             if last_ordinal >= first_ordinal + plan.longest:
                 break
             num_unranked = last_ordinal - previous_ordinal - 1
-            run_value += values[last_ordinal] - plan.penalty * num_unranked
+            range_value += values[last_ordinal] - plan.penalty * num_unranked
             previous_ordinal = last_ordinal
-            if values[last_ordinal] >= 0:  # otherwise, a run without its last chunk would be worth more
-                runs.append((-run_value, first_ordinal, last_ordinal))
+            if values[last_ordinal] >= 0:  # otherwise, a range without its last chunk would be worth more
+                candidates.append((-range_value, first_ordinal, last_ordinal))
     used_ordinals: set[int] = set()
     selected = []
-    for _, first_ordinal, last_ordinal in sorted(runs):
+    for _, first_ordinal, last_ordinal in sorted(candidates):
         if used_ordinals.isdisjoint(range(first_ordinal, last_ordinal + 1)):
             used_ordinals.update(range(first_ordinal, last_ordinal + 1))
             selected.append((first_ordinal, last_ordinal))
@@ -154,12 +154,12 @@ def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[S
     builder = _SegmentBuilder(state, ranking, plan)
     selected: list[Segment] = []
     tokens_left = plan.within
-    for run in builder.list_runs():
+    for chunk_range in builder.list_ranges():
         # If only a small part of a chunk would still fit, the rest of the limit stays unused.
         is_full = tokens_left is not None and tokens_left < state.settings.chunk_tokens * _MIN_CHUNK_SHARE
         if is_full or len(selected) == plan.top:
             break
-        segment = builder.build_segment(run, tokens_left)
+        segment = builder.build_segment(chunk_range, tokens_left)
         if segment is None:
             continue
         if tokens_left is not None:
@@ -204,36 +204,36 @@ class _SegmentBuilder:
         }
         self._ranked_chunks = chunks
 
-    def list_runs(self) -> list[_ChunkRun]:
-        """Return the best runs of all documents, in the order of their best-ranked chunks."""
+    def list_ranges(self) -> list[_ChunkRange]:
+        """Return the best ranges of adjacent chunks of all documents, in the order of their best-ranked chunks."""
         values_by_document: dict[int, dict[int, float]] = {}
         relevances = compute_relevances(self._ranking[:NUM_JOINABLE], self._plan)
         for chunk, relevance in zip(self._ranked_chunks[:NUM_JOINABLE], relevances, strict=True):
             values_by_document.setdefault(chunk.document, {})[chunk.ordinal] = relevance - self._plan.penalty
-        runs = []
+        ranges = []
         for document, chunk_values in values_by_document.items():
-            for first_ordinal, last_ordinal in select_best_runs(chunk_values, self._plan):
+            for first_ordinal, last_ordinal in select_best_ranges(chunk_values, self._plan):
                 ranking_index = min(
                     self._ranking_indexes[document, ordinal]
                     for ordinal in chunk_values
                     if first_ordinal <= ordinal <= last_ordinal
                 )
-                runs.append(_ChunkRun(ranking_index, document, first_ordinal, last_ordinal))
+                ranges.append(_ChunkRange(ranking_index, document, first_ordinal, last_ordinal))
         single_chunks = enumerate(self._ranked_chunks[NUM_JOINABLE:], NUM_JOINABLE)
-        runs += (_ChunkRun(index, chunk.document, chunk.ordinal, chunk.ordinal) for index, chunk in single_chunks)
-        return sorted(runs)  # by ``ranking_index``, their first field
+        ranges += (_ChunkRange(index, chunk.document, chunk.ordinal, chunk.ordinal) for index, chunk in single_chunks)
+        return sorted(ranges)  # by ``ranking_index``, their first field
 
-    def build_segment(self, run: _ChunkRun, tokens_left: int | None) -> Segment | None:
-        """Build the segment of a run within ``tokens_left`` tokens (None: no limit), and reserve its span.
+    def build_segment(self, chunk_range: _ChunkRange, tokens_left: int | None) -> Segment | None:
+        """Build the segment of a range of chunks within ``tokens_left`` tokens (None: no limit), and reserve its span.
 
-        Returns None if the best chunk of the run does not fit, or overlaps another segment.
+        Returns None if the best chunk of the range does not fit, or overlaps another segment.
         """
-        record = self._get_record(run.document)
+        record = self._get_record(chunk_range.document)
         ids = self._get_chunk_ids(record)
-        chunks = self._state.chunks.get_many(ids[run.first : run.last + 1])
-        best_record = self._ranked_chunks[run.ranking_index]
+        chunks = self._state.chunks.get_many(ids[chunk_range.first : chunk_range.last + 1])
+        best_record = self._ranked_chunks[chunk_range.ranking_index]
         if tokens_left is not None:
-            chunks = self._select_fitting(chunks, best_record.ordinal - run.first, tokens_left)
+            chunks = self._select_fitting(chunks, best_record.ordinal - chunk_range.first, tokens_left)
             if not chunks:
                 return None
         used_spans = self._used_spans.setdefault(record.id, [])
@@ -251,7 +251,7 @@ class _SegmentBuilder:
         used_spans.append((start, end))
         chunks = self._list_covering_chunks(ids, chunks, start, end)
         text = self._state.documents.read_text_slice(record.id, start, end)
-        best_chunk, score = self._ranking[run.ranking_index]
+        best_chunk, score = self._ranking[chunk_range.ranking_index]
         return Segment(
             record=record, chunks=chunks, start=start, end=end, text=text, best_chunk=best_chunk, score=score
         )

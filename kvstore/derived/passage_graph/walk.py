@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...retrieval.lexical_search import TermSetCountRequest
-from ...retrieval.recognition import Seed
+from ...retrieval.recognition import QuestionEntity
 from ...structures.read_requests import BatchedReader
 from ...text.words import FUNCTION_WORDS, segment_words
 from .edges import Degrees
@@ -25,12 +25,12 @@ from .pagerank import PageRank
 _MAX_RARE_CHUNKS = 50
 
 
-def make_degree_request(seeds: Sequence[Seed]) -> NameDegrees:
+def make_degree_request(seeds: Sequence[QuestionEntity]) -> NameDegrees:
     """Return a request for the degrees (numbers of chunks) of the entities of each seed, a name of the question."""
     return NameDegrees([seed.identity.entity_ids for seed in seeds])
 
 
-def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, int]:
+def map_degrees(seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
     """Return the number of chunks of each entity of a question, by the entity's node.
 
     ``degrees`` is the answer to :func:`make_degree_request`, in the order of ``seeds``.
@@ -43,7 +43,7 @@ def map_degrees(seeds: Sequence[Seed], degrees: Sequence[Degrees]) -> dict[int, 
 
 
 def compute_name_masses(
-    seeds: Sequence[Seed], degrees: Sequence[Degrees], compared: Collection[str] = ()
+    seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
     """Return the nodes of the names of a question with their masses, which sum to at most 1.
 
@@ -81,7 +81,7 @@ class Spread(NamedTuple):
     is_proper: bool
 
 
-def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) -> TermSetCountRequest:
+def make_all_words_request(seeds: Sequence[QuestionEntity], stem: Callable[[str], str]) -> TermSetCountRequest:
     """Return a request for the number of chunks that contain all words of each name, except function words."""
     return TermSetCountRequest(
         [
@@ -93,7 +93,7 @@ def make_all_words_request(seeds: Sequence[Seed], stem: Callable[[str], str]) ->
 
 
 def compute_spreads(
-    seeds: Sequence[Seed], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
+    seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
     """Return the spread of each name of a question, by its key.
 

@@ -44,8 +44,8 @@ from ...retrieval.evidence import Evidence
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import (
     Decomposition,
+    QuestionEntity,
     RecognitionRequest,
-    Seed,
     decompose,
     decompose_question,
     is_written_as_name,
@@ -57,7 +57,7 @@ from ...structures.read_requests import Ids, Rounds
 from ...text.languages import detect_question_language, get_main_language
 from ...text.normalize import to_entity_key
 from ...text.words import get_informative_terms
-from ..graph.graph_requests import HasTriples
+from ..graph.graph_requests import HasTriplesRequest
 from ..graph.strategy import NUM_NEAREST, WalkResult, walk_graph
 from ..hybrid.direct_search import HybridResult, search_hybrid
 from .triple_joins import JoinedChunksRequest
@@ -158,7 +158,11 @@ class AdaptiveStrategy:
 
 
 def _run_walk(
-    query: Query, hybrid: HybridResult, names: Sequence[Seed], degrees: Sequence[Degrees], parts: Decomposition
+    query: Query,
+    hybrid: HybridResult,
+    names: Sequence[QuestionEntity],
+    degrees: Sequence[Degrees],
+    parts: Decomposition,
 ) -> WalkResult | None:
     """Walk the entity graph from the names of a question and the best chunks of dense and lexical search.
 
@@ -170,7 +174,7 @@ def _run_walk(
     return walk_result if walk_result is not None and len(walk_result.chunks) else None
 
 
-def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], list[int], bool]]:
+def _recognize_names(query: Query) -> Rounds[tuple[list[QuestionEntity], list[Degrees], list[int], bool]]:
     """Recognize the names of a question and count their chunks.
 
     A generator that yields two lists of read requests and is sent their answers, so that other requests can share them.
@@ -178,13 +182,15 @@ def _recognize_names(query: Query) -> Rounds[tuple[list[Seed], list[Degrees], li
     of each form of a name, and True if the store has triples.
     """
     (seeds,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
-    requests = [make_degree_request(seeds), make_all_words_request(seeds, query.stem), HasTriples()]
+    requests = [make_degree_request(seeds), make_all_words_request(seeds, query.stem), HasTriplesRequest()]
     degrees, all_words_counts, has_triples = yield requests
     return seeds, degrees, all_words_counts, has_triples
 
 
-def _select_start_names(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> list[Seed]:
-    """Return the names at which the walk starts: the names in at least one chunk, but not in too many.
+def _select_start_names(
+    query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]
+) -> list[QuestionEntity]:
+    """Return the names of a question at which the graph walk starts: those in at least one chunk, but not in too many.
 
     A name that the question compares with another can be in any number of chunks. ``spreads`` has the number of chunks
     of each name, by its key.
@@ -248,7 +254,11 @@ class _WalkFactors(NamedTuple):
 
 
 def _compute_walk_factors(
-    query: Query, hybrid: HybridResult, names: Sequence[Seed], parts: Decomposition, spreads: Mapping[str, Spread]
+    query: Query,
+    hybrid: HybridResult,
+    names: Sequence[QuestionEntity],
+    parts: Decomposition,
+    spreads: Mapping[str, Spread],
 ) -> _WalkFactors:
     """Compute the quantities that determine how much the graph walk counts for a question.
 
@@ -275,11 +285,13 @@ def _compute_walk_factors(
     )
 
 
-def _find_rarest_name(query: Query, names: Sequence[Seed], spreads: Mapping[str, Spread]) -> tuple[str | None, float]:
-    """Return the name that the fewest chunks are about, and their estimated number.
+def _find_rarest_name(
+    query: Query, names: Sequence[QuestionEntity], spreads: Mapping[str, Spread]
+) -> tuple[str | None, float]:
+    """Return the name of a question that the fewest chunks are about, and the estimated number of these chunks.
 
-    Skips names that are in no chunk or that the question does not write as names. Returns (None, 0.0) if no name is
-    left.
+    ``spreads`` has the number of chunks about each name, by its key. Skips names that are in no chunk or that the
+    question does not write as names. Returns (None, 0.0) if no name is left.
     """
     candidates = [
         (spreads[seed.key].chunks, seed.key)

@@ -17,8 +17,8 @@ from ...derived.passage_graph.neighborhood import NamedNeighborhoodRequest, Neig
 from ...structures.ranking import scale_to_best
 from ...structures.read_requests import Ids, ReadRequest, Vector
 from ...structures.state import State
-from ..graph.graph_requests import StatedRelations
-from ..graph.relation_seeds import match_relations
+from ..graph.graph_requests import TriplesRequest
+from ..graph.relation_seeds import TripleMatch, match_relations
 
 #: The number of names read, those of the best triples, and of names used, the first of them that are entities.
 _MAX_READ_NAMES, _MAX_NAMES = 24, 6
@@ -58,7 +58,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
 
         Triples are (subject, relation, object). Names that the question contains are skipped.
         """
-        relations = StatedRelations(self.chunks).fetch(state)
+        relations = TriplesRequest(self.chunks).fetch(state)
         all_matches = match_relations(relations, self.rarities, self.stem, limit=None)
         matches = _select_other_names(all_matches, self.question_key)
         # The request for the names adds their entities to this one.
@@ -67,7 +67,7 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         )
         named = NamedNeighborhoodRequest(list(matches), empty_request, _MAX_NAME_CHUNKS).fetch(state)
         # The names of the best triples come first. If two names are one entity, its better triple counts.
-        match_by_entity: dict[int, tuple[tuple[str, str], float]] = {}
+        match_by_entity: dict[int, TripleMatch] = {}
         for entity, match in zip(named.entities.tolist(), matches.values(), strict=True):
             if entity and len(match_by_entity) < _MAX_NAMES:  # 0: not an entity
                 match_by_entity.setdefault(entity, match)
@@ -80,23 +80,21 @@ class JoinedChunksRequest(ReadRequest[JoinedChunks]):
         row_matches = [match_by_entity[entity] for entity in row_entities if entity in match_by_entity]
         return JoinedChunks(
             chunks=surroundings.rows.chunks[is_joined],
-            matches=scale_to_best(np.array([score for _, score in row_matches])),
+            matches=scale_to_best(np.array([match.score for match in row_matches])),
             cosines=surroundings.cosines[is_joined].astype(np.float64),
-            pairs=[pair for pair, _ in row_matches],
+            pairs=[match.names for match in row_matches],
         )
 
 
-def _select_other_names(
-    matches: Iterable[tuple[tuple[str, str], float]], question_key: str
-) -> dict[str, tuple[tuple[str, str], float]]:
-    """Return the first names that are not in the question, each with the first pair that has it and the pair's score.
+def _select_other_names(matches: Iterable[TripleMatch], question_key: str) -> dict[str, TripleMatch]:
+    """Return the first names in ``matches`` that are not in the question, each with the first match that has it.
 
-    ``matches`` are pairs of names with scores, best first, and ``question_key`` is the normal form of the question. At
-    most ``_MAX_READ_NAMES`` names are returned.
+    ``matches`` are those of triples with the question, best first. ``question_key`` is the normal form of the question.
+    At most ``_MAX_READ_NAMES`` names are returned.
     """
-    names: dict[str, tuple[tuple[str, str], float]] = {}
-    for pair, score in matches:
-        for name in pair:
+    names: dict[str, TripleMatch] = {}
+    for match in matches:
+        for name in match.names:
             if name not in question_key and len(names) < _MAX_READ_NAMES:
-                names.setdefault(name, (pair, score))
+                names.setdefault(name, match)
     return names

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...retrieval.dense_search import compute_cosines
-from ...retrieval.recognition import Seed
+from ...retrieval.recognition import QuestionEntity
 from ...structures.documents.allowed import AllowedDocuments
 from ...structures.documents.chunks import FIRST_UPPER_ABSTRACT, GROUP_SIZE, AbstractRecord
 from ...structures.filter import addresses
@@ -68,7 +68,7 @@ class Candidates(ReadRequest[CandidatePool]):
     ``max_chunks`` allowed chunks with their cosines with the unit-length ``vector``.
     """
 
-    seeds: Sequence[Seed]
+    seeds: Sequence[QuestionEntity]
     depth: int
     max_chunks: int
     vector: Vector
@@ -99,7 +99,7 @@ class Candidates(ReadRequest[CandidatePool]):
         return chunk_ids
 
 
-def _list_abstract_addresses(state: State, seed: Seed) -> list[int]:
+def _list_abstract_addresses(state: State, seed: QuestionEntity) -> list[int]:
     """Return the packed addresses of the abstracts that mention an entity, the most specific mentions first.
 
     A packed address is one integer: the rank of the mention (lower is more specific) and the id of the abstract. At
@@ -129,7 +129,7 @@ class _PoolBuilder:
         self.pool: dict[int, AbstractRoute] = {}
         self.visited_abstracts: set[int] = set()
 
-    def fill_pool(self, seed_addresses: Sequence[tuple[Seed, list[int]]]) -> None:
+    def fill_pool(self, seed_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
         """Add chunks to the pool until it is full.
 
         ``seed_addresses`` are the entities of the question with the packed addresses of their abstracts. Chunks below
@@ -171,7 +171,7 @@ class _PoolBuilder:
         return sorted(packed_addresses, key=get_sort_key)
 
     def _iter_new_chunks(
-        self, seed: Seed, packed_addresses: Sequence[int], level: int, visited: set[int]
+        self, seed: QuestionEntity, packed_addresses: Sequence[int], level: int, visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
         """Yield allowed chunks that are not in the pool yet, each with its route from the entity ``seed``.
 

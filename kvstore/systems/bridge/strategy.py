@@ -14,7 +14,7 @@ from ...arguments import Option
 from ...retrieval.dense_search import rank_by_vector
 from ...retrieval.evidence import Evidence, LoadedChunk
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, recognize_entities
+from ...retrieval.recognition import QuestionEntity, recognize_entities
 from ...structures.ranking import best
 from .candidates import AbstractRoute, CandidatePool, Candidates
 
@@ -57,7 +57,7 @@ class BridgeStrategy:
         return evidence_of(query, self.name, ranking, paths=format_path, pool=len(pool.chunks))
 
 
-def _collect_candidates(query: Query, seeds: Sequence[Seed], max_chunks: int) -> CandidatePool:
+def _collect_candidates(query: Query, seeds: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
     """Fetch at most ``max_chunks`` candidate chunks of the entities ``seeds``, as a step of the query's trace."""
     request = Candidates(seeds, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:

@@ -16,7 +16,7 @@ from itertools import islice
 from ...derived.passage_graph.neighborhood import NodeNames, make_entity_node
 from ...derived.synonyms.nearest_names import NearestNames
 from ...retrieval.query import Query
-from ...retrieval.recognition import Seed
+from ...retrieval.recognition import QuestionEntity
 from ...structures.ranking import Ranking
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
@@ -37,7 +37,7 @@ class Anchors:
 
 
 def find_anchors(
-    query: Query, graph: UnitGraph, seeds: Sequence[Seed], num_nearest: int, near_ranking: Ranking
+    query: Query, graph: UnitGraph, seeds: Sequence[QuestionEntity], num_nearest: int, near_ranking: Ranking
 ) -> Anchors:
     """Find the anchors of a question, where its paths start: the entities of its names, and its nearest units.
 
@@ -77,7 +77,9 @@ def quote(text: str, max_chars: int = 80) -> str:
     return f'"{text}"' if len(text) <= max_chars else f'"{text[:max_chars].rstrip()} …"'
 
 
-def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -> dict[str, list[KeyedEntity]]:
+def _find_nearest_names(
+    query: Query, seeds: Sequence[QuestionEntity], num_nearest: int
+) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names.
 
     ``seeds`` are the known names. The cosine of an entity's name with the unknown name must be positive.
@@ -98,8 +100,8 @@ def _find_nearest_names(query: Query, seeds: Sequence[Seed], num_nearest: int) -
     }
 
 
-def _iter_unknown_names(question: str, seeds: Sequence[Seed]) -> Iterator[str]:
-    """Yield the runs of capitalized words in a question in order, without the words of known names (``seeds``)."""
+def _iter_unknown_names(question: str, seeds: Sequence[QuestionEntity]) -> Iterator[str]:
+    """Yield the sequences of capitalized words in a question, without the words of known names (``seeds``)."""
     masked_question = bytearray(question.encode())
     for seed in seeds:
         for start, end in seed.spans:

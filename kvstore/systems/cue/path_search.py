@@ -55,6 +55,13 @@ class _Extension(NamedTuple):
     similarity: float
 
 
+class _ScoredExtension(NamedTuple):
+    """An extension of a path, and the score of the extended path."""
+
+    score: float
+    extension: _Extension
+
+
 #: The paths of a beam after a hop, each with the entities that its last unit mentions.
 _Frontier = list[tuple[UnitPath, Sequence[int]]]
 
@@ -105,11 +112,12 @@ def search_paths(
         if hop == beam.max_hops - 1:
             return
         graph.load_entities(path.rows[-1] for paths in path_groups for path in paths)
+        # Each path goes on from the entities that its last unit mentions.
         frontiers = [[(path, graph.get_entities(path.rows[-1])) for path in paths] for paths in path_groups]
 
 
 def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> dict[tuple[int, ...], _Extension]:
-    """Return the extensions of a beam's paths by one unit each.
+    """Return the extensions of the paths of a beam search by one unit (sentence or clause) each.
 
     The key of an extension has the sorted row numbers of the extended path's units. ``frontier`` has each path with the
     entities of its last unit. A unit is a sentence or clause, a row of ``graph``. If several extensions lead to the
@@ -135,9 +143,15 @@ def _select_best_paths(
         else _score_texts(graph, list(extensions), scorer)
     )
     # Break ties by document key and position, since the order of rows is arbitrary.
-    ranked = sorted(zip(scores, extensions.values(), strict=True), key=lambda pair: -pair[0])
-    if len(ranked) > beam.width and ranked[beam.width - 1][0] == ranked[beam.width][0]:
-        ranked.sort(key=lambda pair: (-pair[0], *map(graph.get_sort_key, (*pair[1].path.rows, pair[1].row))))
+    scored = [_ScoredExtension(score, extension) for score, extension in zip(scores, extensions.values(), strict=True)]
+    ranked = sorted(scored, key=lambda candidate: -candidate.score)
+    if len(ranked) > beam.width and ranked[beam.width - 1].score == ranked[beam.width].score:
+        ranked.sort(
+            key=lambda candidate: (
+                -candidate.score,
+                *map(graph.get_sort_key, (*candidate.extension.path.rows, candidate.extension.row)),
+            )
+        )
     return [_extend_path(graph, extension, score) for score, extension in ranked[: beam.width]]
 
 

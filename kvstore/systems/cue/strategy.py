@@ -23,7 +23,7 @@ from ...retrieval.dense_search import CosineRequest, rank_by_vector
 from ...retrieval.evidence import Evidence
 from ...retrieval.lexical_search import WordScoreRequest
 from ...retrieval.query import Query, evidence_of, option
-from ...retrieval.recognition import Seed, recognize_entities
+from ...retrieval.recognition import QuestionEntity, recognize_entities
 from ...retrieval.reranking import QueryReranker
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.vectors.vectors import Ids
@@ -115,7 +115,7 @@ def find_paths(
     graph: UnitGraph,
     availability: UnitAvailability,
     options: Mapping[str, float],
-    seeds: Sequence[Seed],
+    seeds: Sequence[QuestionEntity],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
     """Search paths of units from the anchors of a question, and return the best paths after each hop.
@@ -192,14 +192,14 @@ def _score_chunks(
 
 
 def _label_chunks(query: Query, ranking: Ranking) -> list[tuple[str, float]]:
-    """Return (label, score) for each chunk of a ranking; the label is its document key and ordinal."""
+    """Return a label for EXPLAIN (document key and ordinal) and the score of each chunk of a ranking."""
     loaded_chunks = query.load_chunks(chunk for chunk, _ in ranking)
     labels = (f"{chunk.document.key} {chunk.record.ordinal}" for chunk in loaded_chunks)
     return list(zip(labels, (score for _, score in ranking), strict=True))
 
 
 def _format_path_to(graph: UnitGraph, path: UnitPath, chunk: int) -> str:
-    """Return a path as text, truncated after its first unit in ``chunk``."""
+    """Return a path of entities and units (sentences) as text, up to its first unit in ``chunk``."""
     end = next(index for index, row in enumerate(path.rows, 1) if graph.chunks[row] == chunk)
     return _format_path(graph, path, end)
 

@@ -76,14 +76,18 @@ def encode_units(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
             row += (start - previous_end, end - start)
             previous_end = end
             if subject is not None:
-                row[-1] = start - end
-                row += (subject[0] - start, subject[1] - subject[0])
+                subject_start, subject_end = subject
+                row[-1] = start - end  # a negative length says that the subject follows
+                row += (subject_start - start, subject_end - subject_start)
         rows.append(row if spans else num_written)
     return rows
 
 
 def decode_units(rows: Any, starts: Sequence[int]) -> UnitPart:
-    """Decode the result of :func:`encode_units`; ``starts`` are the byte offsets at which the chunks start."""
+    """Decode the units of a document from the result of :func:`encode_units`.
+
+    ``starts`` are the byte offsets at which the chunks start.
+    """
     part = UnitPart([], [])
     for row, start in zip(rows, starts, strict=True):
         part.spans.append(decode_spans(row, start))
@@ -205,7 +209,10 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
     """
     value = document.facts.get(WRITTEN_UNITS.name)
     model_and_texts = None if value is None else value.get_texts(build_chunk_passage(document, ordinal).digest)
-    return () if model_and_texts is None else model_and_texts[1]
+    if model_and_texts is None:
+        return ()
+    _, texts = model_and_texts
+    return tuple(texts)
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
@@ -243,7 +250,10 @@ def _iter_clauses(document: ChunkedText, spans: Iterable[UnitSpan], language: st
             continue
         byte_offsets = compute_byte_offsets(text, span.end - span.start) + span.start
         for start, end, subject in clauses:
-            subject_span = None if subject is None else (int(byte_offsets[subject[0]]), int(byte_offsets[subject[1]]))
+            subject_span = None
+            if subject is not None:
+                subject_start, subject_end = subject
+                subject_span = (int(byte_offsets[subject_start]), int(byte_offsets[subject_end]))
             yield UnitSpan(int(byte_offsets[start]), int(byte_offsets[end]), subject_span)
 
 

@@ -73,7 +73,7 @@ def _list_units(state: State, chunks: Iterable[int]) -> dict[int, list[StoredUni
 
 
 def _read_batch(state: State, units_by_chunk: Mapping[int, Sequence[StoredUnit]], known_chunks: Set[int]) -> UnitBatch:
-    """Return the units of the chunks that are not in ``known_chunks``, with their vectors."""
+    """Return the units (sentences or clauses) of the chunks that are not in ``known_chunks``, with their vectors."""
     units = state.get_part(UNITS)
     chunks = [chunk for chunk in units_by_chunk if chunk not in known_chunks]
     stored = [unit for chunk in chunks for unit in units_by_chunk[chunk]]
@@ -208,7 +208,7 @@ class UnitContent(NamedTuple):
 
 
 class UnitContents(ReadRequest[list[UnitContent]]):
-    """A request for the texts of units, with the title and the headings above each."""
+    """A request for the texts of units (sentences or clauses), with the title and the headings above each."""
 
     ids: Sequence[int]
 
@@ -230,7 +230,7 @@ KeyedEntity = tuple[int, str]
 
 
 class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
-    """A request for the entities in each unit and in the title of its document, sorted by key."""
+    """A request for the entities in each unit (sentence or clause) and in the title of its document, sorted by key."""
 
     ids: Sequence[int]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ...registry.sql_table import SqlTable, TableRow, TableRows, hash_row, iter_optional
 from ...registry.table_reader import TableReader
@@ -74,36 +75,45 @@ UNIT_TABLE = SqlTable(
 )
 
 
+class _UnitMention(NamedTuple):
+    """A row of the SQL table ``unit_mentions``: a unit (a sentence or clause), and an entity that it mentions."""
+
+    unit: StoredUnit
+    entity: int
+
+
 def _iter_mentions(reader: TableReader, units: TableRows) -> TableRows:
-    """Yield the rows of the SQL table ``unit_mentions``, (unit, entity), for some units (sentences or clauses)."""
+    """Yield the rows of the SQL table ``unit_mentions`` for some units (sentences or clauses)."""
     for unit in units:
-        for entity in _get_units(reader).list_entities([unit.id])[0]:
-            yield unit, entity
+        (entities,) = _get_units(reader).list_entities([unit.id])
+        for entity in entities:
+            yield _UnitMention(unit, entity)
 
 
 def _iter_entity_mentions(reader: TableReader, name: str) -> TableRows:
-    """Yield the rows of ``unit_mentions``, (unit, entity), of the entity with a name; none if it is unknown."""
+    """Yield the rows of ``unit_mentions`` of the entity with a name; none if it is unknown."""
     entity = reader.find_entity(name)
     if entity is None or not _get_units(reader).is_present:
         return
     chunks = dict.fromkeys(reader.iter_mention_chunks(name))
     for id in _get_units(reader).list_entity_units(entity, chunks):
-        yield _get_units(reader).get([id])[0], entity
+        (unit,) = _get_units(reader).get([id])
+        yield _UnitMention(unit, entity)
 
 
 def _hash_mention(reader: TableReader, row: TableRow) -> int:
     """Return the ``rowid`` of a row of ``unit_mentions``: a hash of unit and entity."""
-    return hash_row(reader, (row[0].id, row[1]))
+    return hash_row(reader, (row.unit.id, row.entity))
 
 
 UNIT_MENTION_TABLE = SqlTable(
     "unit_mentions",
     "entities that each unit mentions, in its text or in the title of its document",
     {
-        "document": ("TEXT", lambda reader, row, record: reader.get_document(row[0].document).key),
-        "chunk": ("INTEGER", lambda reader, row, record: row[0].chunk),
-        "ordinal": ("INTEGER", lambda reader, row, record: row[0].ordinal),
-        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row[1])),
+        "document": ("TEXT", lambda reader, row, record: reader.get_document(row.unit.document).key),
+        "chunk": ("INTEGER", lambda reader, row, record: row.unit.chunk),
+        "ordinal": ("INTEGER", lambda reader, row, record: row.unit.ordinal),
+        "entity": ("TEXT", lambda reader, row, record: reader.get_entity_name(row.entity)),
     },
     scan=lambda reader: _iter_mentions(reader, _iter_document_units(reader, _iter_document_ids(reader))),
     number=_hash_mention,

@@ -91,7 +91,7 @@ class _DocumentUnits:
             self.written_units = self._read_written_units(state)
 
     def _read_written_units(self, state: State) -> dict[int, tuple[str, Sequence[str]]]:
-        """Return the model and the units it wrote, by the ordinal of each chunk that has such units."""
+        """Return the language model and the units (sentences) it wrote, by the ordinal of each chunk that has any."""
         value = WRITTEN_UNITS.find(state, self.record.key)
         if value is None:
             return {}
@@ -120,11 +120,12 @@ class _DocumentUnits:
 
         A unit that a model wrote has the span of its chunk.
         """
-        if spans := self.get_spans(ordinal):
+        spans = self.get_spans(ordinal)
+        if spans:
             source, (start, end, subject) = RULE, spans[number]
-        else:
-            chunk_record = self.chunk_records[ordinal]
-            source, start, end, subject = self.written_units[ordinal][0], chunk_record.start, chunk_record.end, None
+        else:  # a model wrote the units
+            source, _ = self.written_units[ordinal]
+            start, end, subject = self.chunk_records[ordinal].start, self.chunk_records[ordinal].end, None
         id = to_vector_id(self.record.id, self.unit_offsets[ordinal] + number)
         return StoredUnit(id, self.record.id, self.chunks[ordinal], number, start, end, source, subject)
 
@@ -162,7 +163,7 @@ class Units:
 
     @property
     def is_complete(self) -> bool:
-        """True if every document has its units."""
+        """True if the index has the units (sentences or clauses) of every document."""
         # Only documents with ids from ``built`` to before ``until`` have no units yet.
         return self._derivation is not None and self._derivation.built >= self._derivation.until
 
@@ -212,7 +213,7 @@ class Units:
         )
 
     def find_nearest(self, vector: Vector, count: int, chunks: Sequence[int] | None = None) -> tuple[Ids, Matrix]:
-        """Return the ids and cosines of the ``count`` units nearest to a vector, best first.
+        """Return the ids and cosines of the ``count`` units (sentences or clauses) nearest to a vector, best first.
 
         With ``chunks``, only their units are compared. Ties are in order of document key and position.
         """
@@ -247,7 +248,7 @@ class Units:
     def find_units_mentioning(
         self, entity: int, units: Sequence[StoredUnit], is_name: bool = False
     ) -> list[StoredUnit]:
-        """Return the units that mention an entity in their own text. All ``units`` must be of one chunk.
+        """Return those of ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
 
         If ``is_name`` is true, the chunk writes the entity only as a name, so its mentions are not checked for that.
         """
@@ -295,7 +296,8 @@ class Units:
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)
         if not spans:
-            return document.written_units[ordinal][1][unit.ordinal]
+            _, written_texts = document.written_units[ordinal]
+            return written_texts[unit.ordinal]
         return render_unit_at(self._get_text(unit.document), spans[unit.ordinal])
 
     def _find_entities(self, unit: StoredUnit) -> set[int]:
@@ -343,8 +345,9 @@ class Units:
         return ((name, chunk_start + start, chunk_start + end) for name, start, end in rows.tolist())
 
     def _is_written_as_name(self, document: int, span: tuple[int, int]) -> bool:
-        """True if the text at a span is written as a name: it is not in lower case, and not a function word."""
-        return _has_name_form(bytes(self._get_text(document)[span[0] : span[1]]))
+        """True if the text at a span of a document is written as a name: not in lower case, and no function word."""
+        start, end = span
+        return _has_name_form(bytes(self._get_text(document)[start:end]))
 
     def _get_title_entities(self, document: int) -> frozenset[int]:
         """Return the entities that the title of a document names; cached."""
@@ -363,7 +366,8 @@ def _list_spans(unit: StoredUnit) -> list[tuple[int, int]]:
 
 def _is_within(span: tuple[int, int], spans: Iterable[tuple[int, int]]) -> bool:
     """True if a span lies within one of several spans."""
-    return any(start <= span[0] and span[1] <= end for start, end in spans)
+    span_start, span_end = span
+    return any(start <= span_start and span_end <= end for start, end in spans)
 
 
 def _select_best(scored: list[tuple[int, float]], count: int) -> list[tuple[int, float]]:
@@ -388,6 +392,6 @@ UNITS = _UnitsPart()
 
 
 def _has_name_form(form: bytes) -> bool:
-    """True if a form in UTF-8 can be a name: it is not a function word, and has a digit or is not in lower case."""
+    """True if a word or phrase in UTF-8 can be a name: no function word, and with a digit or not in lower case."""
     is_informative, is_lower = classify_form(form)
     return is_informative and not is_lower

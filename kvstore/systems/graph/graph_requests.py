@@ -17,11 +17,11 @@ from ...text.normalize import to_entity_key
 #: The number of triples read per document.
 _MAX_TRIPLES = 200
 
-#: A triple: normal form of the subject, relation, normal form of the object.
-RelationInWords = tuple[str, str, str]
+#: A triple of names: normal form of the subject, relation as written, normal form of the object.
+NameTriple = tuple[str, str, str]
 
 
-class HasTriples(ReadRequest[bool]):
+class HasTriplesRequest(ReadRequest[bool]):
     """A request that returns True if any document has triples."""
 
     def fetch(self, state: State) -> bool:
@@ -29,17 +29,17 @@ class HasTriples(ReadRequest[bool]):
         return any(map(state.lmdb.count, (tables.TRIPLES, tables.WRITTEN_TRIPLES)))
 
 
-class StatedRelations(ReadRequest[list[RelationInWords]]):
+class TriplesRequest(ReadRequest[list[NameTriple]]):
     """A request for the triples of the documents of ``chunks``, at most 200 of each, in order of the chunks."""
 
     chunks: Sequence[int]
 
-    def fetch(self, state: State) -> list[RelationInWords]:
+    def fetch(self, state: State) -> list[NameTriple]:
         """Return the triples of the documents of the chunks as (subject, relation, object), in the order of the chunks.
 
         Subject and object are normal forms of names. At most ``_MAX_TRIPLES`` triples of each document are returned.
         """
-        if not HasTriples().fetch(state):
+        if not HasTriplesRequest().fetch(state):
             return []
         triples = Triples(state.lmdb)
         return [
@@ -49,7 +49,7 @@ class StatedRelations(ReadRequest[list[RelationInWords]]):
         ]
 
 
-class HasIndex(ReadRequest[bool]):
+class HasIndexRequest(ReadRequest[bool]):
     """A request that returns True if the store has an index of a kind, which is named as in CREATE INDEX.
 
     The module of that kind of index is not imported.

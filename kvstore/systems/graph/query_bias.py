@@ -36,7 +36,7 @@ class QueryBias:
     """
 
     def __init__(self, vector: Vector, max_cosine: float, strength: float) -> None:
-        """Start a bias that makes a graph walk prefer chunks similar to the question; no chunk has a factor yet.
+        """Create the bias that makes a graph walk prefer chunks similar to the question; no chunk has a factor yet.
 
         ``vector`` is the vector of the question without its names, ``max_cosine`` its cosine with the best chunk, and
         ``strength`` how strongly the walk prefers similar chunks.
@@ -47,7 +47,7 @@ class QueryBias:
         self._factors: Masses = np.empty(0)
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Compute and store the factors of further chunks.
+        """Compute and store the factors by which a graph walk prefers ``chunks``.
 
         ``cosines`` has the cosine of each chunk with the question without its names. The factor is e to the power of
         strength · cosine / greatest cosine.

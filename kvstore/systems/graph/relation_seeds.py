@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ...derived.passage_graph.neighborhood import make_entity_node
 from ...text.words import list_content_terms
-from .graph_requests import RelationInWords
+from .graph_requests import NameTriple
 
 #: The number of relations that a walk starts at.
 _MAX_STARTS = 5
 
 
+class TripleMatch(NamedTuple):
+    """The match of a triple with a question: the two names that the triple joins, and its score."""
+
+    names: tuple[str, str]
+    score: float
+
+
 def match_relations(
-    relations: Iterable[RelationInWords],
+    relations: Iterable[NameTriple],
     rarities: Mapping[str, float],
     stem: Callable[[str], str],
     limit: int | None = _MAX_STARTS,
-) -> list[tuple[tuple[str, str], float]]:
-    """Return the ``limit`` of ``relations`` (triples) that match the question best, each as (its two names, its score).
+) -> list[TripleMatch]:
+    """Return the matches of the ``limit`` triples (``relations``) that match the question best, best first.
 
     Triples of the same names are one match, with the score of the best. The score is the sum of the rarities (IDF) of
     the question's terms that occur in the triple; ``rarities`` maps each term to its rarity. Triples without a term of
@@ -36,26 +44,25 @@ def match_relations(
         score = math.fsum(rarities.get(term, 0.0) for term in terms)
         if score > 0:
             scores[subject, object_name] = max(score, scores.get((subject, object_name), 0.0))
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
+    matches = [TripleMatch(names, score) for names, score in scores.items()]
+    return sorted(matches, key=lambda match: (-match.score, match.names))[:limit]
 
 
-def list_matched_names(matches: Iterable[tuple[tuple[str, str], float]]) -> list[str]:
+def list_matched_names(matches: Iterable[TripleMatch]) -> list[str]:
     """Return the distinct names in the result of :func:`match_relations`, those of the best triple first."""
-    return list(dict.fromkeys(name for pair, _ in matches for name in pair))
+    return list(dict.fromkeys(name for match in matches for name in match.names))
 
 
-def compute_relation_masses(
-    matches: Sequence[tuple[tuple[str, str], float]], entities: Mapping[str, int]
-) -> dict[int, float]:
-    """Return the start mass of the node of each entity in the best triples, in proportion to the triples' scores.
+def compute_relation_masses(matches: Sequence[TripleMatch], entities: Mapping[str, int]) -> dict[int, float]:
+    """Return the mass with which a graph walk starts at each entity in the best triples, by node of the graph.
 
-    ``matches`` come from :func:`match_relations`. ``entities`` maps each name to its entity, or to 0 if it is unknown.
-    The masses sum to 1 if all names are known.
+    The masses are in proportion to the scores of ``matches``, from :func:`match_relations`, and sum to 1 if all names
+    are known. ``entities`` maps each name to its entity, or to 0 if it is unknown.
     """
-    total = 2 * math.fsum(score for _, score in matches)  # each score counts for two names
+    total = 2 * math.fsum(match.score for match in matches)  # each score counts for two names
     masses: dict[int, float] = {}
-    for pair, score in matches:
-        for name in pair:
+    for names, score in matches:
+        for name in names:
             if entities[name]:
                 node = make_entity_node(entities[name])
                 masses[node] = masses.get(node, 0.0) + score / total

@@ -61,15 +61,15 @@ from ...retrieval.lexical_search import (
 from ...retrieval.query import Query, evidence_of, option
 from ...retrieval.recognition import (
     Decomposition,
+    QuestionEntity,
     RecognitionRequest,
-    Seed,
     decompose_question,
     record_recognized_entities,
 )
 from ...structures.id_sets import merge_distinct
 from ...structures.ranking import Ranking, append_tails, best, scale_to_best
 from ...structures.read_requests import Ids, ReadRequest
-from .graph_requests import HasIndex, RelationInWords, StatedRelations
+from .graph_requests import HasIndexRequest, NameTriple, TriplesRequest
 from .query_bias import QueryBias, build_query_bias, has_informative_remainder, make_bias_request
 from .relation_seeds import compute_relation_masses, list_matched_names, match_relations
 
@@ -118,7 +118,7 @@ class WalkResult(NamedTuple):
 
 def walk_graph(
     query: Query,
-    names: Sequence[Seed],
+    names: Sequence[QuestionEntity],
     degrees: Sequence[Degrees],
     parts: Decomposition,
     rankings: Sequence[Ranking],
@@ -171,7 +171,7 @@ class _WalkInputs:
     terms: list[str]
     counts: Mapping[str, int]
     bias: QueryBias | None
-    relations: list[RelationInWords]
+    relations: list[NameTriple]
     rows_read: list[RowsRead]
     degrees: dict[int, int]
 
@@ -180,7 +180,7 @@ def _read_walk_inputs(
     query: Query,
     parts: Decomposition,
     starts: Mapping[int, float],
-    names: Sequence[Seed],
+    names: Sequence[QuestionEntity],
     degrees: Sequence[Degrees],
     rankings: Sequence[Ranking],
     bias_strength: float,
@@ -199,7 +199,7 @@ def _read_walk_inputs(
     )
     requests: list[ReadRequest[Any]] = [
         build_count_request(words),
-        StatedRelations([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
+        TriplesRequest([chunk for ranking in rankings for chunk, _ in ranking[:_NUM_STATING_CHUNKS]]),
         EntityDegrees(np.array(list(map(get_entity, entity_nodes)), np.uint32)),
         seed_request,
     ]
@@ -265,7 +265,7 @@ class GraphStrategy:
             word_search, degrees, has_units = reading.fetch(
                 WordSearchRequest(term_weights, num_chunks, query.allowed),
                 make_degree_request(names),
-                HasIndex("units"),
+                HasIndexRequest("units"),
             )
             step.detail, step.count = "BM25 of " + ", ".join(terms), len(word_search.ranking)
         tails = near_ranking, word_search.ranking
@@ -286,11 +286,12 @@ class GraphStrategy:
 
 
 def _compute_path_shares(
-    query: Query, weights: TermWeights, names: Sequence[Seed], chunks: Ids, near_ranking: Ranking
+    query: Query, weights: TermWeights, names: Sequence[QuestionEntity], chunks: Ids, near_ranking: Ranking
 ) -> npt.NDArray[np.float64]:
-    """Return the score of the best path of units (sentences) through each chunk, divided by the score of the best path.
+    """Return the score of the best path of units (sentences) through each chunk, as a fraction of the best of all.
 
-    A chunk without a path gets 0. All chunks get 0 if some documents have no units, or if units have no vectors.
+    The paths are those of the strategy ``cue``, which ``names`` and ``near_ranking`` start. A chunk without a path gets
+    0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
     from ..cue.strategy import can_compare_units, find_best_path_by_chunk, find_paths
     from ..cue.unit_graph import UnitGraph

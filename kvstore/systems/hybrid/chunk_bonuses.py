@@ -104,7 +104,7 @@ class BonusScorer:
         return share * math.sqrt(sum(word in self._rarities for word in words) / len(words)) if words else 0.0
 
     def compute_coverage(self, chunk: LoadedChunk) -> float:
-        """Return the fraction of the question's terms that a chunk contains, weighted by rarity, 0 to 1."""
+        """Return the fraction of the question's terms (stemmed words) that a chunk contains, by rarity, 0 to 1."""
         terms = count_chunk_terms(chunk.document.title, chunk.headings, chunk.text, self._stem)
         return math.fsum(rarity for term, rarity in self._rarities.items() if term in terms) / self._total_rarity
 
@@ -148,8 +148,9 @@ class _WordPairs:
             group = match.lastindex or 0  # the pattern of overlapping bigrams has a group
             term = self._stem(match.group(group))
             for pair in self._pairs_by_term.get(term, ()):
-                is_second = pair[1] == term
-                end = ends.get(pair[0] if is_second else pair[1])
+                first, second = pair
+                is_second = second == term
+                end = ends.get(first if is_second else second)
                 if end is None:
                     continue
                 distance = 1 + max(0, match.start(group) - end - 1) / _WORD_LENGTH

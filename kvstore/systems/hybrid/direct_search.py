@@ -173,9 +173,9 @@ def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks
 def _add_bonuses(
     query: Query, scorer: BonusScorer, weights: Weights, chunks: Ids, scores: npt.NDArray[np.float64]
 ) -> int:
-    """Add the bonuses of the best chunks to ``scores``, the scores of ``chunks``, and rescale these to at most 1.
+    """Add the bonuses of the best chunks to ``scores``, the scores of ``chunks``, in place; rescale them to at most 1.
 
-    Only the best chunks are read. Returns their number.
+    Only the best :data:`_NUM_READ` chunks are read. Returns their number.
     """
     read_chunks = np.array(sorted(chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_READ)), np.uint64)
     indexes = np.searchsorted(chunks, read_chunks)
@@ -368,5 +368,7 @@ def compute_dense_reliability(
     mean = math.fsum((weights * cosines).tolist()) / math.fsum(weights.tolist())
     deviations = (mean - noise.mean) / noise.deviation
     low, high = _SEPARATION_RANGE
-    share = min(1.0, max(0.0, (deviations + 1 / math.sqrt(noise.sample_size) - low) / (high - low)))
-    return 1 - (1 - share) * min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)
+    standard_error = 1 / math.sqrt(noise.sample_size)
+    share = min(1.0, max(0.0, (deviations + standard_error - low) / (high - low)))
+    evidence = min(1.0, _measure_drop(lexical) / _MIN_REFERENCE_DROP)  # low if the lexical ranking is flat
+    return 1 - (1 - share) * evidence
