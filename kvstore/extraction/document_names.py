@@ -86,8 +86,9 @@ class Introduction(NamedTuple):
 def collect_introductions(names: Iterable[Name], max_words: int | None, document: str) -> list[Introduction]:
     """Return each name once, with the spelling (form) and kind of its first occurrence, sorted by normal form.
 
-    Names that cannot be entities by rule, such as names of more than ``max_words`` words, are omitted. If ``max_words``
-    is None, every name is included, and a name of invalid length raises InputError. ``document`` is the document's key.
+    Names that cannot be entities by rule, such as names of more than ``max_words`` words, are omitted. Without
+    ``max_words``, every name is included, and a name of invalid length raises InputError. ``document`` is the
+    document's key.
     """
     introductions: dict[str, Introduction] = {}
     seen_forms: set[str] = set()

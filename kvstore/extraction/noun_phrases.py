@@ -83,9 +83,8 @@ class NounPhrases:
         if not word.is_nominal or self._is_negated(index):
             return None
         first, last = self.find_phrase_bounds(index)
-        if first == last and (word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2):
-            return None
-        if not any(character.isalpha() for character in word.text):
+        is_empty = word.lemma in _EMPTY_NOUNS or word.lemma in QUALIFYING_ADJECTIVES or len(word.text) < 2
+        if (first == last and is_empty) or not any(map(str.isalpha, word.text)):
             return None
         start, end = self._words[first].start, self._words[last].end
         form = " ".join(self._sentence.text[start:end].split())
@@ -103,12 +102,14 @@ class NounPhrases:
             return form
         if first == 0 and self._words[0].tag in ("NN", "NNS", "JJ") and self._words[0].text.istitle():
             form = form[0].lower() + form[1:]
-        return form[: len(form) - len(word.text)] + _to_singular_form(word, form[len(form) - len(word.text) :])
+        noun_start = len(form) - len(word.text)
+        return form[:noun_start] + _to_singular_form(word, form[noun_start:])
 
     def find_terms(self) -> list[Term]:
         """Return candidates for names: common noun phrases of several words, and nouns that are not everyday words.
 
-        A phrase or noun that is written in the plural has two terms, the singular and the plural.
+        A document that uses such a term often enough introduces it as a name. A phrase or noun that is written in the
+        plural has two terms, the singular and the plural.
         """
         inner_labels = ("compound", "flat", "amod", "nmod:desc")
         terms: list[Term] = []
@@ -126,10 +127,9 @@ class NounPhrases:
     def _make_phrase_terms(self, index: int, name: str) -> list[Term]:
         """Return the terms (candidates for names) of a noun phrase of several words.
 
-        ``name`` is its name, and ``index`` the index of its head. A term that the document uses often becomes a name.
-        They are the name and, if it differs, the phrase as written: the name is in the singular, which is not always in
-        the text. The list is empty if the phrase is not a compound and begins with a word such as "run" or "very", or
-        has an empty head.
+        ``name`` is its name, and ``index`` the index of its main noun. The terms are the name and, if it differs, the
+        phrase as written: the name is in the singular, which is not always in the text. The list is empty if the phrase
+        is not a compound and begins with a word such as "run" or "very", or if its noun is one such as "thing".
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)
@@ -206,7 +206,10 @@ class NounPhrases:
         return self._coordinated_nouns[index]
 
     def _find_coordinated_nouns(self, index: int) -> list[int]:
-        """Return the result of :meth:`get_coordinated_nouns`, without its cache."""
+        """Return the index of a noun, and those of the nouns coordinated with it up to a verb, colon or semicolon.
+
+        An apposition counts if it is really the second item of a list.
+        """
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
@@ -251,7 +254,10 @@ class NounPhrases:
         return [*items, *(member for member in members if member > items[-1])]
 
     def _find_head_at(self, index: int) -> int | None:
-        """Return the index of the head of the plain noun phrase that begins exactly at ``index``, or None."""
+        """Return the index of the main noun (head) of the noun phrase that begins exactly at ``index``, or None.
+
+        The phrase has only determiners, numbers and adjectives before its nouns.
+        """
         words = self._words
         while index < len(words) and (
             words[index].pos in ("DET", "NUM") or words[index].tag in ("JJ", "PRP$", "VBN", "HYPH")
@@ -288,7 +294,7 @@ class NounPhrases:
         ]
 
     def is_phrase_head(self, index: int) -> bool:
-        """True if the word is the head of a noun phrase and not of a clause."""
+        """True if the word is the main noun of a phrase, and not the predicate of a clause ("is a cat")."""
         labels = {self._words[child].label.partition(":")[0] for child in self._words[index].children}
         return self._words[index].is_nominal and not labels & {"cop", "nsubj", "expl"}
 
@@ -305,32 +311,29 @@ class NounPhrases:
         ]
 
     def get_prepositions(self, index: int) -> set[str]:
-        """Return the prepositions before the phrase around a noun; if the word is not a noun, those before the word.
-
-        In a parse, any word of the phrase can govern them.
-        """
+        """Return the prepositions before the phrase around a noun; if the word is not a noun, those before the word."""
         first, last = self.find_phrase_bounds(index) if self._words[index].is_nominal else (index, index)
+        # In a parse, any word of the phrase can govern them.
         case_markers = (child for i in range(first, last + 1) for child in self._sentence.find_dependents(i, "case"))
         return {self._words[child].lemma for child in case_markers if child < first}
 
     def find_next_phrase(self, start: int) -> int | None:
-        """Return the index of the head of the first noun phrase within a few words from ``start``, or None.
+        """Return the index of the main noun of the first noun phrase within a few words from ``start``, or None.
 
         Returns None also if a verb, a preposition, a subordinating conjunction or a comma, semicolon, colon or period
         comes before it.
         """
         for index in range(start, min(start + _MAX_PHRASE_DISTANCE, len(self._words))):
             word = self._words[index]
-            if word.is_nominal and not (
-                index < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")
-            ):
+            is_modifier = index < word.head and word.label in ("compound", "nmod:desc", "nmod:poss", "amod")
+            if word.is_nominal and not is_modifier:
                 return index
             if word.pos in ("VERB", "AUX", "ADP", "SCONJ") or word.tag == "WRB" or word.text in ",;:.":
                 return None
         return None
 
     def find_previous_noun(self, end: int) -> int | None:
-        """Return the index of the noun before ``end`` (of a flat name, its head), or None if there is no noun.
+        """Return the index of the noun before ``end`` (of a name such as "Anna Smith", its first word), or None.
 
         Commas, semicolons, colons, dashes and ``(`` between them are skipped.
         """
@@ -345,7 +348,10 @@ class NounPhrases:
         return index
 
     def _is_premodifier(self, index: int, next_index: int, head_index: int) -> bool:
-        """True if the word at ``index`` extends the phrase of ``head_index`` that so far begins at ``next_index``."""
+        """True if the word at ``index`` belongs to the noun phrase that so far begins at ``next_index``.
+
+        ``head_index`` is the main noun of the phrase.
+        """
         word, head = self._words[index], self._words[head_index]
         if word.tag == "HYPH" or (word.text in "-–/" and word.pos in ("PUNCT", "SYM")):
             # It extends the phrase only if it joins two words without spaces.
@@ -367,12 +373,10 @@ class NounPhrases:
         if not head.is_proper and is_demonym(word.text) and not self._words[next_index].text.istitle():
             return False  # a Filipino rapper: the adjective is not part of the class; but European Union measures
         is_adjective = word.tag in ("JJ", "VBN", "VBG", "AFX") or word.pos == "ADJ" or is_joined
-        return (
-            is_adjective and word.lemma not in QUALIFYING_ADJECTIVES and word.text.lower() not in QUALIFYING_ADJECTIVES
-        )
+        return is_adjective and QUALIFYING_ADJECTIVES.isdisjoint((word.lemma, word.text.lower()))
 
     def _is_postmodifier(self, index: int, head_index: int, last: int) -> bool:
-        """True if the word at ``index`` continues a name that has the head ``head_index`` and so far ends at ``last``.
+        """True if the word at ``index`` continues the name of the noun ``head_index``, which so far ends at ``last``.
 
         Such words are the other words of a flat name (``Anna Smith``) and a short number (``Windows 11``).
         """
@@ -424,7 +428,7 @@ def _is_adjacent(left: Word, right: Word) -> bool:
 
 
 def _to_singular_form(word: Word, form: str) -> str:
-    """Return ``form``, the noun ``word`` as written, or its singular if it is a plural and no proper name."""
+    """Return ``form``, the noun ``word`` as written, or its singular if it is the plural of a common noun."""
     if word.is_proper or word.tag != "NNS" or not word.text[1:].islower():
         return form
     singular_form = to_singular(form)

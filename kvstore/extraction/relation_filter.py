@@ -17,7 +17,7 @@ from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
 from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
 from .syntax import Sentence
 
-#: Levels of noun phrases: the higher, the more stable the meaning across contexts.
+#: Specificities of noun phrases: the higher, the more stable the meaning across contexts.
 _EVERYDAY, _TERM, _PROPER = 0, 1, 2
 #: The minimum confidence of a statement by a verb, by a predicate (``X is a Y``), and by a noun phrase (``X, a Y``).
 _MIN_VERB_CONFIDENCE, _MIN_PREDICATE_CONFIDENCE, _MIN_FORM_CONFIDENCE = 0.9, 0.8, 0.7
@@ -74,7 +74,7 @@ class RelationFilter:
     """A filter for the relations of one sentence."""
 
     def __init__(self, sentence: Sentence, phrases: NounPhrases) -> None:
-        """Prepare the filter for a parsed sentence and its noun phrases."""
+        """Prepare the filter for a parsed sentence and its noun phrases; check once that the sentence is complete."""
         self._sentence = sentence
         self._words = sentence.words
         self._phrases = phrases
@@ -103,29 +103,29 @@ class RelationFilter:
         """
         if not self._is_complete:
             return False
-        child_level, parent_level = self._find_level(child), self._find_level(parent)
-        if child_level is None or parent_level is None:
+        child_specificity, parent_specificity = self._rate_specificity(child), self._rate_specificity(parent)
+        if child_specificity is None or parent_specificity is None:
             return False
         if any(self._is_truncated(index) or self._is_title_prefix(index) for index in (child, parent)):
             return False
-        if (
-            self._sentence.get_dependent_lemmas(child, "amod", "det") & _PARTIAL_WORDS
-            or (child < parent and self._is_joined_by_or(child))
-            or not self._has_balanced_parentheses(min(child, parent), max(child, parent), must_close=child < parent)
-        ):
+        if self._sentence.get_dependent_lemmas(child, "amod", "det") & _PARTIAL_WORDS:
+            return False  # some cats are black: not every cat is
+        if child < parent and self._is_joined_by_or(child):
+            return False
+        if not self._has_balanced_parentheses(min(child, parent), max(child, parent), must_close=child < parent):
             return False
         if kind == IS_A:
-            return self._is_class(parent) and self._is_instance(child, parent, child_level, confidence)
+            return self._is_class(parent) and self._is_instance(child, parent, child_specificity, confidence)
         if kind == OF:
             if confidence < _MIN_FORM_CONFIDENCE:  # only named, as in "X of Y" and "Y's X"
                 is_ownable = self._phrases.is_noun_compound(child) and self._words[child].lemma not in _NON_CLASS_NOUNS
-                return parent_level == _PROPER and is_ownable and not self._is_superlative(child)
-            return parent_level == child_level == _PROPER and not self._is_indefinite_name(parent)
-        if kind in (LOCATED_IN, BELONGS_TO) and child_level != _PROPER:
+                return parent_specificity == _PROPER and is_ownable and not self._is_superlative(child)
+            return parent_specificity == child_specificity == _PROPER and not self._is_indefinite_name(parent)
+        if kind in (LOCATED_IN, BELONGS_TO) and child_specificity != _PROPER:
             return False  # a town in Norway: not every town is in Norway
         if self._is_indefinite_name(child) or self._is_indefinite_name(parent):
             return False
-        if kind == PART_OF and child_level != _PROPER and child > parent and confidence < _MIN_VERB_CONFIDENCE:
+        if kind == PART_OF and child_specificity != _PROPER and child > parent and confidence < _MIN_VERB_CONFIDENCE:
             return False  # a group of dog breeds: there are others
         return self._is_specific(child) and self._is_specific(parent)
 
@@ -136,14 +136,17 @@ class RelationFilter:
         """
         depth = 0
         for word in self._words[start:end]:
-            depth += (word.text == "(") - (word.text == ")")
+            if word.text == "(":
+                depth += 1
+            elif word.text == ")":
+                depth -= 1
             if depth < 0:
                 return False
         return depth == 0 or not must_close
 
     def _is_superlative(self, index: int) -> bool:
         """True if a noun is selected by its rank in an order (``the smallest one``, ``the first one``)."""
-        modifiers = map(self._words.__getitem__, self._sentence.find_dependents(index, "amod"))
+        modifiers = (self._words[child] for child in self._sentence.find_dependents(index, "amod"))
         return any(word.tag == "JJS" or word.lemma in ("first", "last") for word in modifiers)
 
     def _is_joined_by_or(self, index: int) -> bool:
@@ -164,28 +167,25 @@ class RelationFilter:
         is_opened = first > 0 and self._words[first - 1].text in _OPENING_QUOTES
         return is_opened and not (last + 1 < len(self._words) and self._words[last + 1].text in _CLOSING_QUOTES)
 
-    def _is_instance(self, child: int, parent: int, child_level: int, confidence: float) -> bool:
+    def _is_instance(self, child: int, parent: int, child_specificity: int, confidence: float) -> bool:
         """True if the sentence clearly states that ``child`` is an instance of the class ``parent``.
 
-        The child must have the same meaning in every context. ``child_level`` is its level: everyday word, term or
-        proper name.
+        The child must have the same meaning in every context. ``child_specificity`` says if it is an everyday word, a
+        term or a proper name, and ``confidence`` is that of the syntactic form.
         """
-        if confidence < _MIN_PREDICATE_CONFIDENCE:
-            return (
-                child_level == _PROPER
-                and confidence >= _MIN_FORM_CONFIDENCE
-                and self._is_clear_apposition(child, parent)
-            )
+        if confidence < _MIN_PREDICATE_CONFIDENCE:  # "X, a Y", not "X is a Y"
+            is_named = child_specificity == _PROPER and confidence >= _MIN_FORM_CONFIDENCE
+            return is_named and self._is_clear_apposition(child, parent)
         if child > parent and (self._words[parent].tag != "NNS" or self._sentence.get_dependent_lemmas(child, "det")):
             return False  # "such as" after a singular noun belongs to another noun
-        if child_level < _PROPER and self._is_attribute(parent):
+        if child_specificity < _PROPER and self._is_attribute(parent):
             return False
         if ":" in [word.text for word in self._words[min(child, parent) : max(child, parent)]]:
             return False
-        if child_level == _EVERYDAY:
+        if child_specificity == _EVERYDAY:
             # A sentence defines an everyday word only if the word is its topic: cats are animals.
             return self._is_generic(child) and (child > parent or self._phrases.find_phrase_bounds(child)[0] <= 1)
-        if child_level == _PROPER:
+        if child_specificity == _PROPER:
             return True
         first, last = self._phrases.find_phrase_bounds(child)
         if first == last and "the" in self._sentence.get_dependent_lemmas(child, "det"):
@@ -199,7 +199,7 @@ class RelationFilter:
         )
 
     def _is_class(self, index: int) -> bool:
-        """True if a noun is a class that can have instances."""
+        """True if a noun is a class that can have instances, such as ``city``; ``index`` is its index."""
         first, last = self._phrases.find_phrase_bounds(index)
         word = self._words[index]
         if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
@@ -232,7 +232,7 @@ class RelationFilter:
         return first == last or self._phrases.is_noun_compound(index)
 
     def _is_clear_apposition(self, child: int, parent: int) -> bool:
-        """True if an apposition is certain.
+        """True if one of two nouns certainly says what the other, a name, is: ``child`` is the name.
 
         Examples are ``Emmy Noether, a mathematician``, ``the mathematician Emmy Noether`` and ``the function floor()``.
         """
@@ -258,7 +258,7 @@ class RelationFilter:
     def _is_specific(self, index: int) -> bool:
         """True if a noun phrase is a proper name or several nouns. A single common noun can be part of anything."""
         first, last = self._phrases.find_phrase_bounds(index)
-        if self._find_level(index) == _PROPER:
+        if self._rate_specificity(index) == _PROPER:
             return self._words[index].text[:1].isupper()
         return first < last and self._is_plain_term(index)
 
@@ -272,12 +272,8 @@ class RelationFilter:
         first, last = self._phrases.find_phrase_bounds(index)
         next_word = self._words[last + 1] if last + 1 < len(self._words) else None
         previous_word = self._words[first - 1] if first > 0 else None
-        if (
-            previous_word is not None
-            and previous_word.text in ("'", "’")
-            and first > 1
-            and self._words[first - 2].text[:1].isupper()
-        ):
+        follows_apostrophe = previous_word is not None and previous_word.text in ("'", "’")
+        if follows_apostrophe and first > 1 and self._words[first - 2].text[:1].isupper():
             return True
         if self._has_epithet_at(last + 1):
             return True
@@ -301,7 +297,7 @@ class RelationFilter:
         return words[:1] == ["the"] and words[1:] != [] and words[1][:1].isupper()
 
     def _is_coordinated_modifier(self, index: int) -> bool:
-        """True if a noun only begins the description of a person (``film`` in ``a film and television actor``)."""
+        """True if a noun only modifies a later one for a person (``film`` in ``a film and television actor``)."""
         word = self._words[index]
         if word.lemma.endswith(_PERSON_ENDINGS) or self._phrases.find_phrase_bounds(index)[0] < index:
             return False
@@ -314,8 +310,8 @@ class RelationFilter:
             for conjunct in self._sentence.find_dependents(first_conjunct, "conj")
         )
 
-    def _find_level(self, index: int) -> int | None:
-        """Return how specific a noun phrase is: ``_EVERYDAY``, ``_TERM`` or ``_PROPER``.
+    def _rate_specificity(self, index: int) -> int | None:
+        """Return how specific a noun phrase is: ``_EVERYDAY`` word, ``_TERM`` or ``_PROPER`` name.
 
         Returns None if it is not a name, or if its meaning depends on the context.
         """
@@ -379,7 +375,7 @@ class Factuality:
         self._words = sentence.words
 
     def compute_weight(self, head: int) -> float:
-        """Return the weight of the clause with this head: 1 for a fact and ``POSSIBLE_WEIGHT`` for a possibility.
+        """Return the weight of the clause whose verb or predicate is ``head``: 1 for a fact, 0.8 for a possibility.
 
         It is 0 for a denied, doubted or conditional statement, also if a governing clause denies or doubts it.
         """

@@ -73,14 +73,15 @@ def extract_statements(sentence: Sentence) -> list[StatedRelation]:
     """Return the relations that a sentence states: the most confident statement for each pair of names and kind."""
     best_statements: dict[tuple[str, str, str], StatedRelation] = {}
     for statement in _SentenceRelations(sentence).find_statements():
-        key = _to_singular_key(statement.child), _to_singular_key(statement.parent), statement.kind
-        if key[0] != key[1] and (key not in best_statements or best_statements[key].confidence < statement.confidence):
-            best_statements[key] = statement
+        child_key, parent_key = _to_singular_key(statement.child), _to_singular_key(statement.parent)
+        best = best_statements.get((child_key, parent_key, statement.kind))
+        if child_key != parent_key and (best is None or best.confidence < statement.confidence):
+            best_statements[child_key, parent_key, statement.kind] = statement
     return list(best_statements.values())
 
 
 def _to_singular_key(name: str) -> str:
-    """Return the normal form of a name in the singular."""
+    """Return the normal form of a name in the singular, so that "Cats" and "cat" are equal."""
     return to_entity_key(to_singular(name) or name)
 
 
@@ -174,7 +175,7 @@ class _SentenceRelations:
         )
 
     def _find_becoming_relations(self, verb: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X became a Y`` and ``X forms part of Y``."""
+        """Yield the relations of ``X became a Y`` and ``X forms part of Y``; ``verb`` is the index of the verb."""
         weight = self._factuality.compute_weight(verb)
         if not weight or self._arguments.is_passive(verb):
             return
@@ -229,9 +230,10 @@ class _SentenceRelations:
     def _find_descriptions(
         self, subjects: list[int], predicates: Iterable[int], confidence: float
     ) -> Iterator[StatedRelation]:
-        """Yield the relations that predicate nouns state about their subjects: kinds, parts, members and owners.
+        """Yield the relations that predicate nouns (``X is a Y of Z``) state about their subjects.
 
-        The predicates are added to ``_described_nouns``.
+        They are classes, parts, members and owners. The predicates are added to ``_described_nouns``, so that their
+        "of" states no further relation.
         """
         for predicate in predicates:
             word = self._words[predicate]
@@ -269,7 +271,7 @@ class _SentenceRelations:
         )
 
     def _find_apposition_relations(self, noun: int, apposition: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X, a Y`` and ``Ys, X and Z``."""
+        """Yield the relations of ``X, a Y`` and ``Ys, X and Z``: X is a Y. ``noun`` is the first noun."""
         if not (self._words[noun].is_nominal and self._words[apposition].is_nominal):
             return
         if apposition in self._phrases.get_coordinated_nouns(noun):
@@ -331,11 +333,14 @@ class _SentenceRelations:
         )
 
     def _find_adverb_examples(self, index: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``Ys, especially X`` and ``Ys, for example X``."""
+        """Yield the relations of ``Ys, especially X`` and ``Ys, for example X``: X is a Y.
+
+        ``index`` is the word ``especially`` or ``for``.
+        """
         if index == 0 or self._words[index - 1].text not in (",", "(", ";", ":", "–", "—"):
             return
-        length = 1 if self._words[index].lemma in EXAMPLE_ADVERBS else 2  # otherwise, "for example" or the like
-        first = index + length
+        num_words = 1 if self._words[index].lemma in EXAMPLE_ADVERBS else 2  # otherwise, "for example" or the like
+        first = index + num_words
         if first < len(self._words) and self._words[first].text in (",", ":"):
             first += 1
         example, class_noun = self._phrases.find_next_phrase(first), self._phrases.find_previous_noun(index)
@@ -351,7 +356,7 @@ class _SentenceRelations:
         return nouns
 
     def _find_noun_relations(self, index: int) -> Iterator[StatedRelation]:
-        """Yield the relations that a noun phrase states without a verb, given its head.
+        """Yield the relations that the phrase of the noun at ``index`` states without a verb.
 
         The forms are ``X, Y and other Zs``, ``the Z X``, ``X of Y`` and ``Y's X``.
         """
@@ -378,7 +383,7 @@ class _SentenceRelations:
             yield from self._find_possession_relations(index)
 
     def _find_possession_relations(self, index: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X of Y``, ``Y's X`` and ``Y, whose X``."""
+        """Yield the relations of ``X of Y``, ``Y's X`` and ``Y, whose X``; ``index`` is the noun X."""
         word = self._words[index]
         for owner in self._sentence.find_dependents(index, "nmod:poss"):
             is_relative = self._words[owner].lemma == "whose"
@@ -396,7 +401,7 @@ class _SentenceRelations:
         yield from self._make_statements([index], complements[:1], OF, _POSSESSION_CONFIDENCE)
 
     def _find_relative_clause(self, index: int) -> int:
-        """Return the index of the head of the innermost relative clause that contains a word, or -1."""
+        """Return the index of the verb of the innermost relative clause that contains the word at ``index``, or -1."""
         for _ in range(len(self._words)):  # a parse can have a cycle
             if index < 0 or self._words[index].label == "acl:relcl":
                 break
@@ -418,7 +423,7 @@ class _SentenceRelations:
     def _make_statement(
         self, child: str, parent: str, kind: str, confidence: float, child_index: int, parent_index: int
     ) -> StatedRelation:
-        """Return the statement that ``child`` is below ``parent``, whose nouns have these indexes.
+        """Return the statement that the name ``child`` is below the name ``parent``, whose nouns have these indexes.
 
         Its span is from the first of the two nouns to the last.
         """

@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +62,13 @@ class Relation:
         return get_own_tree_name(key, meta) if self.kind in DATA_KINDS else RELATIONS_TREE
 
 
+class _Ancestor(NamedTuple):
+    """A heading or list item that contains others, with its name if it has one."""
+
+    level: int
+    name: str | None
+
+
 def get_own_tree_name(key: str, meta: Mapping[str, Any]) -> str:
     """Return the name of a document's own tree: its metadata field ``tree``, or else its key."""
     return str(meta.get("tree") or key)
@@ -77,10 +84,11 @@ def extract_outline_relations(
     """
     relations: dict[tuple[str, str, str], Relation] = {}
     for kind, child, parent, block in _iter_pairs(blocks, is_english):
-        key = to_entity_key(child), to_entity_key(parent), kind
-        if key[0] != key[1] and key not in relations:
+        child_key, parent_key = to_entity_key(child), to_entity_key(parent)
+        if child_key != parent_key and (child_key, parent_key, kind) not in relations:
             start, end = int(byte_offsets[block.start]), int(byte_offsets[block.end])
-            relations[key] = Relation(child, parent, kind, confidence=1.0, start=start, end=end)
+            relation = Relation(child, parent, kind, confidence=1.0, start=start, end=end)
+            relations[child_key, parent_key, kind] = relation
     return list(relations.values())
 
 
@@ -89,9 +97,9 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str
 
     A generic word as a heading (*Notes*) is recognized only if the document ``is_english``.
     """
-    # The levels and names of the enclosing headings and list items; None if one has no name.
-    headings: list[tuple[int, str | None]] = []
-    items: list[tuple[int, str | None]] = []
+    # The enclosing headings and list items, outermost first.
+    headings: list[_Ancestor] = []
+    items: list[_Ancestor] = []
     for block in blocks:
         if block.kind == "heading":
             items.clear()
@@ -103,46 +111,49 @@ def _iter_pairs(blocks: Sequence[Block], is_english: bool) -> Iterator[tuple[str
 
 
 def _pair_with_ancestor(
-    kind: str, ancestors: list[tuple[int, str | None]], block: Block, name: str | None
+    kind: str, ancestors: list[_Ancestor], block: Block, name: str | None
 ) -> Iterator[tuple[str, str, str, Block]]:
-    """Yield (kind, name of a block, nearest name above it, block), if both names exist.
+    """Yield (``kind``, ``name`` of a heading or item, nearest name above it, ``block``), if both names exist.
 
-    ``ancestors`` has the levels and names of the enclosing blocks. It is updated: blocks at the level of the block or
-    below are removed, and the block is added.
+    ``ancestors`` are the headings or items before the block. The list is updated: those that do not contain the block
+    are removed, and the block is added.
     """
-    while ancestors and ancestors[-1][0] >= block.level:
+    while ancestors and ancestors[-1].level >= block.level:
         ancestors.pop()
-    parent = next((ancestor for _, ancestor in reversed(ancestors) if ancestor), None)
+    parent = next((ancestor.name for ancestor in reversed(ancestors) if ancestor.name), None)
     if name and parent:
         yield kind, name, parent, block
-    ancestors.append((block.level, name))
+    ancestors.append(_Ancestor(block.level, name))
 
 
 def _get_heading_name(title: str, is_english: bool) -> str | None:
-    """Return the name that a heading states, or None if it states none.
+    """Return the name in a heading, or None if it has none.
 
     An everyday word alone is not a name if the document ``is_english``.
     """
-    forms = get_title_forms(title)  # the last form lacks a part in parentheses
-    return forms[0] if forms and _is_name(forms[0]) and is_informative_heading(forms[-1], is_english) else None
+    spellings = get_title_forms(title)
+    if not spellings:
+        return None
+    name, name_without_parentheses = spellings[0], spellings[-1]
+    return name if _is_name(name) and is_informative_heading(name_without_parentheses, is_english) else None
 
 
 def _get_item_name(title: str) -> str | None:
-    """Return the name that a list item states before its explanation, or None."""
+    """Return the name in a list item before its explanation ("NAME: ..." or "NAME - ..."), or None if it has none."""
     term = _EXPLANATION_PATTERN.sub("", _TASK_MARKER_PATTERN.sub("", compose(title))).strip(" .,:")
     return term if _is_name(term) else None
 
 
-def _is_name(form: str) -> bool:
+def _is_name(text: str) -> bool:
     """True if a text can be a name: a few words without the punctuation and function words of sentences."""
-    words = form.lower().split()
-    if not 0 < len(words) <= _MAX_NAME_WORDS or _SENTENCE_MARK_PATTERN.search(form):
+    words = text.lower().split()
+    if not 0 < len(words) <= _MAX_NAME_WORDS or _SENTENCE_MARK_PATTERN.search(text):
         return False
     if words[0] in FUNCTION_WORDS - {"the"} or words[-1] in FUNCTION_WORDS:
         return False
     if any(word in FUNCTION_WORDS and word not in _JOINING_WORDS for word in words):
         return False
-    return any(character.isalpha() for character in form) and " ".join(words) not in GENERIC_HEADINGS
+    return any(map(str.isalpha, text)) and " ".join(words) not in GENERIC_HEADINGS
 
 
 def parse_pairs(text: str) -> list[Relation]:
@@ -158,14 +169,15 @@ def parse_pairs(text: str) -> list[Relation]:
     line, start = 0, 0  # the index and the byte offset of the first line of the next row
     try:
         for row in reader:
-            size = sum(len(part.encode()) for part in lines[line : reader.line_num])
+            size = sum(len(row_line.encode()) for row_line in lines[line : reader.line_num])
             if len(row) != 2 or not all(cell.strip() for cell in row):
                 raise InputError(f"a pair must have two names, child and parent, not {row!r}")
             child, parent = (" ".join(cell.split()) for cell in row)
-            keys = to_entity_key(child), to_entity_key(parent)
-            if keys[0] != keys[1] and keys not in relations:
-                end = start + size - lines[reader.line_num - 1].endswith("\n")
-                relations[keys] = Relation(child, parent, PAIR_KIND, confidence=1.0, start=start, end=end)
+            child_key, parent_key = to_entity_key(child), to_entity_key(parent)
+            if child_key != parent_key and (child_key, parent_key) not in relations:
+                end = start + size - (1 if lines[reader.line_num - 1].endswith("\n") else 0)
+                relation = Relation(child, parent, PAIR_KIND, confidence=1.0, start=start, end=end)
+                relations[child_key, parent_key] = relation
             line, start = reader.line_num, start + size
     except csv.Error as error:
         raise InputError(f"pairs must be lines of CSV, child and parent: {error}") from None

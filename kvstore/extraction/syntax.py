@@ -36,7 +36,7 @@ _CLEARNLP_LABELS = frozenset(("pobj", "attr", *_UNIVERSAL_LABELS))
 
 @dataclass(slots=True)
 class Word:
-    """A word: ``head`` is the index of its governor (-1: none), ``start`` and ``end`` are characters of the text.
+    """A word: ``head`` is the index of the word that governs it (-1: none), ``start`` and ``end`` are its characters.
 
     ``is_nominal`` is True for a noun, common or proper; ``is_proper`` for a proper name or part of one.
     """
@@ -62,23 +62,26 @@ class Sentence:
     words: list[Word]
 
     def find_dependents(self, index: int, *labels: str) -> Iterator[int]:
-        """Yield the indexes of a word's dependents with these labels or their subtypes (``nmod:poss`` of ``nmod``)."""
+        """Yield the indexes of a word's dependents with one of these dependency labels or their subtypes.
+
+        For example, ``nmod:poss`` is a subtype of ``nmod``.
+        """
         for child in self.words[index].children:
             label = self.words[child].label
             if label in labels or label.partition(":")[0] in labels:
                 yield child
 
     def has_dependent(self, index: int, *labels: str) -> bool:
-        """True if a word has a dependent with one of these labels or their subtypes."""
+        """True if a word has a dependent with one of these dependency labels or their subtypes."""
         return next(self.find_dependents(index, *labels), None) is not None
 
     def get_dependent_lemmas(self, index: int, *labels: str) -> set[str]:
-        """Return the lemmas of the dependents of a word with one of these labels or their subtypes."""
+        """Return the lemmas of the dependents of a word with one of these dependency labels or their subtypes."""
         return {self.words[child].lemma for child in self.find_dependents(index, *labels)}
 
 
 def iter_sentences(doc: Doc) -> Iterator[Sentence]:
-    """Yield the parsed sentences of a document that have words; nothing if the pipeline does not parse."""
+    """Yield the parsed sentences of spaCy's ``doc`` that have words; nothing if the pipeline has no parser."""
     if doc.has_annotation("DEP"):
         text = doc.text
         for span in doc.sents:
@@ -88,17 +91,14 @@ def iter_sentences(doc: Doc) -> Iterator[Sentence]:
 
 
 def _build_words(span: Span) -> list[Word]:
-    """Convert a sentence of spaCy to words with Universal Dependencies; correct frequent errors of the parser."""
+    """Convert a sentence of spaCy to words with Universal Dependencies, and correct frequent errors of the parser."""
     tokens = [token for token in span if not token.is_space]
     index_by_token = {token.i: index for index, token in enumerate(tokens)}
-    words = [
-        _make_word(
-            token,
-            head=index_by_token.get(token.head.i, -1) if token.head.i != token.i else -1,  # a root is its own head
-            is_first=token is tokens[0],
-        )
-        for token in tokens
-    ]
+    words = []
+    for token in tokens:
+        is_root = token.head.i == token.i
+        head = -1 if is_root else index_by_token.get(token.head.i, -1)
+        words.append(_make_word(token, head, is_first=token is tokens[0]))
     if any(word.label in _CLEARNLP_LABELS for word in words):
         _convert_to_universal(words)
     for index, word in enumerate(words):
@@ -122,7 +122,7 @@ def _build_words(span: Span) -> list[Word]:
 
 
 def _make_word(token: Token, head: int, is_first: bool) -> Word:
-    """Convert a token of spaCy to a word whose governor has the index ``head`` (-1: none).
+    """Convert a token of spaCy to a word governed by the word with the index ``head`` (-1: none).
 
     ``is_first`` is True if it opens a sentence, so that its capital does not mark a name.
     """
@@ -148,7 +148,7 @@ def _make_word(token: Token, head: int, is_first: bool) -> Word:
 
 
 def _correct_opening_word(words: list[Word]) -> None:
-    """Correct the tag of a plural that opens a sentence, in place.
+    """Correct the tag of the first word of a sentence, in place, if it is a plural.
 
     A capitalized plural before a plural verb is a common noun. A plural before ``is`` or ``was`` is a name (``Sims
     is``).
@@ -157,7 +157,8 @@ def _correct_opening_word(words: list[Word]) -> None:
         if not is_everyday(words[0].text):
             words[0].tag, words[0].is_proper = "NNP", True
         return
-    if not words or not words[0].is_proper or not words[0].text[1:].islower() or to_singular(words[0].text) is None:
+    is_titled = bool(words) and words[0].is_proper and words[0].text[1:].islower()
+    if not is_titled or to_singular(words[0].text) is None:
         return
     verb = next((word for word in words if word.tag in ("VBP", "VBZ", "VBD")), None)
     if verb is not None and (verb.tag == "VBP" or verb.text == "were"):

@@ -53,10 +53,10 @@ def parse_own_chunks(key: str, chunks: str | Sequence[Sequence[int]] | None, tex
                 f"document {key!r}: chunk {ordinal} is ({start:,}, {end:,}), not between {previous_end:,} and "
                 f"{len(text):,}: chunks are in order and do not overlap; store overlapping texts as separate documents"
             )
-        piece = text[start:end]
-        if not piece.strip():
+        chunk = text[start:end]
+        if not chunk.strip():
             raise InputError(f"document {key!r}: chunk {ordinal}, ({start:,}, {end:,}), is blank; remove it")
-        _check_length(key, piece, f"chunk {ordinal}")
+        _check_length(key, chunk, f"chunk {ordinal}")
         chunk_start = start - num_dropped - _count_crlf_ends(text, previous_end, start)
         num_dropped += _count_crlf_ends(text, previous_end, end)
         spans.append((chunk_start, end - num_dropped))
@@ -85,9 +85,12 @@ def _parse_span(key: str, ordinal: int, bounds: Any) -> tuple[int, int]:
     return start, end
 
 
-def _check_length(key: str, piece: str, label: str) -> None:
-    """Raise InputError if a chunk is too long; ``label`` names it in the message."""
-    length = len(piece.encode(errors="replace"))
+def _check_length(key: str, chunk: str, label: str) -> None:
+    """Raise InputError if the text of a chunk is too long.
+
+    ``key`` of the document and ``label`` of the chunk are for the message.
+    """
+    length = len(chunk.encode(errors="replace"))
     if length > MAX_OWN_CHUNK_BYTES:
         raise InputError(
             f"document {key!r}: {label} has {length:,} bytes; the limit is {MAX_OWN_CHUNK_BYTES:,}: split it, or omit "
@@ -108,7 +111,7 @@ def pack_chunks(chunks: OwnChunks) -> str | list[int] | None:
 
 
 def unpack_chunks(packed: str | Sequence[int] | None) -> OwnChunks:
-    """Return the chunks that :func:`pack_chunks` stored in a record."""
+    """Return the chunks of a record, "whole" or spans in characters, from the form that :func:`pack_chunks` stores."""
     if packed is None or isinstance(packed, str):
         return None if packed is None else "whole"
     spans: list[tuple[int, int]] = []
@@ -189,7 +192,10 @@ def validate(
 
 
 def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert metadata to the JSON values that an export would contain. Raises TypeError or ValueError."""
+    """Convert a document's metadata to the JSON values that an export would contain.
+
+    For example, keys become strings and dates texts. Raises TypeError or ValueError.
+    """
     if all(type(name) is str and name.isascii() and _is_json_value(value) for name, value in meta.items()):
         return dict(meta)  # the common case
     values: dict[str, Any] = json.loads(
@@ -201,7 +207,10 @@ def _to_json_values(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a dictionary of pairs. Raises ValueError if two keys, such as 1 and "1", have become the same text."""
+    """Return the dictionary of an object's keys and values, for json.loads.
+
+    Raises ValueError if two keys, such as 1 and "1", have become the same text.
+    """
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
@@ -247,19 +256,23 @@ def compute_digest(
     left_out: int = 0,
     own_chunks: OwnChunks = None,
 ) -> bytes:
-    """Return a digest of 16 bytes that changes if any part of a document does.
+    """Return a digest of 16 bytes (BLAKE2b) that changes if any field of a document does.
 
-    ``vectors`` are the bytes of the vectors supplied by the user, if any. Fields that older stores lack are omitted if
-    they have their default, so that the digests of stored documents stay valid.
+    ``vectors`` are the bytes of the vectors supplied by the user, if any; ``left_out`` is the number of characters
+    removed as navigation, and ``own_chunks`` are the chunks that the user set. Fields that older stores lack are
+    omitted if they have their default, so that the digests of stored documents stay valid.
     """
-    parts: list[Any] = [title, source, meta, format, len(vectors), *([left_out] if left_out else [])]
-    parts += [["chunks", pack_chunks(own_chunks)]] if own_chunks is not None else []
-    head = _DIGEST_ENCODER.encode(parts).encode()
+    fields: list[Any] = [title, source, meta, format, len(vectors)]
+    if left_out:
+        fields.append(left_out)
+    if own_chunks is not None:
+        fields.append(["chunks", pack_chunks(own_chunks)])
+    header = _DIGEST_ENCODER.encode(fields).encode()
     import hashlib  # imported here because it loads all of OpenSSL, and deleting documents does not need it
 
-    digest = hashlib.blake2b(len(head).to_bytes(8, "big"), digest_size=16)
-    for part in (head, vectors, text):
-        digest.update(part)
+    digest = hashlib.blake2b(len(header).to_bytes(8, "big"), digest_size=16)
+    for data in (header, vectors, text):
+        digest.update(data)
     return digest.digest()
 
 
