@@ -45,7 +45,7 @@ def test_slots_count_introductions_and_keep_their_places(steps: list[tuple[str, 
             assert record.slots[-1].num_introductions
             assert _decode(record.row, 1) == record and record.is_introduced
             forms = Counter(form for _, form, _ in standing)
-            assert record.forms == forms
+            assert record.spellings == forms
             assert record.kinds == Counter(kind for *_, kind in standing)
             assert record.name == min(forms, key=lambda form: (-forms[form], form))
             assert record.key == "port ellen"

@@ -434,7 +434,7 @@ class _Checker:
         A slot counts the introductions with one form and kind of name. The last slot must not be unused.
         """
         used_slots = [slot for slot in record.slots if slot.num_introductions]
-        has_duplicates = len({(slot.form, slot.kind) for slot in used_slots}) < len(used_slots)
+        has_duplicates = len({(slot.spelling, slot.kind) for slot in used_slots}) < len(used_slots)
         expected_sum = sum(slot.num_introductions * hash((index,)) for index, slot in enumerate(record.slots))
         return (
             not has_duplicates

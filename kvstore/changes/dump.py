@@ -115,7 +115,7 @@ def _dump_names(state: State, documents: Mapping[int, DocumentRecord], logical: 
                 entity.key,
                 entity.name,
                 entity.kind,
-                tuple(sorted(entity.forms.items())),
+                tuple(sorted(entity.spellings.items())),
                 tuple(sorted(entity.kinds.items())),
             )
             for _, entity in state.entities.scan()

@@ -113,7 +113,7 @@ def describe_entity(state: State, name: str) -> dict[str, Any]:
         "name": record.name,
         "key": record.key,
         "kind": record.kind,
-        "forms": sorted(record.forms),
+        "forms": sorted(record.spellings),
         "stands for": None if own_alias is None else own_alias.entity,
         "also called": [alias.name for alias in aliases if alias is not None],
         "mentions": reader.count_mentions(entity_id, key),

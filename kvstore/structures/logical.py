@@ -51,12 +51,13 @@ class LogicalNames:
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
     def name_address(self, address: int, /) -> LogicalName:
-        """Return the rank of an address, and the logical name of its target.
+        """Return the logical name of an address: its rank, and the logical name of its target.
 
         The target is a node if the rank is ``NODE_RANK``, and otherwise an abstract.
         """
         rank, target = addresses.split_address(address)
-        return (rank, *(self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)))
+        target_name = self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)
+        return (rank, *target_name)
 
 
 class InternalNames(LogicalNames):

@@ -68,15 +68,19 @@ def find_nearest_rows(rows: npt.NDArray[Any]) -> tuple[RowNumbers, RowNumbers]:
 def find_near_rows(rows: npt.NDArray[Any], max_neighbors: int) -> RowNumbers:
     """Return the ``max_neighbors`` nearest other rows of each row, shape (n, max_neighbors), unordered.
 
-    Missing neighbors are -1. With more than ``_MAX_EXACT_ROWS`` rows, only rows of the same cell are compared.
+    Missing neighbors are -1. With more than ``_MAX_EXACT_ROWS`` rows, only rows of the same cell (a group of near rows)
+    are compared.
     """
     all_rows = np.arange(len(rows))
     neighbors = np.full((len(rows), max_neighbors), -1, np.int64)
     cosines = np.full((len(rows), max_neighbors), -np.inf, np.float32)
-    for members in [all_rows] if len(all_rows) <= _MAX_EXACT_ROWS else _find_cells(rows, all_rows, _hash_rows(rows)):
+    cells: Sequence[RowNumbers] = [all_rows]
+    if len(all_rows) > _MAX_EXACT_ROWS:
+        cells = _find_cells(rows, all_rows, _hash_rows(rows))
+    for members in cells:
         units = _normalize_rows(rows, members)
-        for part in _iter_slices(len(members)):
-            _update_neighbors(units, members, part, neighbors, cosines)
+        for batch in _iter_slices(len(members)):
+            _update_neighbors(units, members, batch, neighbors, cosines)
     return neighbors
 
 
@@ -87,7 +91,7 @@ def _iter_slices(num_rows: int) -> Iterator[slice]:
 
 
 def _update_neighbors(units: Matrix, members: RowNumbers, batch: slice, neighbors: RowNumbers, cosines: Matrix) -> None:
-    """Replace neighbors of the rows in a ``batch`` by nearer rows of ``members``, which are in the same cell.
+    """Replace neighbors of the rows in a ``batch`` by nearer rows of ``members``, the rows of the same cell (group).
 
     Changes ``neighbors`` and ``cosines`` of all rows in place (-1 and -inf: no neighbor yet). ``members`` has row
     numbers, ascending, and ``units`` the unit vector of each. ``batch`` is a slice of both.
@@ -143,7 +147,7 @@ def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 def _find_cells(
     rows: npt.NDArray[Any], row_numbers: RowNumbers, hashes: npt.NDArray[np.uint64]
 ) -> Sequence[RowNumbers]:
-    """Return the cells of the rows with the given numbers, each as an array of row numbers.
+    """Group the rows with the given numbers into cells of near rows; return each cell as an array of row numbers.
 
     Rows selected by their hash are the centers of the cells. Each row belongs to the cells of its three nearest
     centers. With three centers or fewer, all rows are in one cell.

@@ -37,8 +37,10 @@ class ConditionCache:
 
     def get_columns(self, change: int) -> NumberColumns | None:
         """Return the numeric columns of all documents at a change number, or None if they are not cached."""
-        entry = self._columns
-        return None if entry is None or entry[0] != change else entry[1]
+        if self._columns is None:
+            return None
+        cached_change, columns = self._columns
+        return columns if cached_change == change else None
 
     def put_columns(self, change: int, columns: NumberColumns) -> None:
         """Replace the cached columns by the numeric columns at a change number, unless these have too many values."""

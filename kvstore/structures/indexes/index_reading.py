@@ -94,13 +94,17 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
         return []
     # These two are updated by every commit, so they are never behind.
     exact_statuses = [IndexStatus(kind, "exact", change, 0, "part of every commit") for kind in ("entities", "lexical")]
-    return exact_statuses + [status for kind in kinds if (status := _get_status(open_indexes, state, kind)) is not None]
+    statuses = (_get_status(open_indexes, state, kind) for kind in kinds)
+    return exact_statuses + [status for status in statuses if status is not None]
 
 
 def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
     """Return the content of the file, or None if it is missing, unusable or older than the last renumbering of ids."""
-    loaded_file = get_index_file(open_indexes, kind).get()
-    return loaded_file[1] if loaded_file is not None and loaded_file[0] == record.epoch else None
+    epoch_and_content = get_index_file(open_indexes, kind).get()
+    if epoch_and_content is None:
+        return None
+    epoch, content = epoch_and_content
+    return content if epoch == record.epoch else None
 
 
 def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:

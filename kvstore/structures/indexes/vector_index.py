@@ -32,7 +32,8 @@ from ..vectors.hnsw import (
     make_unlinked_graph,
 )
 from ..vectors.vector_cache import (
-    ChangeRanges,
+    CoveredRange,
+    CoveredRanges,
     VectorCache,
     VectorCacheContent,
     extend_coverage,
@@ -62,19 +63,19 @@ class ChunkSegments:
 
     segments: Sequence[HnswGraph]
     parts: Sequence[FilePart]
-    coverage: ChangeRanges
+    coverage: CoveredRanges
     options: _BuildOptions
     newer_vectors: VectorCache = field(default_factory=VectorCache)
 
     @property
     def change(self) -> int:
         """The number of the last change whose chunks were added."""
-        return self.coverage[-1][0]
+        return self.coverage[-1].change
 
     @property
     def stop(self) -> int:
         """The chunk id below which all chunks were added."""
-        return self.coverage[-1][1]
+        return self.coverage[-1].stop
 
     def __len__(self) -> int:
         return sum(map(len, self.segments))
@@ -91,7 +92,7 @@ class _MergePlan(NamedTuple):
     unchanged_parts: Sequence[FilePart] = ()
     merged_rows: Sequence[CodedRows] = ()
     base: HnswGraph | None = None
-    coverage: ChangeRanges = ()
+    coverage: CoveredRanges = ()
     old_parts: Sequence[FilePart] = ()
 
 
@@ -149,7 +150,8 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             is_complete = len(graph) == num_merged + num_new
             if not is_complete:  # the build was cancelled
                 if len(graph) > num_merged:  # some new rows are linked
-                    coverage = extend_coverage(plan.coverage, coverage[-1][0], int(graph.rows.labels[-1]) + 1)
+                    last_linked_chunk = int(graph.rows.labels[-1])
+                    coverage = extend_coverage(plan.coverage, coverage[-1].change, last_linked_chunk + 1)
                 elif num_new and plan.old_parts:
                     file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
                 else:
@@ -157,15 +159,14 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
             file_parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
         if not file_parts:
             return None
-        head = {"options": options, "coverage": [list(interval) for interval in coverage]}
+        head = {"options": options, "coverage": [[covered.change, covered.stop] for covered in coverage]}
         return IndexContent(
             head, {"rows": np.array([file_part.head["rows"] for file_part in file_parts], np.uint64)}, file_parts
         )
 
     def read(self, stored: IndexContent) -> ChunkSegments:
         """Return the HNSW segments of an index file, with an empty cache for the vectors of newer chunks."""
-        # Pairs (change, stop): the segments contain all chunks below ``stop`` that the store had at ``change``.
-        coverage = tuple((int(change), int(stop)) for change, stop in stored.head["coverage"])
+        coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
         if list(map(len, segments)) != stored.arrays["rows"].tolist():
             raise IndexUnavailableError("the parts of the index do not have the number of vectors in its head")
@@ -205,7 +206,10 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
 
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Return the next chunk id at which ``_EXTEND_AFTER`` chunks will be missing from the file."""
-        num_missing = sum(1 for _ in state.chunks.scan(0 if head is None else head["coverage"][-1][1]))
+        covered_stop = 0
+        if head is not None:
+            _, covered_stop = head["coverage"][-1]  # the change number, and the id below which the file has all chunks
+        num_missing = sum(1 for _ in state.chunks.scan(covered_stop))
         return state.counters.next_chunk + _EXTEND_AFTER - num_missing
 
 
@@ -241,20 +245,21 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
         return _MergePlan(old.parts[:num_unchanged], rows, base, old.coverage, old.parts)
     stored_ids = np.array([chunk for chunk, _ in state.chunks.scan(0, old.stop)], np.uint64)
     live_rows = [segment.select(np.isin(segment.labels, stored_ids)) for segment in rows]
-    return _MergePlan(merged_rows=live_rows, coverage=((state.counters.change, old.stop),))
+    return _MergePlan(merged_rows=live_rows, coverage=(CoveredRange(state.counters.change, old.stop),))
 
 
 def _read_new_rows(
-    states: States, coverage: ChangeRanges, end: int, is_cancelled: Callable[[], bool]
-) -> tuple[list[CodedRows], ChangeRanges]:
-    """Read the chunks below ``end`` that a file with this coverage lacks, until the build is cancelled.
+    states: States, coverage: CoveredRanges, end: int, is_cancelled: Callable[[], bool]
+) -> tuple[list[CodedRows], CoveredRanges]:
+    """Read the coded vectors of the chunks below ``end`` that a file with this coverage lacks, until it is cancelled.
 
-    Returns their rows, in batches, and the coverage of a file that also has these rows.
+    Returns them in batches, and the coverage of a file that also has them.
     """
     new_coverage = coverage
     batches: list[CodedRows] = []
-    for change, stop, rows in _iter_new_rows(states, coverage[-1][1] if coverage else 0, end):
-        # A chunk that exists at the last change was read at it or before, so the last pair covers all batches.
+    covered_stop = coverage[-1].stop if coverage else 0
+    for change, stop, rows in _iter_new_rows(states, covered_stop, end):
+        # A chunk that exists at the last change was read at it or before, so the last range covers all batches.
         new_coverage = extend_coverage(coverage, change, stop)
         batches.append(rows)
         if is_cancelled():
@@ -263,7 +268,7 @@ def _read_new_rows(
 
 
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
-    """Yield the chunks with ``start`` <= id < ``end`` in batches.
+    """Yield the coded vectors of the chunks with ``start`` <= id < ``end`` in batches.
 
     Each batch is a change number, the id at which the batch ends, and the rows of its chunks at that change.
     """

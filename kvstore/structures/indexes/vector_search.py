@@ -19,7 +19,7 @@ from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
-from ..vectors.vector_cache import VectorCache, VectorCacheContent, VectorPart, find_covered_stop
+from ..vectors.vector_cache import CoveredRange, VectorCache, VectorCacheContent, VectorPart, find_covered_stop
 from ..vectors.vectors import Ids, Matrix, cosines
 from .index import Indexes, IndexRecord
 from .index_reading import bind_index, reject_file
@@ -70,27 +70,34 @@ def _search_index(
         except IndexUnavailableError as error:
             reject_file(state, VECTOR_INDEX, error)
             return None
-        part = _gather_contenders(state, candidates, top)
-        ranking = rank_parts(state, [part, *newer_parts], query, top, allowed, frozenset(part[0].tolist()))
+        contender_ids, contender_vectors = _gather_contenders(state, candidates, top)
+        parts = [(contender_ids, contender_vectors), *newer_parts]
+        ranking = rank_parts(state, parts, query, top, allowed, frozenset(contender_ids.tolist()))
         # A row that the search has not visited in a segment is no nearer than the last row it returned.
         max_unseen_cosines = [
             segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
             for segment_candidates in candidates
             if not segment_candidates.is_exhaustive
         ]
-        if not max_unseen_cosines or (len(ranking) == top and ranking[-1][1] >= max(max_unseen_cosines)):
+        if not max_unseen_cosines:
             return ranking
+        if len(ranking) == top:
+            _, last_cosine = ranking[-1]
+            if last_cosine >= max(max_unseen_cosines):
+                return ranking
         ef *= 4
 
 
 def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
-    """Return the candidates that exist in the state and may be among the ``top`` nearest, with their stored vectors.
+    """Return the candidates that exist in the state and may be among the ``top`` nearest: chunk ids and stored vectors.
 
-    The cosines of candidates are approximate, because they are computed from codes. A candidate is omitted only if its
-    cosine is below the cosine of the last of the ``top`` by more than the possible errors of both cosines together.
+    ``candidates`` has those of each segment of the index. Their cosines are approximate, because they are computed from
+    codes. A candidate is omitted only if its cosine is below the cosine of the last of the ``top`` by more than the
+    possible errors of both cosines together.
     """
-    # One NearCodes per segment. Its first three fields are labels (chunk ids), cosines and scales.
-    labels, cosines, scales = (np.concatenate(column) for column in list(zip(*candidates, strict=True))[:3])
+    labels = np.concatenate([near_codes.labels for near_codes in candidates])
+    cosines = np.concatenate([near_codes.cosines for near_codes in candidates])
+    scales = np.concatenate([near_codes.scales for near_codes in candidates])
     order = np.argsort(-cosines, kind="stable")
     max_error = 2 * MAX_COSINE_ERROR * float(scales.max(initial=0))
     locations: dict[int, tuple[int, int]] = {}
@@ -120,12 +127,12 @@ def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
         parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
         if parts is None:
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
-            is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1][0] > change
+            is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1].change > change
             if not can_cache or is_cache_newer:
                 return list(state.vectors.scan())
             parts = [state.vectors.read_all()] if chunks else []
             if parts:
-                cache.vectors = VectorCacheContent(((change, state.counters.next_chunk),), tuple(parts))
+                cache.vectors = VectorCacheContent((CoveredRange(change, state.counters.next_chunk),), tuple(parts))
     return parts
 
 
@@ -146,7 +153,7 @@ def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf)
         part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
         # Additions of a write transaction may be rolled back, and an older state than the newest does not know later
         # chunks.
-        if state.lmdb.writable or change < cached.coverage[-1][0]:
+        if state.lmdb.writable or change < cached.coverage[-1].change:
             own_parts = [part]
         else:
             cached = cached.extend(part, change, stop)

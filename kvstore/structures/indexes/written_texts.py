@@ -85,12 +85,12 @@ class WrittenTextWriter(ViewWriter, WrittenTexts):
 
 
 def get_embedded_text(value: Mapping[str, Any]) -> str:
-    """Return the part of a written text that is embedded: its title and its summary, as far as it has them."""
+    """Return the part of a written text (``value``, its fields) that is embedded: title and summary, if any."""
     return "\n".join(value[field] for field in ("title", "summary") if field in value)
 
 
 def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
-    """Return a copy of a text's fields with its vector added."""
+    """Return a copy of a written text (``value``, its fields) with a field for its unit vector."""
     return {**value, _VECTOR: vector.astype("<f4").tobytes()}
 
 
@@ -106,6 +106,7 @@ def load_text_vectors(view: View, cache: dict[bytes, Matrix | None]) -> dict[byt
         if digest not in cache:
             text = texts.get(digest)
             cache[digest] = None if text is None else text.vector
-        if (vector := cache[digest]) is not None:
+        vector = cache[digest]
+        if vector is not None:
             vectors[digest] = vector
     return vectors

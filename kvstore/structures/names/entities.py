@@ -1,6 +1,6 @@
 """Entities: the names a store knows, and their introductions: the statements that make a name known.
 
-On disk: ``entities`` (block of ids → for each id its slots: forms and kinds with counts of introductions),
+On disk: ``entities`` (block of ids → for each id its slots: spellings and kinds with counts of introductions),
 ``entity_names`` (normal form → id, in order, for prefixes), ``introductions`` (document → the names it introduces, each
 as an entity and one of its slots). An entity exists while one of its counts is positive. Its occurrences are stored in
 ``mentions`` and ``place_mentions``, and in the entity filter and its block lists.
@@ -29,7 +29,7 @@ KINDS = ("name", "term", "title", "heading", "code", "tree", "alias", "triple")
 #: checksum.
 BLOCK_SIZE = 16
 _EMPTY_BLOCK = records.pack([None] * BLOCK_SIZE)
-#: A stored record: form, kind and count of each slot.
+#: A stored record: spelling, kind and count of each slot.
 EntityRow = list[Any]
 #: The number of fields of a slot, and the position of its count among them.
 _SLOT_LENGTH = 3
@@ -37,12 +37,12 @@ _COUNT_FIELD = 2
 
 
 class Slot(NamedTuple):
-    """A spelling (form) and a kind of a name, and the number of statements that introduce the name so.
+    """A spelling and a kind of a name, and the number of statements that introduce the name so.
 
-    A free slot has the form "".
+    A free slot has the spelling "".
     """
 
-    form: str
+    spelling: str
     kind: str
     num_introductions: int
 
@@ -54,9 +54,9 @@ _FREE_SLOT = ["", 0, 0]
 
 @dataclass(slots=True)
 class EntityRecord:
-    """The introductions of an entity (statements that make its name known), counted in slots by form and kind.
+    """The introductions of an entity (statements that make its name known), counted in slots by spelling and kind.
 
-    ``row`` is the stored form: the form, the number of the kind, and the count of each slot, one after the other.
+    ``row`` is stored: the spelling, the number of the kind, and the count of each slot, one after the other.
     Documents refer to slots by position, so a slot keeps its position while it is in use.
     """
 
@@ -66,7 +66,9 @@ class EntityRecord:
     def slots(self) -> list[Slot]:
         """The slots of the entity; a slot counts the statements that introduce it with one spelling and kind."""
         fields = iter(self.row)  # three fields per slot
-        return [Slot(form, KINDS[kind], count) for form, kind, count in zip(fields, fields, fields, strict=True)]
+        return [
+            Slot(spelling, KINDS[kind], count) for spelling, kind, count in zip(fields, fields, fields, strict=True)
+        ]
 
     @property
     def is_introduced(self) -> bool:
@@ -75,17 +77,17 @@ class EntityRecord:
 
     @property
     def key(self) -> str:
-        """The normal form of the entity's name; all its forms have the same one."""
+        """The normal form of the entity's name; all its spellings have the same one."""
         if len(self.row) == _SLOT_LENGTH:  # the case of most entities; a single slot is never free
             return to_entity_key(self.row[0])
-        forms, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
-        # A free slot has no form and the count 0.
-        return to_entity_key(next(form for form, count in zip(forms, counts, strict=True) if count))
+        spellings, counts = self.row[::_SLOT_LENGTH], self.row[_COUNT_FIELD::_SLOT_LENGTH]
+        # A free slot has no spelling and the count 0.
+        return to_entity_key(next(spelling for spelling, count in zip(spellings, counts, strict=True) if count))
 
     @property
-    def forms(self) -> dict[str, int]:
-        """The forms (spellings) of the entity, each with the number of statements that introduce it."""
-        return _sum_counts((slot.form, slot.num_introductions) for slot in self.slots)
+    def spellings(self) -> dict[str, int]:
+        """The spellings of the entity, each with the number of statements that introduce it."""
+        return _sum_counts((slot.spelling, slot.num_introductions) for slot in self.slots)
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -94,42 +96,42 @@ class EntityRecord:
 
     @property
     def name(self) -> str:
-        """The form (spelling) that most statements introduce; ties go to the first in code-point order."""
-        # A single slot has a single form. This is the case of most entities.
-        return self.row[0] if len(self.row) == _SLOT_LENGTH else _select_most_frequent(self.forms)
+        """The spelling that most statements introduce; ties go to the first in code-point order."""
+        # A single slot has a single spelling. This is the case of most entities.
+        return self.row[0] if len(self.row) == _SLOT_LENGTH else _select_most_frequent(self.spellings)
 
     @property
     def kind(self) -> str:
         """The kind of name that most statements introduce; ties go to the first in code-point order."""
         return _select_most_frequent(self.kinds)
 
-    def get_slot_index(self, form: str, kind: str) -> int:
-        """Return the index of the slot that counts introductions of ``form`` as ``kind``.
+    def get_slot_index(self, spelling: str, kind: str) -> int:
+        """Return the index of the slot that counts the statements that introduce a spelling as a kind of name.
 
         Raises CorruptionError if it is missing.
         """
-        slot_index = self._find_slot(form, _KIND_NUMBERS[kind])
+        slot_index = self._find_slot(spelling, _KIND_NUMBERS[kind])
         if slot_index is None:
-            raise CorruptionError(f"the name {form!r} is not introduced as {kind}; run CHECK")
+            raise CorruptionError(f"the name {spelling!r} is not introduced as {kind}; run CHECK")
         return slot_index
 
-    def add_introduction(self, form: str, kind: str) -> int:
-        """Count one more statement that introduces the entity with a spelling (``form``) and a kind.
+    def add_introduction(self, spelling: str, kind: str) -> int:
+        """Count one more statement that introduces the entity with a spelling and a kind.
 
         Returns the index of the slot that has this count; it is added if it is missing.
         """
         kind_number = _KIND_NUMBERS[kind]
         if not self.row:  # a new name
-            self.row = [form, kind_number, 1]
+            self.row = [spelling, kind_number, 1]
             return 0
-        slot_index = self._find_slot(form, kind_number)
+        slot_index = self._find_slot(spelling, kind_number)
         if slot_index is not None:
             self.row[_SLOT_LENGTH * slot_index + _COUNT_FIELD] += 1
             return slot_index
         counts = self.row[_COUNT_FIELD::_SLOT_LENGTH]
         free_index = counts.index(0) if 0 in counts else len(counts)
         offset = _SLOT_LENGTH * free_index
-        self.row[offset : offset + _SLOT_LENGTH] = form, kind_number, 1
+        self.row[offset : offset + _SLOT_LENGTH] = spelling, kind_number, 1
         return free_index
 
     def remove_introduction(self, slot_index: int) -> None:
@@ -146,12 +148,12 @@ class EntityRecord:
             while self.row and not self.row[-1]:  # free slots at the end are not stored
                 del self.row[-_SLOT_LENGTH:]
 
-    def _find_slot(self, form: str, kind_number: int) -> int | None:
-        """Return the index of the used slot of a form and a kind, or None."""
+    def _find_slot(self, spelling: str, kind_number: int) -> int | None:
+        """Return the index of the used slot with a spelling and a kind (its index in ``KINDS``), or None."""
         row = self.row
         for offset in range(0, len(row), _SLOT_LENGTH):
-            # The fields of a slot are its form, its kind and its count, which is 0 in a free slot.
-            if row[offset] == form and row[offset + 1] == kind_number and row[offset + _COUNT_FIELD]:
+            # The fields of a slot are its spelling, its kind and its count, which is 0 in a free slot.
+            if row[offset] == spelling and row[offset + 1] == kind_number and row[offset + _COUNT_FIELD]:
                 return offset // _SLOT_LENGTH
         return None
 
@@ -171,7 +173,7 @@ def _select_most_frequent(counts: dict[str, int]) -> str:
 
 
 def _decode(row: EntityRow, entity: int) -> EntityRecord:
-    """Return the record of an entity from its stored row: form (spelling), kind and count of each slot.
+    """Return the record of an entity from its stored row: spelling, kind and count of each slot.
 
     Raises CorruptionError if the row is incomplete, or all counts are 0.
     """
@@ -293,7 +295,7 @@ class Entities(ViewReader):
     def get_introductions(self, *documents: int) -> list[tuple[int, int]]:
         """Return the names that the documents make known, in one list: each as an entity id and the index of a slot.
 
-        The slot of the entity's record has the form and the kind.
+        The slot of the entity's record has the spelling and the kind.
         """
         keys = list(map(records.encode_u64, documents))
         introductions: list[tuple[int, int]] = []
@@ -304,7 +306,7 @@ class Entities(ViewReader):
         return introductions
 
     def iter_introduced_names(self, document: int) -> Iterator[tuple[int, str, str]]:
-        """Yield the names that a document makes known: entity id, form, kind.
+        """Yield the names that a document makes known: entity id, spelling, kind.
 
         Raises CorruptionError if a name refers to a free slot.
         """
@@ -312,7 +314,7 @@ class Entities(ViewReader):
             slots = self.get(entity).slots
             if slot_index >= len(slots) or not slots[slot_index].num_introductions:
                 raise CorruptionError(f"document {document} introduces entity {entity} in a free slot; run CHECK")
-            yield entity, slots[slot_index].form, slots[slot_index].kind
+            yield entity, slots[slot_index].spelling, slots[slot_index].kind
 
 
 class EntityWriter(ViewWriter, Entities):

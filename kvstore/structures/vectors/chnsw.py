@@ -37,15 +37,14 @@ def build_layered_arrays(
     progress: Callable[[int, int], None] = lambda done, total: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, npt.NDArray[Any]] | None:
-    """Build the arrays of a C-HNSW graph (ArchRAG) over unit vectors.
+    """Build the arrays of a C-HNSW graph (ArchRAG) over unit vectors; return None if ``is_cancelled`` returns true.
 
-    ``layers`` has their matrix, shape (nodes, dimension), for each layer from layer 0.
-
-    Returns None if ``is_cancelled`` returns true. ``parents`` holds for each node, except in the highest layer, the
-    index of its parent in the next layer (-1: none). ``m`` sets the number of links of a node. A graph of fewer than
-    ``exact_below`` nodes has no links, and a search compares all nodes. ``digests`` determine the order of insertion,
-    ties by index, so this order does not depend on the order of the nodes. ``progress`` receives the counts of
-    completed and of all nodes. The result depends only on the vectors, ``parents``, ``digests`` and the parameters.
+    ``layers`` has the vectors of each layer from layer 0, shape (nodes, dimension). ``parents`` holds for each node,
+    except in the highest layer, the index of its parent in the next layer (-1: none). ``m`` sets the number of links of
+    a node. A graph of fewer than ``exact_below`` nodes has no links, and a search compares all nodes. ``digests``
+    determine the order of insertion, ties by index, so this order does not depend on the order of the nodes.
+    ``progress`` receives the counts of completed and of all nodes. The result depends only on the vectors, ``parents``,
+    ``digests`` and the parameters.
     """
     layer_starts = np.cumsum([0, *map(len, layers)], dtype=np.uint32)
     vectors = np.ascontiguousarray(np.concatenate(layers), np.float32)
@@ -128,7 +127,8 @@ class LayeredVectors:
             nodes, cosines, bounds, _ = self._graph.search(query, np.array(counts, np.int64), ef)
         except ValueError as error:
             raise IndexUnavailableError(str(error)) from error
-        return [
-            list(zip((nodes[start:stop] - first_node).tolist(), cosines[start:stop].tolist(), strict=True))
-            for first_node, (start, stop) in zip(self._layer_starts, pairwise(bounds.tolist()), strict=False)
-        ]
+        nearest_by_layer = []
+        for first_node, (start, stop) in zip(self._layer_starts, pairwise(bounds.tolist()), strict=False):
+            nodes_in_layer = nodes[start:stop] - first_node
+            nearest_by_layer.append(list(zip(nodes_in_layer.tolist(), cosines[start:stop].tolist(), strict=True)))
+        return nearest_by_layer

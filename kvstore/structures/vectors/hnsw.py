@@ -126,7 +126,7 @@ class HnswGraph:
         return len(self.rows.labels)
 
     def find_nearest(self, query: Matrix, ef: int, allowed: ChunkSet | None = None) -> NearCodes:
-        """Return about the ``ef`` labels of largest cosine with a unit vector, among the ``allowed`` chunks.
+        """Return about ``ef`` labels (chunk ids) of largest cosine with a unit vector, among the ``allowed`` chunks.
 
         The search follows links if that is faster than comparing all allowed codes.
         """
@@ -139,9 +139,9 @@ class HnswGraph:
             # comparing all allowed codes if num_allowed > CODES_PER_CANDIDATE * ef * len(labels) / num_allowed.
             is_search_faster = num_allowed * num_allowed > CODES_PER_CANDIDATE * ef * len(labels)
             if can_follow_links and is_search_faster:
-                near_codes = self._graph.search(query, ef, groups, GROUP_SIZE)
-                if len(near_codes[0]) == ef:  # otherwise a part of the graph is unreachable from the rest
-                    return NearCodes(*near_codes, is_exhaustive=False)
+                near_labels, cosines, scales = self._graph.search(query, ef, groups, GROUP_SIZE)
+                if len(near_labels) == ef:  # otherwise a part of the graph is unreachable from the rest
+                    return NearCodes(near_labels, cosines, scales, is_exhaustive=False)
             # For many documents, comparing all codes with the flags of groups is cheaper than finding their ranges.
             if allowed is None or (
                 isinstance(allowed, AllowedDocuments) and _SPARSE_FACTOR * len(allowed) > len(labels)
@@ -152,15 +152,15 @@ class HnswGraph:
             else:
                 starts = allowed.find_positions(labels)
                 stops = starts + 1
-            compared_codes = self._graph.compare(query, ef, starts, stops, groups, GROUP_SIZE)
+            near_labels, cosines, scales = self._graph.compare(query, ef, starts, stops, groups, GROUP_SIZE)
         except ValueError as error:
             raise IndexUnavailableError(f"{error}; REFRESH rebuilds it") from error
-        return NearCodes(*compared_codes, is_exhaustive=len(compared_codes[0]) < ef)
+        return NearCodes(near_labels, cosines, scales, is_exhaustive=len(near_labels) < ef)
 
     def _get_ranges(self, allowed: AllowedDocuments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return two arrays for the allowed documents: the first row of the chunks of each, and the row after its last.
+        """Return the rows of the chunks of each allowed document, as an array of first rows and one of end rows.
 
-        They are cached.
+        The arrays are cached, because a restriction is usually used for many searches.
         """
         ranges = self._ranges.get(allowed)
         if ranges is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,34 +21,42 @@ from .vectors import Ids, Matrix
 
 #: Chunk ids and their vectors.
 VectorPart = tuple[Ids, Matrix]
-#: A coverage: pairs (change, stop), both ascending.
-ChangeRanges = tuple[tuple[int, int], ...]
+
+
+class CoveredRange(NamedTuple):
+    """The chunks with an id below ``stop`` that the store had at the change number ``change``."""
+
+    change: int
+    stop: int
+
+
+#: The chunks that a cache or an index file has; both fields of the ranges are ascending.
+CoveredRanges = tuple[CoveredRange, ...]
 
 #: The maximum number of pairs kept; a state older than all of them is searched exactly.
 _MAX_COVERAGE_PAIRS = 32
 
 
-def find_covered_stop(coverage: ChangeRanges, change: int) -> int | None:
-    """Return the chunk id below which a coverage includes every chunk of the state at ``change``.
+def find_covered_stop(coverage: CoveredRanges, change: int) -> int | None:
+    """Return the chunk id below which a cache or file with this coverage has every chunk of the state at ``change``.
 
-    A pair (change, stop) of a coverage means that all chunks are included that the store had at ``change``, with ids
-    below ``stop``. Returns None if the coverage begins after ``change``.
+    Returns None if the coverage begins after ``change``.
     """
-    return next((stop for covered_change, stop in reversed(coverage) if covered_change <= change), None)
+    return next((covered.stop for covered in reversed(coverage) if covered.change <= change), None)
 
 
-def extend_coverage(coverage: ChangeRanges, change: int, stop: int) -> ChangeRanges:
-    """Return a coverage with one more pair: it includes all chunks below ``stop`` that the store had at ``change``.
+def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredRanges:
+    """Return the coverage of a cache or file that now also has all chunks below ``stop`` of the state at ``change``.
 
-    The oldest pairs beyond the maximum number are dropped.
+    The oldest ranges beyond the maximum number are dropped.
     """
-    return (*coverage, (change, stop))[-_MAX_COVERAGE_PAIRS:]
+    return (*coverage, CoveredRange(change, stop))[-_MAX_COVERAGE_PAIRS:]
 
 
 class VectorCacheContent:
     """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
 
-    def __init__(self, coverage: ChangeRanges, parts: tuple[VectorPart, ...] = ()) -> None:
+    def __init__(self, coverage: CoveredRanges, parts: tuple[VectorPart, ...] = ()) -> None:
         """Store the vectors of ``parts``, pairs of chunk ids and vectors; ``coverage`` describes what they include."""
         self.coverage = coverage
         self.parts = parts
@@ -58,7 +67,8 @@ class VectorCacheContent:
         The vector of a chunk never changes, so the result is valid for any state.
         """
         is_cached = np.zeros(len(chunks), np.bool_)
-        matrix = np.empty((len(chunks), self.parts[0][1].shape[1] if self.parts else 0), np.float32)
+        dimension = self.parts[0][1].shape[1] if self.parts else 0
+        matrix = np.empty((len(chunks), dimension), np.float32)
         for (ids, vectors), order in zip(self.parts, self._part_orders, strict=True):
             positions = np.searchsorted(ids, chunks, sorter=order)
             rows = order[np.minimum(positions, len(ids) - 1)] if len(ids) else positions
@@ -73,10 +83,13 @@ class VectorCacheContent:
         return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
 
     def extend(self, new_vectors: VectorPart, change: int, stop: int) -> VectorCacheContent:
-        """Return a cache with ``new_vectors`` added, which has all chunks below ``stop`` of the state at ``change``."""
+        """Return the content with ``new_vectors``: it has all chunks below ``stop`` that existed at ``change``."""
         parts = [*self.parts, new_vectors]
         # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
-        while len(parts) > 1 and len(parts[-2][0]) <= 2 * len(parts[-1][0]):
+        while len(parts) > 1:
+            (previous_ids, _), (last_ids, _) = parts[-2:]
+            if len(previous_ids) > 2 * len(last_ids):
+                break
             parts[-2:] = [concatenate_parts(parts[-2:])]
         return VectorCacheContent(extend_coverage(self.coverage, change, stop), tuple(parts))
 
@@ -93,5 +106,5 @@ class VectorCache:
 
 
 def concatenate_parts(parts: Sequence[VectorPart]) -> VectorPart:
-    """Concatenate the ids and the vectors of parts."""
+    """Concatenate parts (chunk ids and their vectors) into one."""
     return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])
