@@ -140,7 +140,7 @@ class AnswerPieces(TextPieces[Answer]):
 
 
 def _yield_all_text(pieces: Generator[str, None, Answer]) -> Generator[str, None, Answer]:
-    """Yield the model's text; if the model wrote none, yield the text of the answer as one piece."""
+    """Yield the ``pieces`` of the model's text, or the answer's text if there are none; return the answer."""
     has_text = False
     with TextPieces(pieces) as texts:
         for text in texts:

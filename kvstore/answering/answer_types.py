@@ -224,7 +224,7 @@ class AnswerType:
         return self.name in _DEMANDED_TYPES and not self.is_present_in(text)
 
     def is_unlikely_in(self, text: str) -> bool:
-        """Return False: an English text without the answer type is not unlikely to answer; the answer reader decides.
+        """Return False for every text: whether an English text answers is decided by the answer reader (a network).
 
         The subclass for other languages, which the answer reader cannot read, overrides this.
         """

@@ -165,6 +165,7 @@ class ModelDistiller:
         self, question: str, passages: Sequence[Hit], task: str, *, in_order: bool = False
     ) -> list[Hit]:
         """Return the passages that fit in the token budget of one prompt with the instruction ``task``, in order.
+
         With ``in_order``, stop at the first passage that does not fit. Otherwise, skip it.
         """
         quotation = Quotation(())

@@ -54,6 +54,7 @@ def select_excerpts(
     passages: Sequence[Passage], scores: Mapping[SnippetPosition, float], max_words: int = MAX_WORDS
 ) -> list[Excerpt]:
     """Return the excerpts (adjacent snippets) of an answer, best first, with at most ``max_words`` words together.
+
     ``scores`` has the score of each snippet to choose from. The best one is included even if it is longer.
     """
     if not scores:
@@ -72,7 +73,8 @@ def select_excerpts(
         del candidates[position]
         score = adjusted_scores[position]
         # A short answer may be completed with less likely snippets.
-        if score < best_score - (_MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP):
+        max_gap = _MAX_SCORE_GAP if num_words >= _SHORT_ANSWER_WORDS else 2 * _MAX_SCORE_GAP
+        if score < best_score - max_gap:
             break
         snippets = passages[passage_index].snippets
         if snippets[index].text in used_texts:
@@ -90,7 +92,8 @@ def select_excerpts(
         for added_position in added:
             selected[added_position] = max(score, scores.get(added_position, score))
             candidates.pop(added_position, None)
-            used_texts.add(snippets[added_position[1]].text)
+            _, added_index = added_position
+            used_texts.add(snippets[added_index].text)
         num_words += size
     excerpts = [
         Excerpt(passage_index, first, last, max(selected[passage_index, index] for index in range(first, last + 1)))

@@ -23,6 +23,7 @@ _MAX_TOKENS = 300
 
 def build_overview(hits: Sequence[Hit], state: State, *, include_all: bool) -> tuple[str, list[Citation]]:
     """Return the text of an answer that quotes summaries, a paragraph per hit, and a citation for each sentence.
+
     Without ``include_all``, only the sentences that cover most of the content in ``_MAX_TOKENS`` tokens are included,
     and a hit without one gets no paragraph.
     """

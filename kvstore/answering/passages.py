@@ -120,7 +120,7 @@ class Passage:
 
 
 def iter_spans(hit: Hit, state: State) -> Iterator[tuple[int, TextSpan]]:
-    """Yield the id of the chunk of each span of a hit, and the span, in order.
+    """Yield each span of stored text that a hit (a retrieved text) consists of, after the id of its chunk.
 
     Raises CorruptionError if the document of a span is missing.
     """

@@ -180,9 +180,9 @@ def _is_code(paragraph: str) -> bool:
     )
 
 
-def _strip_lines(piece: str) -> str:
+def _strip_lines(text: str) -> str:
     """Return a text with the white space around each of its lines removed."""
-    return "\n".join(map(str.strip, piece.splitlines()))
+    return "\n".join(map(str.strip, text.splitlines()))
 
 
 class _ParagraphPart(NamedTuple):

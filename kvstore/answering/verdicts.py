@@ -155,7 +155,8 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
         if quantity.comparison:
             return None
         if quantity.unit == "year" and years is not None:
-            if not int(years[1]) <= quantity.value <= int(years[2]):
+            first_year, last_year = map(int, years.groups())
+            if not first_year <= quantity.value <= last_year:
                 result = "no"
         elif len(same_unit) != 1:
             return None

@@ -97,7 +97,8 @@ class BlockFinder:
                 block.kind == previous_kind == "item" and skip_marker(text, block.start, block.end) == block.start
             )
             if continues_item:  # without a list marker, it is another paragraph of the same item
-                spans[-1] = (spans[-1][0], block.end)
+                item_start, _ = spans[-1]
+                spans[-1] = (item_start, block.end)
             elif block.kind in _BLOCK_KINDS:
                 spans.append((block.start, block.end))
             previous_kind = block.kind

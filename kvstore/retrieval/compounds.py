@@ -70,7 +70,8 @@ def _split_compound(noun: str, state: State, stem: Callable[[str], str]) -> str 
         is_modifier_known = any(counts[term] for term in modifier_terms[modifier])
         if counts[head_terms[head]] and (is_modifier_known or len(head) >= _MIN_LONE_HEAD):
             known_divisions.append((is_modifier_known, len(head), f"{modifier}-{head.capitalize()}"))
-    return max(known_divisions)[2] if known_divisions else None
+    _, _, best_division = max(known_divisions, default=(False, 0, None))
+    return best_division
 
 
 def _iter_modifier_forms(modifier: str) -> Iterator[str]:

@@ -16,8 +16,10 @@ from .query import Query
 
 
 class NearestChunksRequest(ReadRequest[tuple[Ranking, str]]):
-    """A request for the ``top`` chunks nearest to a unit vector, best first, and a description of the search; see
-    :func:`~kvstore.structures.indexes.vector_search.find_nearest_chunks`."""
+    """A request for the ``top`` chunks nearest to a unit vector, best first, and a description of the search.
+
+    ``exact`` compares all chunks even if there is an index.
+    """
 
     vector: Vector
     top: int

@@ -151,6 +151,7 @@ def _iter_abstract_relatives(
     tree: str | None,
 ) -> Iterator[Relative]:
     """Yield rows for the abstracts (summaries) that name an entity, and for those at most ``depth`` levels away.
+
     ``addresses`` are the abstracts that name it, best first. ``go_up`` and ``go_down`` are the directions. Only the
     first three documents (``_MAX_DOCUMENTS``) are shown or, with ``tree``, only the document with this key. Each
     abstract is shown once.

@@ -315,16 +315,13 @@ class _SegmentBuilder:
         span stays within ``limits`` and ``token_limit``. Otherwise it is excluded, unless the best chunk overlaps it.
         """
         start, end = span
+        min_start, max_end = limits
         if record.format != "markdown":
             return span
 
         def is_within_limits(first_byte: int, last_byte: int) -> bool:
             """True if a span lies within the limits and has few enough tokens; long spans are not read."""
-            if (
-                first_byte < limits[0]
-                or last_byte > limits[1]
-                or last_byte - first_byte > token_limit * _MAX_TOKEN_BYTES
-            ):
+            if first_byte < min_start or last_byte > max_end or last_byte - first_byte > token_limit * _MAX_TOKEN_BYTES:
                 return False
             return (
                 last_byte - first_byte <= token_limit

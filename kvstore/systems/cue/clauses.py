@@ -38,7 +38,7 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     words = sentence.words
     subtrees = _Subtrees(sentence)
     clause_starts = _find_clause_starts(sentence, subtrees)
-    stops = [*(first for first, _ in clause_starts[1:]), len(words)]  # each clause ends where the next one begins
+    stops = [*(start.word for start in clause_starts[1:]), len(words)]  # each clause ends where the next one begins
     clauses: list[Clause] = []
     for (first, subject), stop in zip(clause_starts, stops, strict=True):
         # Connectives between two clauses belong to neither.
@@ -53,13 +53,16 @@ def find_clauses(sentence: Sentence) -> list[Clause]:
     return [*clauses, *_iter_relative_clauses(sentence, subtrees)]
 
 
-def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[tuple[int, tuple[int, int] | None]]:
-    """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0.
+class _ClauseStart(NamedTuple):
+    """The index of the first word of a clause, and the character range of its subject if an earlier clause has it."""
 
-    A start is a pair: the index of the clause's first word, and the character range of its subject if the subject is in
-    an earlier clause, else None.
-    """
-    clause_starts: list[tuple[int, tuple[int, int] | None]] = [(0, None)]
+    word: int
+    subject: tuple[int, int] | None
+
+
+def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[_ClauseStart]:
+    """Return the starts of the coordinate clauses of a sentence, in text order; the first clause starts at word 0."""
+    clause_starts = [_ClauseStart(0, None)]
     for index, word in enumerate(sentence.words):
         if word.pos not in ("VERB", "AUX") or not _is_coordinate(sentence, index) or not _is_finite(sentence, index):
             continue
@@ -67,7 +70,7 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[tuple[i
         first, last = subtrees.get_span(index)
         if (
             not _is_clause_end(sentence, last)
-            or first <= clause_starts[-1][0]
+            or first <= clause_starts[-1].word
             or not subtrees.is_contiguous(index)
             or word.head >= first
         ):
@@ -75,7 +78,7 @@ def _find_clause_starts(sentence: Sentence, subtrees: _Subtrees) -> list[tuple[i
         has_subject = sentence.has_dependent(index, "nsubj", "expl")
         subject = None if has_subject else _find_subject(sentence, subtrees, word.head)
         if has_subject or subject is not None:
-            clause_starts.append((first, subject))
+            clause_starts.append(_ClauseStart(first, subject))
     return clause_starts
 
 
@@ -91,7 +94,8 @@ def _iter_relative_clauses(sentence: Sentence, subtrees: _Subtrees) -> Iterator[
             continue
         first, last = subtrees.get_span(index)
         # The noun phrase before the clause, without the comma between them.
-        first_of_noun, last_of_noun = subtrees.get_span(word.head)[0], first - 1
+        first_of_noun, _ = subtrees.get_span(word.head)
+        last_of_noun = first - 1
         while first < index and words[first].text == ",":
             first += 1
         while last_of_noun > first_of_noun and words[last_of_noun].text == ",":
@@ -158,7 +162,8 @@ class _Subtrees:
 
     def get_span(self, index: int) -> tuple[int, int]:
         """Return the indexes of the first and the last word of the subtree of a word."""
-        return self._measure_subtree(index)[:2]
+        first, last, _ = self._measure_subtree(index)
+        return first, last
 
     def is_contiguous(self, index: int) -> bool:
         """True if the words of a word's subtree are adjacent in the sentence."""

@@ -187,7 +187,8 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
 
 
 def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
-    """Return the squared norm of the sum of an extended path's vectors."""
+    """Return the squared norm of the sum of the unit vectors on an extended path."""
+    # |sum + vector|² = |sum|² + 2 sum · vector + |vector|²; rounding can make it negative.
     return max(0.0, extension.path.squared_norm + 2 * extension.similarity + float(graph.squared_norms[extension.row]))
 
 

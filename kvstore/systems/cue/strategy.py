@@ -161,7 +161,10 @@ def _get_path_scorer(query: Query) -> Scorer | None:
 
 
 def _iter_start_entities(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequence[int]]:
-    """Yield the start entities of each beam: one beam per name, and one for the entities in the nearest units."""
+    """Yield the entities at which each beam search starts: one per name of the question, and one for the nearest units.
+
+    ``anchors`` has the entities of the names, and the units (sentences) nearest to the question as rows of the graph.
+    """
     unit_entities = list(dict.fromkeys(entity for row in anchors.units for entity in graph.get_entities(row)))
     yield from filter(None, [*anchors.names.values(), unit_entities])
 

@@ -169,9 +169,10 @@ class UnitDerivation(Derivation):
         return encode_units(part, document.chunks)
 
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts to embed for the units of a document, in order; ``part`` is the result of :meth:`derive`.
+        """Return the texts to embed for the units (sentences or clauses) of a document, in order.
 
-        The only unit of a chunk gets the same text as the chunk, so that it is embedded only once.
+        ``part`` is the result of :meth:`derive`. The only unit of a chunk gets the same text as the chunk, so that it
+        is embedded only once.
         """
         texts: list[str] = []
         for ordinal, spans in enumerate(decode_units(part, [chunk.start for chunk in document.chunks]).spans):

@@ -111,7 +111,7 @@ class UnitGraph:
         return list(zip(rows, nearest.cosines, strict=True))
 
     def load_entities(self, rows: Iterable[int]) -> None:
-        """Read the entities that the units in some rows mention, in one batch, for :meth:`get_entities`."""
+        """Read the entities that the units (sentences) in some rows mention, in one batch, for :meth:`get_entities`."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
             self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
@@ -124,22 +124,25 @@ class UnitGraph:
         return self._entities_by_row[row]
 
     def add_keys(self, entities: Iterable[KeyedEntity]) -> None:
-        """Add the keys of entities, for :meth:`get_key`."""
+        """Add the keys of entities (their names in normal form), for :meth:`get_key`."""
         self._keys.update(entities)
 
     def get_key(self, entity: int) -> str:
-        """Return the key of an entity; :meth:`add_keys` must have added it."""
+        """Return the key of an entity (its name in normal form); :meth:`add_keys` must have added it."""
         return self._keys[entity]
 
     def load_contents(self, rows: Iterable[int]) -> None:
-        """Read the texts and headings of the units in some rows for :meth:`get_text` and :meth:`get_word_mask`."""
+        """Read the texts and headings of the units (sentences) in some rows of the graph, in one batch.
+
+        :meth:`get_text` and :meth:`get_word_mask` need them.
+        """
         missing = [row for row in dict.fromkeys(rows) if row not in self._contents]
         if missing:
             contents = self._reading.fetch(UnitContents([self.ids[row] for row in missing]))
             self._contents.update(zip(missing, contents, strict=True))
 
     def get_text(self, row: int) -> str:
-        """Return the text of the unit in a row; :meth:`load_contents` must have read it."""
+        """Return the text of the unit (sentence) in a row; :meth:`load_contents` must have read it."""
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
@@ -155,7 +158,7 @@ class UnitGraph:
         return mask
 
     def compute_rarity_fraction(self, word_mask: int) -> float:
-        """Return the fraction of the question's total rarity (IDF) that the words in a bit mask carry, 0 to 1."""
+        """Return the fraction of the question's total rarity (IDF) that the words in a bit mask have; cached."""
         fraction = self._rarity_fractions.get(word_mask)
         if fraction is None:
             rarity_sum = math.fsum(
@@ -165,7 +168,7 @@ class UnitGraph:
         return fraction
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
-        """Return the sort key that breaks ties: the document key of a unit, and its number in the document."""
+        """Return the sort key that breaks ties: the document key of the unit in a row, and its number there."""
         _, number = split_vector_id(self.ids[row])
         return self._documents[row], number
 
@@ -175,7 +178,7 @@ class UnitGraph:
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
     def _add_entities(self, rows: Iterable[int], groups: Iterable[Sequence[KeyedEntity]]) -> None:
-        """Store the entities that the units of some rows mention, with their keys."""
+        """Store the entities that the units (sentences) in some rows mention, with their keys; a group for each row."""
         for row, entities in zip(rows, groups, strict=True):
             self.add_keys(entities)
             self._entities_by_row[row] = [entity for entity, _ in entities]

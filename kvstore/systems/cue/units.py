@@ -145,20 +145,15 @@ class Units:
 
     @cached_property
     def _derivation(self) -> StoredDerivation | None:
-        """The derivation of units in this store, or None if it is missing or being dropped."""
-        derivations = list_stored_derivations(self._state.lmdb)
-        return next(
-            (
-                derivation
-                for derivation in derivations
-                if derivation.derivation is UNIT_DERIVATION and derivation.maintained
-            ),
-            None,
+        """The record of the index ``units`` in this store, or None if the index is missing or being dropped."""
+        unit_records = (
+            stored for stored in list_stored_derivations(self._state.lmdb) if stored.derivation is UNIT_DERIVATION
         )
+        return next((stored for stored in unit_records if stored.maintained), None)
 
     @property
     def is_present(self) -> bool:
-        """True if the store has the index ``units``."""
+        """True if the store has the index ``units``, which stores sentences with vectors."""
         return self._derivation is not None
 
     @property
@@ -205,7 +200,7 @@ class Units:
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
     def get_vectors(self, ids: Sequence[int]) -> Matrix:
-        """Return the unit-length vectors of units, shape (n, dimension)."""
+        """Return the vectors of the units (sentences) with these ids, of length 1, shape (n, dimension)."""
         split_ids = list(map(split_vector_id, ids))
         documents = self._load_document_units(document for document, _ in split_ids)
         return self._parts.vectors.gather(
@@ -286,7 +281,7 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
-        """Return the sort key that breaks ties: the document key of a unit, and its number in the document."""
+        """Return the sort key that breaks ties: the document key of the unit with this id, and its number there."""
         document, number = split_vector_id(id)
         return self._get_document_units(document).record.key, number
 
