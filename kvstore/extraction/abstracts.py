@@ -218,7 +218,10 @@ class _TreeBuilder:
         return levels[1] if has_title and len(levels) > 1 else levels[0]
 
     def _find_top_section(self, chunk: int, top_level: int) -> int:
-        """Return the index of the innermost section around a chunk that is at or above ``top_level``, or -1."""
+        """Return the index of the innermost section around a chunk whose level is at most ``top_level``, or -1.
+
+        Level 1 is the outermost.
+        """
         for section in reversed(self._get_section_path(self._chunks[chunk].section)):
             if self._sections[section].level <= top_level:
                 return section
@@ -273,7 +276,10 @@ class _TreeBuilder:
         return leaf if leaf < len(self._leaf_ends) else len(self._drafts) - 1  # the last draft is the root
 
     def _add_parent(self, children: list[int], section: int) -> int:
-        """Add an abstract with a summary above those with the indexes ``children``, and return its index."""
+        """Add an abstract with a summary above those with the indexes ``children``, and return its index.
+
+        ``section`` is the innermost section that contains them (-1: the document).
+        """
         drafts = [self._drafts[child] for child in children]
         level = 1 + max(draft.level for draft in drafts)
         parent = DraftAbstract(level, drafts[0].first_chunk, drafts[-1].last_chunk, children, section)
@@ -287,8 +293,8 @@ class _TreeBuilder:
     def _join_similar(self, children: list[int], section: int) -> list[int]:
         """Join adjacent abstracts with similar terms, most similar first, until at most ``_MAX_CHILDREN`` are left.
 
-        ``children`` are indexes of abstracts. A parent is added for each group of joined abstracts. Return the indexes
-        of the parents, and of the abstracts that were not joined, in order.
+        ``children`` are indexes of abstracts of ``section``. A parent is added for each group of joined abstracts.
+        Return the indexes of the parents, and of the abstracts that were not joined, in order.
         """
         while len(children) > _MAX_CHILDREN:
             positions = _cluster_adjacent([self._compute_term_weights(child) for child in children], _MAX_CHILDREN)
@@ -297,7 +303,7 @@ class _TreeBuilder:
         return children
 
     def _compute_term_weights(self, draft_index: int) -> dict[str, float]:
-        """Return the TF-IDF weight of each term in the chunks below an abstract, by term."""
+        """Return the TF-IDF weight of each term in the chunks below the abstract with this index, by term."""
         draft = self._drafts[draft_index]
         counts: TermCounts = {}
         for chunk in range(draft.first_chunk, draft.last_chunk + 1):
@@ -377,7 +383,7 @@ def _cluster_adjacent(vectors: list[dict[str, float]], max_size: int) -> list[li
 
 
 def _compute_cosine(left: dict[str, float], right: dict[str, float]) -> float:
-    """Return the cosine of two vectors of terms; 0 if one is empty."""
+    """Return the cosine of two vectors, the weights of terms; 0 if one is empty."""
     if len(right) < len(left):
         left, right = right, left
     product = math.fsum(weight * right.get(term, 0.0) for term, weight in left.items())

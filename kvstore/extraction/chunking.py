@@ -152,7 +152,7 @@ def chunk_at_spans(
 
 
 def _find_enclosing_section(sections: Sequence[Heading], start: int, end: int) -> int:
-    """Return the index of the innermost section that contains a span, or -1."""
+    """Return the index of the innermost section that contains the characters ``start`` to ``end``, or -1."""
     index = bisect_right(sections, start, key=lambda section: section.start) - 1
     while index >= 0 and sections[index].end < end:
         index = sections[index].parent
@@ -228,7 +228,8 @@ def _make_sentence(text: str, start: int, end: int, kind: str) -> SentenceSpan:
 def _split_sentences(text: str, block: Block, chunk_tokens: int, language: str | None) -> Iterator[SentenceSpan]:
     """Yield the lines of a code block or table, or the sentences of another block. Cut those that are too long.
 
-    ``language`` decides where sentences end (None: the rules for English).
+    ``chunk_tokens`` is the chunk size; a sentence may have twice as many. ``language`` decides where sentences end
+    (None: the rules for English).
     """
     if block.kind in ("code", "table"):
         spans = _split_lines(text, block.start, block.end)

@@ -111,6 +111,9 @@ def collect_introductions(names: Iterable[Name], max_words: int | None, document
 
 @lru_cache(maxsize=1 << 13)  # names recur across documents
 def _to_name_key(form: str, max_words: int) -> str:
-    """Return the normal form of a name, or an empty string if it cannot become an entity by rule."""
+    """Return the normal form of a name, or an empty string if it cannot become an entity by rule.
+
+    For example, it may have at most ``max_words`` words. ``form`` is the name as written.
+    """
     key = to_entity_key(form)
     return key if is_name_key(key, max_words) else ""

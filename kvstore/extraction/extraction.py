@@ -274,7 +274,10 @@ def chunk_document(document: ValidDocument, settings: FixedSettings) -> ChunkedD
 
 
 def _derive_document(chunked: ChunkedDocument, prose: Prose, settings: FixedSettings) -> ExtractedDocument:
-    """Derive the tree, outline, relations, names and terms of a document from its chunks and its parsed prose."""
+    """Derive the abstract tree, outline, relations, names and terms of a document that is split into chunks.
+
+    ``prose`` has the relations and noun phrases of its parsed sentences.
+    """
     document, text, byte_offsets = chunked.document, chunked.text, chunked.byte_offsets
     stem = get_document_stemmer(settings.stemmer, chunked.language)
     pieces = [text[chunk.start : chunk.end] for chunk in chunked.chunks]

@@ -118,9 +118,10 @@ class NounPhrases:
                 name = self.get_name(index)
                 if name is None or name.split()[0].lower() in CONTEXTUAL_ADJECTIVES or not _LATIN_PATTERN.search(name):
                     continue
+                is_plain_word = len(name) >= _MIN_TERM_LETTERS and name.isalpha() and name.islower()
                 if " " in name:
                     terms += self._make_phrase_terms(index, name)
-                elif len(name) >= _MIN_TERM_LETTERS and name.isalpha() and name.islower() and not is_everyday(name):
+                elif is_plain_word and not is_everyday(name):
                     terms += [Term(form, _MIN_WORD_USES) for form in dict.fromkeys((name, word.text.lower()))]
         return terms
 
@@ -214,11 +215,10 @@ class NounPhrases:
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         for conjunct in self._sentence.find_dependents(index, "conj", "appos"):
             continuation = self._find_list_continuation(index, conjunct, determiners)
-            if self.is_phrase_head(conjunct) and (self._words[conjunct].label == "conj" or continuation):
-                if any(
-                    word.tag in FINITE_VERB_TAGS or word.text in ";:"
-                    for word in self._words[members[-1] + 1 : conjunct]
-                ):
+            is_coordinated = self._words[conjunct].label == "conj" or bool(continuation)
+            if self.is_phrase_head(conjunct) and is_coordinated:
+                words_between = self._words[members[-1] + 1 : conjunct]
+                if any(word.tag in FINITE_VERB_TAGS or word.text in ";:" for word in words_between):
                     break
                 members += [conjunct, *continuation]
         return members
@@ -231,7 +231,8 @@ class NounPhrases:
         """
         items = [index]
         words = self._words
-        position = self.find_phrase_bounds(index)[1] + 1
+        _, last = self.find_phrase_bounds(index)
+        position = last + 1
         has_conjunction = False
         while position < len(words) and not has_conjunction and words[position].text in (",", "and", "or"):
             has_conjunction = words[position].text != ","
@@ -243,7 +244,8 @@ class NounPhrases:
             if head is None or head <= items[-1]:
                 break
             items.append(head)
-            position = self.find_phrase_bounds(head)[1] + 1
+            _, last = self.find_phrase_bounds(head)
+            position = last + 1
         is_before_verb = position < len(words) and (
             words[position].tag in FINITE_VERB_TAGS or words[position].label in ("cop", "aux")
         )
@@ -417,13 +419,13 @@ class NounPhrases:
 
 
 def _has_repeated_word(form: str) -> bool:
-    """True if two adjacent words are the same, in singular or plural (``Bookmark Bookmarks``)."""
+    """True if two adjacent words of a name are the same, in singular or plural (``Bookmark Bookmarks``)."""
     singulars = [to_singular(word) or word for word in form.lower().split()]
     return any(word == following for word, following in pairwise(singulars))
 
 
 def _is_adjacent(left: Word, right: Word) -> bool:
-    """True if exactly one character separates two words."""
+    """True if exactly one character, such as a space, separates the word ``left`` from ``right``."""
     return left.end + 1 == right.start
 
 

@@ -105,10 +105,10 @@ def read_prose(
     A document is its text, its chunks, and the byte offset of every character. Raises LanguageError if the pipeline
     cannot be loaded.
     """
-    prose_by_document = [
-        ([chunk_prose for chunk in chunks if (chunk_prose := _extract_prose(text, chunk)).sentences], byte_offsets)
-        for text, chunks, byte_offsets in documents
-    ]
+    prose_by_document = []
+    for text, chunks, byte_offsets in documents:
+        all_prose = [_extract_prose(text, chunk) for chunk in chunks]
+        prose_by_document.append(([chunk_prose for chunk_prose in all_prose if chunk_prose.sentences], byte_offsets))
     chunk_statements = pipeline.parse_texts(
         (chunk_prose.text for document_prose, _ in prose_by_document for chunk_prose in document_prose),
         _collect_statements,
@@ -121,8 +121,9 @@ def read_prose(
 def _build_prose(
     prose_statements: Iterable[tuple[_ChunkProse, _ChunkStatements]], byte_offsets: npt.NDArray[np.int64]
 ) -> Prose:
-    """Return the relations and phrases of one document, given the prose of each chunk with its statements.
+    """Return the relations and noun phrases of one document, given the prose of each chunk with its statements.
 
+    ``byte_offsets`` has the byte offset of each character of the document.
     The span of a relation covers the sentences that state it, in bytes of the document.
     """
     prose = Prose()

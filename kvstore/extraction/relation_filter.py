@@ -184,7 +184,8 @@ class RelationFilter:
             return False
         if child_specificity == _EVERYDAY:
             # A sentence defines an everyday word only if the word is its topic: cats are animals.
-            return self._is_generic(child) and (child > parent or self._phrases.find_phrase_bounds(child)[0] <= 1)
+            first, _ = self._phrases.find_phrase_bounds(child)
+            return self._is_generic(child) and (child > parent or first <= 1)
         if child_specificity == _PROPER:
             return True
         first, last = self._phrases.find_phrase_bounds(child)
@@ -232,14 +233,14 @@ class RelationFilter:
         return first == last or self._phrases.is_noun_compound(index)
 
     def _is_clear_apposition(self, child: int, parent: int) -> bool:
-        """True if one of two nouns certainly says what the other, a name, is: ``child`` is the name.
+        """True if the noun ``parent``, next to the name ``child``, certainly says what the name is.
 
         Examples are ``Emmy Noether, a mathematician``, ``the mathematician Emmy Noether`` and ``the function floor()``.
         """
         words = self._words
         first, last = self._phrases.find_phrase_bounds(child)
         if parent > child:
-            start = self._phrases.find_phrase_bounds(parent)[0]
+            start, _ = self._phrases.find_phrase_bounds(parent)
             between = [word.text for word in words[last + 1 : start]]
             # A comma, an article and at most one other word.
             return between[:1] == [","] and bool(set(between) & {"a", "an", "the"}) and len(between) < 4
@@ -256,7 +257,10 @@ class RelationFilter:
         )
 
     def _is_specific(self, index: int) -> bool:
-        """True if a noun phrase is a proper name or several nouns. A single common noun can be part of anything."""
+        """True if the phrase of a noun names something specific: a proper name, or several nouns in a row.
+
+        A single common noun can be part of anything.
+        """
         first, last = self._phrases.find_phrase_bounds(index)
         if self._rate_specificity(index) == _PROPER:
             return self._words[index].text[:1].isupper()

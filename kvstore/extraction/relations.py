@@ -232,8 +232,8 @@ class _SentenceRelations:
     ) -> Iterator[StatedRelation]:
         """Yield the relations that predicate nouns (``X is a Y of Z``) state about their subjects.
 
-        They are classes, parts, members and owners. The predicates are added to ``_described_nouns``, so that their
-        "of" states no further relation.
+        They are classes, parts, members and owners. ``subjects`` and ``predicates`` are indexes of nouns. The
+        predicates are added to ``_described_nouns``, so that their "of" states no further relation.
         """
         for predicate in predicates:
             word = self._words[predicate]
@@ -271,7 +271,10 @@ class _SentenceRelations:
         )
 
     def _find_apposition_relations(self, noun: int, apposition: int) -> Iterator[StatedRelation]:
-        """Yield the relations of ``X, a Y`` and ``Ys, X and Z``: X is a Y. ``noun`` is the first noun."""
+        """Yield the relations of ``X, a Y`` and ``Ys, X and Z``: X is a Y.
+
+        ``noun`` is the first noun, and ``apposition`` the one that describes it.
+        """
         if not (self._words[noun].is_nominal and self._words[apposition].is_nominal):
             return
         if apposition in self._phrases.get_coordinated_nouns(noun):
@@ -361,14 +364,11 @@ class _SentenceRelations:
         The forms are ``X, Y and other Zs``, ``the Z X``, ``X of Y`` and ``Y's X``.
         """
         word = self._words[index]
-        if (
-            word.label == "conj"
-            and word.head >= 0
-            and "other" in self._sentence.get_dependent_lemmas(index, "amod", "det")
-        ):
+        is_conjunct = word.label == "conj" and word.head >= 0
+        if is_conjunct and "other" in self._sentence.get_dependent_lemmas(index, "amod", "det"):
             members = [member for member in self._phrases.get_coordinated_nouns(word.head) if member < index]
-            next_index = self._phrases.find_phrase_bounds(index)[1] + 1
-            precedes_verb = next_index < len(self._words) and self._words[next_index].tag in FINITE_VERB_TAGS
+            _, last = self._phrases.find_phrase_bounds(index)
+            precedes_verb = last + 1 < len(self._words) and self._words[last + 1].tag in FINITE_VERB_TAGS
             is_subject = self._words[word.head].label.startswith("nsubj")
             if is_subject or not precedes_verb:  # otherwise, another clause: "and other teams do"
                 yield from self._make_statements(members, [index], IS_A, _LIST_CONFIDENCE)
@@ -411,7 +411,10 @@ class _SentenceRelations:
     def _make_statements(
         self, children: Iterable[int], parents: Iterable[int], kind: str, confidence: float
     ) -> Iterator[StatedRelation]:
-        """Yield a statement for each pair of a child and a parent, given by their nouns, if both have names."""
+        """Yield a statement for each pair of one of ``children`` and ``parents``, indexes of nouns, if both have names.
+
+        ``kind`` is the relation, such as ``IS_A``.
+        """
         parent_names = [(index, name) for index in parents if (name := self._phrases.get_name(index))]
         # Most nouns have no parent, and finding a name is slow.
         for index in children if parent_names else ():

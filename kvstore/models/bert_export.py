@@ -245,7 +245,9 @@ class BertGraph:
         )
 
     def _add_gelu(self, rows: str, name: str) -> str:
-        """Add the activation GELU, x (1 + erf(x / √2)) / 2 (Hendrycks and Gimpel 2016); return its result's name.
+        """Add the activation GELU of the result ``rows``: x (1 + erf(x / √2)) / 2. Return its result's name.
+
+        Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
 
         onnxruntime recognizes and fuses the operations in this order.
         """
@@ -271,16 +273,22 @@ class BertGraph:
         return self._add_operation("Add", [first, second], name)
 
     def _take_weight(self, name: str, part: str = "weight") -> npt.NDArray[np.float32]:
-        """Remove and return a weight of the model; weights that remain at the end are not used by the graph."""
+        """Remove and return the weight or bias (``part``) of the layer ``name``.
+
+        Weights that remain at the end are not used by the graph.
+        """
         return self._weights.pop(f"{name}.{part}")
 
     def _add_operation(self, kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
-        """Add an ONNX operation of the type ``kind`` to the graph; return ``name``, the name of its result."""
+        """Add an ONNX operation of the type ``kind`` to the graph; return ``name``, the name of its result.
+
+        ``inputs`` are the names of other results or constants.
+        """
         self._nodes.append(self._helper.make_node(kind, inputs, [name], name=name, **attributes))
         return name
 
     def _add_constant(self, name: str, numbers: npt.ArrayLike) -> str:
-        """Add a constant to the graph, unless a constant with this name exists; return the name."""
+        """Add ``numbers`` to the graph as a constant, unless one with this name exists; return the name."""
         if name not in self._constants:
             self._constants[name] = self._numpy.from_array(np.asarray(numbers, order="C"), name)
         return name

@@ -153,8 +153,10 @@ class QuantizedE5Graph(E5Graph, QuantizedBertGraph):
 
     def _compute_input_scales(self, name: str) -> npt.NDArray[np.float32]:
         """Return the smoothing factors of a layer's input channels; 1 for a layer without smoothing."""
-        scales = self._smoothing.get(name)
-        return np.ones(self._weights[f"{name}.weight"].shape[1], np.float32) if scales is None else scales
+        if name in self._smoothing:
+            return self._smoothing[name]
+        _, num_inputs = self._weights[f"{name}.weight"].shape
+        return np.ones(num_inputs, np.float32)
 
     def _quantize_layer(
         self, name: str, scales: npt.NDArray[np.float32], shift: float

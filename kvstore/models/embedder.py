@@ -79,10 +79,10 @@ def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:
             f"embedder {name!r} is unknown; {hint}use one of: {forms}; or install the package that provides it, or "
             "pass an embedder object"
         )
-    unknown = sorted(options.keys() - EMBEDDER_FORMS[form])
+    unknown = options.keys() - EMBEDDER_FORMS[form]
     if unknown:
         allowed = ", ".join(sorted(EMBEDDER_FORMS[form])) or "none"
-        raise EmbedderError(f"embedder {name!r} takes no option {unknown[0]!r}; its options: {allowed}")
+        raise EmbedderError(f"embedder {name!r} takes no option {min(unknown)!r}; its options: {allowed}")
     return _create_builtin_embedder(name, options)
 
 

@@ -101,9 +101,11 @@ class Endpoint:
         unavailable: type[KvstoreError] | None = None,
         remedy: str = "check that the server runs, or give another base_url, timeout or attempts",
     ) -> None:
-        """Resolve and check a server's address and API key; the docstring of the class describes the parameters.
+        """Resolve and check a server's address and API key, from the arguments or else the environment.
 
-        Raises ``error`` if one of them or a timeout is invalid.
+        ``base_url_name`` names the address in errors. The environment variables ``key_variables`` are tried in order.
+        A server that is down, busy or too slow raises ``unavailable`` with ``remedy``, other failures ``error``. Raises
+        ``error`` if one of them or a timeout is invalid.
         """
         source_name, url = self._resolve_base_url(base_url, base_url_name)
         check_address(url, error, source_name)

@@ -97,7 +97,10 @@ def find_verb(written_words: Sequence[str], begins_sentence: bool, is_in_capital
 
 
 def is_participle(word: str, next_word: str) -> bool:
-    """True if a word at the beginning of a phrase is a participle, as in "founded by Carl" and "born 2 May"."""
+    """True if the first word of a phrase is a participle, as in "founded by Carl" and "born 2 May".
+
+    ``next_word`` is the word after it.
+    """
     return word in _PARTICIPLES or (word.endswith(_PAST_ENDINGS) and next_word in PREPOSITIONS)
 
 

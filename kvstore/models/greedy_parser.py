@@ -33,12 +33,12 @@ class GreedyParser:
     def __init__(self, parser: Any) -> None:
         """Copy the moves, labels and weights of spaCy's trained parser into the arrays that the kernel reads."""
         self.model = parser.model
-        moves = [parser.moves.get_class_name(number) for number in range(parser.moves.n_moves)]
         # The name of a move is its letter, a hyphen and its label, such as "L-nsubj".
-        self._kinds = np.array([MOVE_LETTERS.index(move[0]) for move in moves], np.uint8)
+        names = [parser.moves.get_class_name(number).partition("-") for number in range(parser.moves.n_moves)]
+        self._kinds = np.array([MOVE_LETTERS.index(letter) for letter, _, _ in names], np.uint8)
         strings = parser.vocab.strings
         # The last label is that of a word without a head, which also has move -1.
-        labels = [strings.add(move.partition("-")[2]) for move in moves] + [strings.add("ROOT")]
+        labels = [strings.add(label) for _, _, label in names] + [strings.add("ROOT")]
         self._labels = np.array(labels, np.uint64)
         self._lower = self.model.get_ref("lower")
         self._bias = np.ascontiguousarray(self._lower.get_param("b"), np.float32).ravel()
@@ -80,7 +80,7 @@ class GreedyParser:
 
 
 def use_greedy_parser(nlp: Language) -> None:
-    """Replace the parser of a pipeline by :class:`GreedyParser`."""
+    """Replace the parser of the spaCy pipeline ``nlp`` by kvstore's faster one (:class:`GreedyParser`), in place."""
     nlp._components[nlp.component_names.index("parser")] = ("parser", GreedyParser(nlp.get_pipe("parser")))
 
 

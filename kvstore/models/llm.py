@@ -146,10 +146,11 @@ class LanguageModel:
     ) -> Generator[str, None, ModelAnswer]:
         """Yield the pieces of an answer's text as they arrive, without the reasoning, and return the whole answer.
 
-        The parameters are those of :meth:`write`. Closing the generator early stops the server. Raises ModelError, and
-        ModelUnavailableError if the answer breaks off or has no text.
+        ``messages`` are the prompt in the form of the OpenAI protocol; the other parameters are those of :meth:`write`.
+        ``max_tokens`` limits the answer, and ``may_be_empty`` allows one without text. Closing the generator early
+        stops the server. Raises ModelError, and ModelUnavailableError if the answer breaks off or has no text.
         """
-        # Reasoning counts as part of the answer.
+        # Servers count reasoning as part of the answer.
         optional_fields = {
             "response_format": response_format,
             "temperature": temperature,

@@ -68,13 +68,15 @@ class OpenAIEmbedder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         batches = [self._fetch_vectors(texts[start : start + BATCH_SIZE]) for start in range(0, len(texts), BATCH_SIZE)]
-        widths = {batch.shape[1] for batch in batches} | {self._known_dimension or batches[0].shape[1]}
-        if len(widths) > 1:
+        dimensions = {batch.shape[1] for batch in batches}
+        if self._known_dimension:
+            dimensions.add(self._known_dimension)
+        if len(dimensions) > 1:
             raise EmbedderError(
-                f"{self.name}: the server returned vectors with different numbers of components {sorted(widths)}; "
+                f"{self.name}: the server returned vectors with different numbers of components {sorted(dimensions)}; "
                 "check the model and its option dimension"
             )
-        self._known_dimension = batches[0].shape[1]
+        (self._known_dimension,) = dimensions
         return normalised(np.concatenate(batches))
 
     def embed_query(self, text: str) -> Embeddings:

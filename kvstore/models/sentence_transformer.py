@@ -48,7 +48,7 @@ class SentenceTransformerEmbedder(RuntimeEmbedder):
     """
 
     def __init__(self, model: str, *, device: str | None = None, int8: bool = False) -> None:
-        """Record the model by name or folder. The model is loaded on first use."""
+        """Record a model by its name or folder, which is loaded on first use; the class describes the options."""
         super().__init__()
         kind = "sentence-transformers-int8" if int8 else "sentence-transformers"
         self.name = f"{kind}:{model}"
@@ -153,7 +153,10 @@ class OriginalMiniLM(SentenceTransformerEmbedder):
     dimension = 384
 
     def __init__(self, name: str, *, device: str | None = None, int8: bool = False) -> None:
-        """Record the name that stores have for this embedder. The model is loaded on first use."""
+        """Record ``name``, by which stores know this embedder; the model is loaded on first use.
+
+        With ``int8``, weights are quantized to 8 bits. ``device`` is torch's name of a device.
+        """
         super().__init__(name, device=device, int8=int8)
         self.name = name
         weights = "its weights in float32, quantized to 8 bits" if int8 else "its weights in float32"

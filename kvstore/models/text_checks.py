@@ -36,10 +36,11 @@ _SEQUENCE_WORDS, _MIN_DISTINCT_SEQUENCES = 3, 0.6
 
 
 def check_text(text: str, sources: Sequence[str], *, name: str, prompt: str = "", is_title: bool = False) -> None:
-    """Raise ValueError if a text that a model wrote is not usable.
+    """Raise ValueError if a text that a model wrote is too short, repeats itself or the prompt, or is not supported.
 
-    ``name`` names the text in the message, and ``prompt`` is the instruction that asked for it. Unless it ``is_title``,
-    the text must consist of whole sentences.
+    ``sources`` are the texts that it is about and must have its numbers and most of its words. ``name`` names the text
+    in the message, and ``prompt`` is the instruction that asked for it. Unless it ``is_title``, the text must consist
+    of whole sentences.
     """
     words = segment_words(text)
     min_words = 1 if is_title else _MIN_WORDS

@@ -34,7 +34,7 @@ SAMPLES = [
 
 
 def write_traced(original: TorchRuntime, folder: Path) -> None:
-    """Write a loaded model to ``folder`` in ONNX; torch records its operations on sample texts (tracing).
+    """Write the model that torch runs to ``folder`` in ONNX; torch records its operations on sample texts (tracing).
 
     Raises EmbedderError if it cannot be exported or the export gives other vectors, or OSError.
     """

@@ -154,11 +154,12 @@ class _CharacterForms(dict[int, str]):
             raise ValueError(f"{CHARACTERS_FILE} is damaged")
         table = json.loads(data)
         self._removed, self._separate = _parse_ranges(table["removed"]), _parse_ranges(table["separate"])
+        # Each item of "forms" is a character and its replacement.
         self._forms = {ord(item[0]): item[1:] for item in table["forms"].split(" ")}
         self._forms |= dict.fromkeys(map(ord, table["spaces"]), " ")
 
     def __missing__(self, code: int) -> str:
-        """Return the text that replaces a character that is not in the dictionary yet, and add it if there is room."""
+        """Return the text that replaces the character with this code, and cache it if there is room."""
         # The bounds of ranges alternate, so a code in a range has an odd number of them at or below it.
         if bisect_right(self._removed, code) % 2:
             text = ""
