@@ -325,9 +325,9 @@ def split_snippets(
 
 
 def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> dict[int, str]:
-    """Return the line above each quoted mail that names its author and date, by the number of each quoted block.
+    """Return the line that introduces each quoted mail ("On 3 May, Ann wrote:"), by the number of each quoted block.
 
-    Such a line is part of what it introduces, so its snippets become unselectable.
+    Such a line is part of what it introduces, so its snippets are marked as not selectable.
     """
     attributions: dict[int, str] = {}
     attribution = ""

@@ -83,12 +83,12 @@ def build_prompt(evidence: Evidence, budget: int) -> Prompt:
     relations = [line for line in map(to_one_line, evidence.context) if token_budget.try_add(line)]
     passages_text = "\n".join(hit.text for hit in passages)
     passage_documents = {hit.document for hit in passages}
-    abstracts = [
-        text
+    notes_of_passages = (
+        note.text
         for note in evidence.abstracts
         if note.document in passage_documents and note.text.strip() and note.text not in passages_text
-        if token_budget.try_add(text := sanitize_text(note.text))
-    ]
+    )
+    abstracts = [text for text in map(sanitize_text, notes_of_passages) if token_budget.try_add(text)]
     quoted_passages = (quote_passage(number, hit, quotation) for number, hit in enumerate(passages, 1))
     parts = [_render_section("Information", quoted_passages)]
     for title, lines in (("Points", points), ("Relations", relations), ("Abstracts", abstracts)):
@@ -117,7 +117,10 @@ class _TokenBudget:
 
 
 def build_quotation(hits: Iterable[Hit], *texts: str) -> Quotation:
-    """Return the delimiters for a prompt that quotes these passages and texts; none of the texts contains them."""
+    """Return the delimiters that mark quotations in a prompt, chosen so that none of the quoted texts contains them.
+
+    A prompt quotes the texts, headings, titles and document keys of ``hits``, and ``texts``.
+    """
     parts = list(texts)
     for hit in hits:
         parts += [hit.text, hit.heading, hit.title or "", hit.document]

@@ -100,9 +100,12 @@ def find_asking_sentence(question: str) -> str:
     'In what year was Wisconsin v. Yoder decided?'
     """
     sentences = [question[start:end] for start, end in split_sentences(question)]
-    asking = [sentence for sentence in sentences if sentence.endswith("?")]
-    is_alone = len(asking) == 1 and _ASKING_PATTERN.match(asking[0]) and not _REFERENCE_PATTERN.search(asking[0])
-    return asking[0] if is_alone else question
+    asking_sentences = [sentence for sentence in sentences if sentence.endswith("?")]
+    if len(asking_sentences) != 1:
+        return question
+    (sentence,) = asking_sentences
+    is_self_contained = _ASKING_PATTERN.match(sentence) and not _REFERENCE_PATTERN.search(sentence)
+    return sentence if is_self_contained else question
 
 
 def is_yes_no_question(question: str) -> bool:

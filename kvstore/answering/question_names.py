@@ -90,6 +90,7 @@ class PassageWords:
     forms: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
+        """Split the text into words, in normal form and as written."""
         self.words, self.forms = _list_words(self.text)
 
     def has_name(self, name: QuestionName, function_words: frozenset[str] = FUNCTION_WORDS) -> bool:
@@ -370,9 +371,10 @@ def drop_crossing_bigrams(terms: list[str], counts: Mapping[str, int]) -> list[s
     remaining = []
     for index, term in enumerate(terms):
         if is_bigram(term):
-            neighbors = terms[max(0, index - 1) : index] + terms[index + 1 : index + 2]
-            overlaps_known = (
-                len(neighbors) == 2 and all(map(counts.get, neighbors)) and neighbors[0][1] + neighbors[1][0] == term
+            before, after = terms[max(0, index - 1) : index], terms[index + 1 : index + 2]  # at most one term each
+            overlaps_known = any(
+                counts.get(previous) and counts.get(following) and previous[1] + following[0] == term
+                for previous, following in zip(before, after, strict=False)
             )
             crosses_words = not counts[term] and (overlaps_known or can_cross_words(term))
             if crosses_words or _HIRAGANA_PATTERN.fullmatch(term):

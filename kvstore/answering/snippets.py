@@ -156,7 +156,7 @@ class SnippetHeading(NamedTuple):
 
 
 def find_release(heading: str) -> Release | None:
-    """Return the release that a heading dates, or None.
+    """Return the version and date in a heading of a list of changes, or None if it has none.
 
     >>> find_release("[2.4.0] - 2026-02-03"), find_release("Tern v2.4 (3 May 2026)"), find_release("Rules 2.4")
     (Release(version='2.4.0', date='2026-02-03'), Release(version='2.4', date='3 May 2026'), None)
@@ -208,7 +208,7 @@ def _strip_markup(text: str) -> str:
 
 
 def strip_item_marker(piece: str) -> str:
-    """Return a piece without the bullets and numbers that it begins with."""
+    """Return a piece of text without the bullets and numbers of list items that it begins with."""
     return _MARKER_PATTERN.sub("", piece)
 
 
@@ -356,7 +356,8 @@ def split_entries(
     for line in [*text[start:end].splitlines(keepends=True), ""]:  # the empty line ends the last entry
         if offset > first and (not line or entry_start.match(line)):
             piece = text[first:offset]
-            if displayed := strip_item_marker(render_inline(piece.strip())):
+            displayed = strip_item_marker(render_inline(piece.strip()))
+            if displayed:
                 timestamp = TIMESTAMP_PATTERN.match(displayed)
                 is_question = (
                     timestamp is not None and _QUESTION_ENTRY_PATTERN.match(displayed, timestamp.end()) is not None
@@ -380,7 +381,7 @@ def split_mail_header(text: str, start: int, end: int, block: int) -> Iterator[S
 
 
 def split_release(heading: str, start: int, end: int, block: int) -> Iterator[Snippet]:
-    """Yield the heading as a snippet if it dates a release; it answers only a question about the date of that release.
+    """Yield the heading as a snippet if it has a version and its date; it answers only a question about that date.
 
     The heading is characters ``start`` to ``end`` of the passage, and its block ``block``. It is displayed like a table
     row.

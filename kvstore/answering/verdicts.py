@@ -160,12 +160,14 @@ def _compare_quantities(question: str, sentence: str, asks_permission: bool) -> 
                 result = "no"
         elif len(same_unit) != 1:
             return None
-        elif same_unit[0].is_limit and asks_permission:
-            result = "yes" if quantity.value <= same_unit[0].value else "no"
-        elif same_unit[0].comparison or asks_permission:
-            return None
         else:
-            result = "no"
+            (other,) = same_unit
+            if other.is_limit and asks_permission:
+                result = "yes" if quantity.value <= other.value else "no"
+            elif other.comparison or asks_permission:
+                return None
+            else:
+                result = "no"
     return result
 
 

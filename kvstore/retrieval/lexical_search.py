@@ -72,9 +72,8 @@ def parse_question_words(text: str, stem: Callable[[str], str]) -> QuestionWords
     The result also has the parts of words with underscores and, in a store of several languages, the stems of each word
     in the other languages.
     """
-    compounds = [
-        (stem(word), list(map(stem, parts))) for word in segment_words(text) if (parts := split_underscores(word))
-    ]
+    words_with_parts = ((word, split_underscores(word)) for word in segment_words(text))
+    compounds = [(stem(word), list(map(stem, parts))) for word, parts in words_with_parts if parts]
     terms = [*find_technical_tokens(text), *list_content_terms(text, stem)]
     if not isinstance(stem, QuestionStemmer):
         return QuestionWords(terms, compounds)
@@ -107,14 +106,14 @@ def build_term_weights(
 
 
 def read_term_weights(state: State, terms: Sequence[str]) -> TermWeights:
-    """Return the BM25 parameters for the terms that at least one chunk contains, read from the state."""
+    """Return the BM25 parameters for ``terms``, without those that no chunk contains, read from the state."""
     return build_term_weights(state.counters, terms, state.postings.count_chunks_by_term(terms))
 
 
 def find_best_by_words(
     state: State, weights: TermWeights, top: int, allowed: AllowedDocuments | None = None
 ) -> tuple[Ids, Scores]:
-    """Return the ids, ascending, and scores of the ``top`` allowed chunks by BM25, and of all that tie with the last.
+    """Return the ``top`` allowed chunks by BM25, and all that tie with the last: their ids, ascending, and scores.
 
     Chunks without any of the terms are omitted.
 

@@ -127,7 +127,7 @@ def _build_abstract_location(state: State, address: AbstractAddress, display_nam
 
 
 def _find_mention_sentence(state: State, document: int, leaf: int, entities: list[int]) -> str | None:
-    """Return the first sentence in the chunks of a leaf abstract of a document that mentions one of the entities.
+    """Return the first sentence that mentions one of ``entities`` in the chunks that a leaf abstract summarizes.
 
     Returns the first heading that mentions one if no sentence does, or else None.
     """

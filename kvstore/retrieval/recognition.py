@@ -57,9 +57,9 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
     capitalized_only: bool = False
 
     def fetch(self, state: State) -> list[QuestionEntity]:
-        """Return the entities that the question names, in ascending order of their number of addresses.
+        """Return the entities that the question names, in ascending order of their number of places.
 
-        Addresses are places in documents and trees. An entity without any is omitted.
+        Places in documents and trees are counted. An entity without any is omitted.
         """
         folded = fold(self.question)  # the normal form, which maps its offsets to those of the question
         matches = state.filter.recognize(folded, state.settings.name_words)
@@ -76,7 +76,7 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
                 spans.setdefault(identity.key, []).append(folded.to_original_span(start, end))
         seeds = []
         for key, identity in identities.items():
-            # Names of the same entity can share addresses, so their counts cannot be added.
+            # Names of the same entity can share places (addresses), so their counts cannot be added.
             has_one_name = len(identity.names) == 1
             count = identity.entry.count if has_one_name else len(state.find_addresses(identity))
             if count:
@@ -87,7 +87,7 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
 def recognize_entities(query: Query) -> list[QuestionEntity]:
     """Return the entities that the question names; if it writes any name with a capital or digit, only such entities.
 
-    See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity, which raises its temperature.
+    See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity in the store.
     """
     with query.trace.step("recognize entities") as step:
         seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))

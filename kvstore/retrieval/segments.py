@@ -110,8 +110,9 @@ def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
     if not ranking:
         return []
     decay_chunks = plan.decay * plan.room
-    min_score = min(0.0, ranking[-1][1])
-    score_range = max(ranking[0][1] - min_score, sys.float_info.min)  # a divisor, so never 0
+    (_, best_score), (_, last_score) = ranking[0], ranking[-1]
+    min_score = min(0.0, last_score)
+    score_range = max(best_score - min_score, sys.float_info.min)  # a divisor, so never 0
     return [
         _BEST_RELEVANCE * math.exp(-(rank - 1) / decay_chunks) * ((score - min_score) / score_range) ** _SCORE_EXPONENT
         for (_, score), (_, rank) in zip(ranking, assign_ranks(ranking), strict=True)

@@ -127,13 +127,12 @@ def select_windows(answer_type: AnswerType, passages: Sequence[Passage], scorer:
     """
     estimator = _CandidateEstimator(answer_type, passages, scorer)
     numbers = frozenset(find_reference_numbers(scorer.question))
-    # Each candidate, with True if it lacks what the question asks for.
-    candidates = {
-        (passage_index, index): estimator.lacks_answer_type(passages[passage_index].snippets, index)
-        for passage_index, index in list_candidates(passages)
-        if not (snippet := passages[passage_index].snippets[index]).is_question
-        and (answer_type.name in _ADDRESS_TYPES or not _ADDRESS_PATTERN.fullmatch(snippet.text))
-    }
+    candidates: dict[SnippetPosition, bool] = {}  # True if the snippet lacks what the question asks for
+    for passage_index, index in list_candidates(passages):
+        snippets = passages[passage_index].snippets
+        is_address = _ADDRESS_PATTERN.fullmatch(snippets[index].text) is not None
+        if not snippets[index].is_question and (not is_address or answer_type.name in _ADDRESS_TYPES):
+            candidates[passage_index, index] = estimator.lacks_answer_type(snippets, index)
     # A heading cannot be chosen, except if it dates a release that the question names.
     candidates |= {
         (passage_index, index): False
@@ -323,8 +322,9 @@ class AnswerReader:
         # The likeliest answer has the largest sum of the logits that it starts and ends at its first and last token.
         mask = _build_span_mask(len(ends[0]))
         sums = np.where(mask, starts[0][:, None] + ends[0][None, :], -np.inf)
-        first, last = divmod(int(sums.argmax()), len(mask))
-        return Reading(float(logits[0]), tokens.offsets[first][0], tokens.offsets[last][1])
+        first, last = divmod(int(sums.argmax()), len(mask))  # its row and column: indexes of tokens
+        (answer_start, _), (_, answer_end) = tokens.offsets[first], tokens.offsets[last]
+        return Reading(float(logits[0]), answer_start, answer_end)
 
 
 @lru_cache(maxsize=_NUM_CACHED_MASKS)

@@ -162,10 +162,11 @@ class PassageReading(NamedTuple):
 def read_passages(
     reader: AnswerReader, passages: Sequence[Passage], scorer: SnippetScorer, *, may_be_chain: bool
 ) -> PassageReading | None:
-    """Read the likeliest snippets of the passages and return their readings, best first; None without a candidate.
+    """Let the answer reader read the likeliest snippets of the passages; return its results, best first, or None.
 
-    The reader gets the sentence that asks, as in training. The sentences before it only help to choose the snippets.
-    ``may_be_chain`` is True if the question may need facts of several passages, so that no single snippet answers it.
+    There is no result if no snippet can be chosen. The reader gets the sentence that asks, as in training. The
+    sentences before it only help to choose the snippets. ``may_be_chain`` is True if the question may need facts of
+    several passages, so that no single snippet answers it.
     """
     question = find_asking_sentence(scorer.question)
     windows = select_windows(detect_answer_type(question), passages, scorer)
@@ -193,11 +194,14 @@ def read_passages(
             )
         )
     readings.sort(key=lambda reading: (-reading.score, reading.position))
-    verdict = _find_verdict(passages, readings[0].position, scorer) if is_yes_no_question(question) else None
-    best_window = next(window for window in windows if window.position == readings[0].position)
-    logit_in_context = readings[0].logit
-    if (context_text := build_context_text(best_window, passages)) is not None:
-        logit_in_context = (logit_in_context + reader.read(question, [context_text])[0].logit) / 2
+    best = readings[0]
+    verdict = _find_verdict(passages, best.position, scorer) if is_yes_no_question(question) else None
+    best_window = next(window for window in windows if window.position == best.position)
+    context_text = build_context_text(best_window, passages)
+    logit_in_context = best.logit
+    if context_text is not None:
+        (context_reading,) = reader.read(question, [context_text])
+        logit_in_context = (best.logit + context_reading.logit) / 2
     return PassageReading(passages, readings, rule_scores, verdict, may_be_chain, logit_in_context)
 
 

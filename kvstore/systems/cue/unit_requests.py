@@ -159,10 +159,10 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         return answer.batch.chunks
 
     def _read_mention_flags(self, state: State) -> dict[int, _FlagsByChunk]:
-        """Return, for each entity, the allowed chunks whose units can mention it, each with the flags of the mention.
+        """Return, for each entity, the chunks that can mention it in a unit, each with the flags of the mention.
 
-        The flags are the features of the edge between entity and chunk in the passage graph. An entity in more than
-        :data:`_MAX_CHUNKS` chunks gets no chunks.
+        Only chunks that the query's condition allows are returned. The flags are the features of the edge between
+        entity and chunk in the passage graph. An entity in more than :data:`_MAX_CHUNKS` chunks gets no chunks.
         """
         graph = state.get_part(GRAPH)
         entities = np.array(self.entities, np.uint32)

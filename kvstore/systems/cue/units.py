@@ -245,7 +245,7 @@ class Units:
     ) -> list[StoredUnit]:
         """Return those of ``units`` (sentences or clauses of one chunk) that mention an entity in their own text.
 
-        If ``is_name`` is true, the chunk writes the entity only as a name, so its mentions are not checked for that.
+        Mentions in lower case do not count; with ``is_name``, the chunk has none, so its mentions are not checked.
         """
         if not units or units[0].source != RULE:  # a model wrote all units of the chunk
             return [unit for unit in units if entity in self._find_entities(unit)]
