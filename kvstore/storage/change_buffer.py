@@ -121,8 +121,10 @@ class TableBuffer:
         else:
             other.older, other._older_keys = self.older, self._older_keys
             other.newer = self.newer.copy()
-            if (key_lists := self._newer_keys) is not None:  # read once, because a reading thread may replace it
-                other._newer_keys = key_lists[0], key_lists[1].copy()
+            key_lists = self._newer_keys  # read once, because a reading thread may replace it
+            if key_lists is not None:
+                ordered_keys, unordered_keys = key_lists
+                other._newer_keys = ordered_keys, unordered_keys.copy()
         return other
 
     def __contains__(self, key: bytes) -> bool:
@@ -133,23 +135,23 @@ class TableBuffer:
         return bool(self.newer or self.older)
 
     def get_chain(self, key: bytes) -> Chain:
-        """Return the version chain of a record: None if it is removed, :data:`UNCHANGED` if it has no changes."""
+        """Return the version chain (buffered changes) of a record: None if removed, :data:`UNCHANGED` if unchanged."""
         if key in self.newer:
             return self.newer[key]
         return self.older.get(key, UNCHANGED)
 
     def add(self, pieces: TableChanges) -> None:
-        """Append one piece, a value or a patch, to the version chain of each given record; None removes the record."""
+        """Append a change (a value or a patch) to the version chain of each given record; None removes the record."""
         self._register_keys(pieces)
         add_pieces(self.newer, self.older, pieces)
 
     def update(self, chains: TableChanges) -> None:
-        """Replace the version chains of the given records."""
+        """Replace the version chains (buffered changes) of the given records."""
         self._register_keys(chains)
         self.newer.update(chains)
 
     def discard(self, keys: Iterable[bytes]) -> None:
-        """Drop the version chains of the given records, which must be in ``newer`` and not in ``older``."""
+        """Drop the version chains (buffered changes) of records, which must be in ``newer`` and not in ``older``."""
         for key in keys:
             del self.newer[key]
         self._newer_keys, self.num_added = None, None
@@ -207,14 +209,15 @@ class TableBuffer:
         """Update the cached keys before ``changes`` are stored in ``newer``, and forget the count of added records."""
         self.num_added = None
         if self._newer_keys is not None:
-            self._newer_keys[1].extend(key for key in changes if key not in self)
+            _, unordered_keys = self._newer_keys
+            unordered_keys.extend(key for key in changes if key not in self)
 
 
 class ChangeBuffer:
     """The combined changes of a sequence of segments, by table. To extend a buffer that is in use, :meth:`copy` it."""
 
     def __init__(self) -> None:
-        """Start without segments, the stored batches of changes, and without their combined changes."""
+        """Start without any segment (stored batch of changes)."""
         #: The keys of the segments, oldest first, and the total size of their values in bytes.
         self.segment_keys: tuple[bytes, ...] = ()
         self.bytes = 0
@@ -250,19 +253,24 @@ class ChangeBuffer:
             num_added = 0
             for key in table_buffer.iter_keys():
                 chain = table_buffer.get_chain(key)
-                if not needs_stored_value(chain):  # a patch changes a record that the table has already
-                    num_added += (chain is not None) - is_stored(key)
+                if needs_stored_value(chain):
+                    continue  # patched, so the table has the record already
+                exists = chain is not None
+                if exists and not is_stored(key):
+                    num_added += 1
+                elif not exists and is_stored(key):
+                    num_added -= 1
             table_buffer.num_added = num_added
         return table_buffer.num_added
 
     def add_segment(self, key: bytes, value: memoryview) -> None:
-        """Add the changes of the next segment; raise CorruptionError if it is damaged."""
+        """Add the changes of the next stored segment (a batch of changes); raise CorruptionError if it is damaged."""
         for table, pieces in unpack_segment(key, value).items():
             self.get_table(table).add(pieces)
         self.register_segment(key, len(value))
 
     def register_segment(self, key: bytes, size: int) -> None:
-        """Record the key of a stored segment and its size in bytes; this buffer already has the segment's changes."""
+        """Record key and size in bytes of a stored segment (a batch of changes); the buffer has its changes already."""
         self.segment_keys = (*self.segment_keys, key)
         self.bytes += size
 
@@ -311,7 +319,7 @@ class ChangeBuffer:
             changed_key = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
-        """True if there are so many segments, or at least ``max_bytes`` bytes of them, that they must be merged."""
+        """True if the segments (batches of changes) must be merged: too many, or at least ``max_bytes`` bytes."""
         return len(self.segment_keys) >= MAX_SEGMENTS or self.bytes >= max_bytes
 
 
@@ -325,16 +333,15 @@ def make_segment_key(last_key: bytes | None) -> bytes:
 
 
 def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
-    """Yield the changes as packed segments of at most about :data:`MAX_SEGMENT_BYTES` bytes each.
+    """Yield the changes as packed segments (batches) of at most about :data:`MAX_SEGMENT_BYTES` bytes each.
 
     Keys are in order, so that a process that reads many segments has little to sort.
     """
     nonempty_changes = {table: table_changes for table, table_changes in changes.items() if table_changes}
-    sizes = (
-        sum(map(len, table_changes)) + sum(map(len, filter(None, table_changes.values())))
-        for table_changes in nonempty_changes.values()
-    )
-    if sum(sizes) <= MAX_SEGMENT_BYTES:  # as for most transactions
+    num_bytes = 0
+    for table_changes in nonempty_changes.values():
+        num_bytes += sum(map(len, table_changes)) + sum(map(len, filter(None, table_changes.values())))
+    if num_bytes <= MAX_SEGMENT_BYTES:  # as for most transactions
         if nonempty_changes:
             yield records.pack(
                 {
@@ -358,7 +365,7 @@ def pack_segments(changes: Mapping[str, TableChanges]) -> Iterator[bytes]:
 
 
 def unpack_segment(key: bytes, value: memoryview) -> dict[str, TableChanges]:
-    """Return the changes of a segment by table; raise CorruptionError if it is damaged."""
+    """Return the changes in a segment (a batch of changes), by table; raise CorruptionError if it is damaged."""
     segment = records.unpack(value, engine_tables.RECENT, key)
     if not isinstance(segment, dict) or not all(isinstance(table_changes, dict) for table_changes in segment.values()):
         raise CorruptionError(
@@ -438,7 +445,7 @@ def salvage_segments(scan_segments: SegmentScanner) -> tuple[ChangeBuffer, list[
 
 
 def check_change_buffer(segments: Iterable[tuple[bytes, memoryview]], buffered_tables: Set[str]) -> Iterator[str]:
-    """Yield a sentence for each segment that is out of sequence or has changes of tables that are not buffered.
+    """Yield a sentence for each segment (batch of changes) out of sequence, or with changes of unbuffered tables.
 
     Raises CorruptionError for a damaged segment.
     """

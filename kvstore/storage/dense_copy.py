@@ -41,8 +41,8 @@ def write_dense_copy(source: PageTransaction, target: Path, max_bytes: int) -> N
                 num_copied = 0
                 with source.cursor(table) as cursor:
                     for key, value in cursor:
-                        # False for a key out of order, which only a damaged source has.
-                        num_copied += transaction.put(key, value, append=True, db=target_table)
+                        is_in_order = transaction.put(key, value, append=True, db=target_table)
+                        num_copied += is_in_order  # only a damaged source has keys out of order
                         num_bytes += len(key) + len(value)
                         if num_bytes >= BATCH_BYTES:
                             transaction.commit()

@@ -361,7 +361,8 @@ class Environment(OpenFile):
         self._acquire_writer_lock()
         try:
             with self.hold_open() as data:
-                if faults := data.verify():
+                faults = data.verify()
+                if faults:
                     raise CorruptionError(
                         f"{self.path}: the data file is damaged ({faults[0]}); restore a backup, or run CHECK "
                         "REPAIR with the version of kvstore that wrote it"
@@ -440,7 +441,7 @@ class Environment(OpenFile):
     def rewrite(
         self, function: Callable[[ReadTransaction, WriteTransaction], Result], timeout: float | None = None
     ) -> Result:
-        """Run ``function`` with the last commit and a transaction in a new, empty data file, then replace the old one.
+        """Run ``function`` with the last commit and a transaction in a new data file, which then replaces the old one.
 
         This is for a file with damaged pages, which cannot be changed safely. Returns the result of ``function``.
         ``timeout`` has the meaning it has in :meth:`compact`. A crash at any point leaves either the old file or the

@@ -67,8 +67,12 @@ class FilePart(NamedTuple):
     name: str = ""
 
 
-#: Inode, size in bytes and modification time of a file; they change if its content does.
-_Stamp = tuple[int, int, int]
+class _FileStamp(NamedTuple):
+    """Inode, size and modification time of a file; one of them changes if its content does."""
+
+    inode: int
+    num_bytes: int
+    modified_ns: int
 
 
 def build_index_path(directory: Path, kind: str) -> Path:
@@ -143,8 +147,9 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
     for name in head.get(_PARTS_KEY, ()):
         # The name of a part contains the token that the file must have.
         hex_token = name.removeprefix(f"{path.stem}-").removesuffix(INDEX_SUFFIXES[0])
-        contents = read(path.with_name(name), head["kind"], partial(_has_hex_digits, hex_token), unchecked_arrays)
-        parts.append(FilePart(*contents, name))
+        has_token = partial(_has_hex_digits, hex_token)
+        part_head, arrays = read(path.with_name(name), head["kind"], has_token, unchecked_arrays)
+        parts.append(FilePart(part_head, arrays, name))
     return parts
 
 
@@ -214,7 +219,7 @@ class LazyIndexFile(Generic[Content]):
         self._load_lock = threading.Lock()
         #: The stamp (:func:`_compute_stamp`) and the content of the file that was read; both None before the first
         #: check.
-        self._loaded: tuple[_Stamp | None, Content | None] = None, None
+        self._loaded: tuple[_FileStamp | None, Content | None] = None, None
 
     def get(self) -> Content | None:
         """Return the content of the file that is at the path now; None if there is no usable file."""
@@ -225,32 +230,36 @@ class LazyIndexFile(Generic[Content]):
         # While one thread reads a new file (another inode), the others use the old one, which still exists without a
         # name. A file that was modified in place must not be used any more.
         is_replaced = (
-            stamp is not None and loaded_stamp is not None and stamp[0] != loaded_stamp[0] and content is not None
+            stamp is not None and loaded_stamp is not None and stamp.inode != loaded_stamp.inode and content is not None
         )
         if self._load_lock.acquire(blocking=not is_replaced):
             try:
                 self._load(stamp)
             finally:
                 self._load_lock.release()
-        return self._loaded[1]
+        _, content = self._loaded
+        return content
 
     @property
     def exists(self) -> bool:
         """True if a file, usable or not, was at the path at the last check."""
-        return self._loaded[0] is not None
+        loaded_stamp, _ = self._loaded
+        return loaded_stamp is not None
 
     def reject(self, problem: str) -> None:
         """Stop using the file that was read, because of ``problem``, until another file replaces it."""
         with self._load_lock:
-            self._loaded = self._loaded[0], None
+            loaded_stamp, _ = self._loaded
+            self._loaded = loaded_stamp, None
             self.problem = problem
 
-    def _load(self, stamp: _Stamp | None) -> None:
+    def _load(self, stamp: _FileStamp | None) -> None:
         """Read the file, and store its content, or why it cannot be read, together with ``stamp``.
 
         The stamp (:func:`_compute_stamp`) identifies this version of the file.
         """
-        if stamp == self._loaded[0]:
+        loaded_stamp, _ = self._loaded
+        if stamp == loaded_stamp:
             return  # another thread has read it meanwhile
         content = None
         self.problem = ""
@@ -263,13 +272,13 @@ class LazyIndexFile(Generic[Content]):
         self._loaded = stamp, content
 
 
-def _compute_stamp(path: Path) -> _Stamp | None:
+def _compute_stamp(path: Path) -> _FileStamp | None:
     """Return the stamp of a file (its inode, size and time of change), or None if it cannot be accessed."""
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return _FileStamp(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class Draft:
@@ -285,14 +294,14 @@ class Draft:
         self._written_paths: list[Path] = []
 
     def write(self, head: FileHead, arrays: Arrays, parts: Sequence[FilePart] = ()) -> None:
-        """Write the file and its new parts, not visible before :meth:`publish`; raise OSError, as on a full disk."""
+        """Write the file and new parts (additional files); :meth:`publish` makes them visible. May raise OSError."""
         # A part with a name is already in its file.
         self._part_names = [part.name or self._write_part(head["kind"], part) for part in parts]
         parts_entry = {_PARTS_KEY: self._part_names} if parts else {}
         _write_file(self._descriptor, {**head, **parts_entry}, arrays)
 
     def publish(self) -> None:
-        """Rename the file into place, replacing the old one, and remove the parts that the new file does not name."""
+        """Rename the file into place, replacing the old one; remove parts (additional files) that it does not name."""
         # Not flushed to the disk: after a crash of the machine, the checksums fail and the file is rebuilt.
         os.replace(self._partial, self.path)
         self._written_paths.clear()  # so that :meth:`discard` keeps them
@@ -306,7 +315,7 @@ class Draft:
             part.unlink(missing_ok=True)
 
     def _write_part(self, kind: str, part: FilePart) -> str:
-        """Write a part under a new random token, and return the name of its file."""
+        """Write a part (an additional file of the index) under a new random token, and return the name of its file."""
         token = os.urandom(16)
         path = self.path.with_name(f"{self.path.stem}-{token.hex()}{INDEX_SUFFIXES[0]}")
         self._written_paths.append(path)
@@ -346,12 +355,12 @@ def _write_file(descriptor: int, head: FileHead, arrays: Arrays) -> None:
 
 
 def list_files(path: Path) -> list[Path]:
-    """Return the existing files of an index: the index file at this path and its parts."""
+    """Return the existing files of an index: the index file at this path and its parts (additional files)."""
     return [file for file in (path, *_glob_parts(path)) if file.exists()]
 
 
 def remove_files(path: Path) -> None:
-    """Remove an index file and its parts, and files left by a killed build."""
+    """Remove an index file and its parts (additional files), and files left by a killed build."""
     path.unlink(missing_ok=True)
     _remove_parts(path, ())
     remove_abandoned(build_partial_path(path))

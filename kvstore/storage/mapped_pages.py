@@ -49,7 +49,8 @@ class PageTransaction:
     def get_tables(self) -> dict[str, Tree]:
         """Return the trees of all tables, by name."""
         names = [] if self._pages is None else self._pages.names()
-        return {name: tree for name in names if (tree := self.find_table(name)) is not None}
+        trees = ((name, self.find_table(name)) for name in names)
+        return {name: tree for name, tree in trees if tree is not None}
 
     def get(self, key: bytes, *, db: Tree) -> memoryview | None:
         """Return the value of a key, or None; raise lmdb.BadValsizeError for a key of 0 or more than 511 bytes."""
@@ -152,7 +153,8 @@ class VerifiedTransaction:
     def get_tables(self) -> dict[str, WrittenTable]:
         """Return all tables, by name."""
         names = [*self._handles, *(name for name in self._tables if name not in self._handles)]
-        return {name: table for name in names if (table := self.find_table(name)) is not None}
+        tables = ((name, self.find_table(name)) for name in names)
+        return {name: table for name, table in tables if table is not None}
 
     def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
         """Return the value of a key, or None."""
@@ -365,7 +367,7 @@ class PageReleaser:
             self._other_bytes = min(self._other_bytes, mapped_bytes)
             if mapped_bytes > self._other_bytes + MAX_MAPPED_BYTES and (not looked_up or total_bytes > MIN_TOTAL_BYTES):
                 self._release()
-                self._other_bytes = measure_memory()[1]
+                _, self._other_bytes = measure_memory()
 
 
 def measure_memory() -> tuple[int, int]:

@@ -64,7 +64,8 @@ class MeasuredView:
         """Yield the records with ``start <= key < stop``, in key order, or in the opposite order with ``reverse``."""
         self.reads += 1
         for record in self._view.scan(table, start, stop, reverse=reverse):
-            self._count_pages(record[1])
+            _, value = record
+            self._count_pages(value)
             yield record
 
     def get_last_many(self, table: str, ranges: Sequence[tuple[bytes, bytes]]) -> list[Record | None]:
@@ -73,7 +74,8 @@ class MeasuredView:
         records = self._view.get_last_many(table, ranges)
         for record in records:
             if record is not None:
-                self._count_pages(record[1])
+                _, value = record
+                self._count_pages(value)
         return records
 
     def count(self, table: str) -> int:

@@ -33,18 +33,18 @@ def verify_meta_pages(path: Path) -> None:
     """Raise CorruptionError if a meta page is damaged; does nothing if the file is missing or not an LMDB file."""
     try:
         with path.open("rb") as file:
-            heads = [file.read(_META.size)]
+            first_head = file.read(_META.size)
             page_size = 0
-            if len(heads[0]) == _META.size:
-                *_, page_size, _ = _META.unpack(heads[0])
+            if len(first_head) == _META.size:
+                *_, page_size, _ = _META.unpack(first_head)
             page_size = page_size or mmap.PAGESIZE
             file.seek(page_size)
-            heads.append(file.read(_META.size))
+            second_head = file.read(_META.size)
     except FileNotFoundError:  # not yet created
         return
-    metas = [_META.unpack(head) for head in heads if len(head) == _META.size]
-    if (_MAGIC, _VERSION) not in (meta[2:4] for meta in metas):
-        return  # LMDB reports what it is instead
+    metas = [_META.unpack(head) for head in (first_head, second_head) if len(head) == _META.size]
+    if all((magic, version) != (_MAGIC, _VERSION) for _, _, magic, version, _, _ in metas):
+        return  # not an LMDB file; LMDB reports what it is instead
     for page_number, (recorded_number, flags, magic, version, size, change) in enumerate(metas):
         # Even changes are in page 0, odd ones in page 1; a new file has change 0 in both.
         change_page = change & 1 if change else page_number
@@ -73,13 +73,17 @@ def find_first_leaf(
         return None
     for level in range(depth, 0, -1):
         page = os.pread(descriptor, page_size, page_number * page_size)
-        flag = _LEAF_FLAG if level == 1 else _BRANCH_FLAG
-        if len(page) < page_size or _PAGE.unpack_from(page)[:2] != (page_number, flag):
+        is_damaged = len(page) < page_size
+        first_node_offset = 0
+        if not is_damaged:
+            recorded_number, flags, _, _, first_node_offset = _PAGE.unpack_from(page)
+            expected_flags = _LEAF_FLAG if level == 1 else _BRANCH_FLAG
+            is_damaged = (recorded_number, flags) != (page_number, expected_flags)
+        if is_damaged:
             raise CorruptionError(
                 f"{path}: page {page_number}, which leads to the tables, is damaged; restore a backup"
             )
         if level > 1:  # descend to the first child
-            *_, first_node_offset = _PAGE.unpack_from(page)
             low_bits, middle_bits, high_bits = _CHILD_NUMBER.unpack_from(page, first_node_offset)
             page_number = low_bits | middle_bits << 16 | high_bits << 32
     return int(page_number)

@@ -94,6 +94,7 @@ class ViewReader:
     """The base class of all classes that read tables through one view."""
 
     def __init__(self, view: View) -> None:
+        """Read tables through ``view``, a snapshot or a write transaction."""
         self._view = view
 
 
@@ -130,8 +131,9 @@ class LmdbView:
         """Return the value of ``key``, or None; raise InputError for a key of 0 or more than 511 bytes."""
         transaction = self._get_transaction()
         try:
-            buffered = self._buffered_tables[table]
-            chain = self._get_buffer().get_table(table).get_chain(key) if buffered else UNCHANGED
+            is_buffered = self._buffered_tables[table]
+            # The version chain: the changes of the record that are still in the change buffer.
+            chain = self._get_buffer().get_table(table).get_chain(key) if is_buffered else UNCHANGED
             handle = transaction.find_table(table) if needs_stored_value(chain) else None
             stored_value = None if handle is None else transaction.get(key, db=handle)
         except READ_ERRORS as error:
@@ -173,11 +175,13 @@ class LmdbView:
                 records_by_prefix = transaction.scan_prefixes(prefixes, db=handle)
         except READ_ERRORS as error:
             raise translate_error(error, f"table {table}") from error
-        buffer = self._get_buffer() if self._buffered_tables[table] else None
-        if buffer is not None and (changes := buffer.get_table(table)):
-            for index, prefix in enumerate(prefixes):
-                keys = changes.iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
-                records_by_prefix[index] = list(buffer.merge_changes(table, keys, iter(records_by_prefix[index])))
+        if self._buffered_tables[table]:
+            buffer = self._get_buffer()
+            changes = buffer.get_table(table)
+            if changes:
+                for index, prefix in enumerate(prefixes):
+                    keys = changes.iter_keys(prefix, prefix + ABOVE_ALL_KEYS)
+                    records_by_prefix[index] = list(buffer.merge_changes(table, keys, iter(records_by_prefix[index])))
         return list(itertools.chain.from_iterable(records_by_prefix))
 
     def scan(
@@ -198,25 +202,25 @@ class LmdbView:
         # Records after the last changed one are unchanged.
         last_changed_keys = changes.find_last_keys(ranges)
         last_records: list[Record | None] = [None] * len(ranges)
-        # The indexes of ranges whose last record may be a changed one, and the last changed key of each.
-        unresolved: list[tuple[int, bytes]] = []
+        # The ranges whose last record may be a changed one: index, start, and last changed key of each.
+        unresolved: list[tuple[int, bytes, bytes]] = []
         try:
             handle = transaction.find_table(table)
             with nullcontext() if handle is None else transaction.cursor(db=handle) as cursor:
                 for index, ((start, stop), changed_key) in enumerate(zip(ranges, last_changed_keys, strict=True)):
-                    record: Record | None = None
                     if cursor is not None and (cursor.prev() if cursor.set_range(stop) else cursor.last()):
-                        record = bytes(cursor.key()), cursor.value()
-                    if record is not None and (record[0] >= start if changed_key is None else record[0] > changed_key):
-                        last_records[index] = record
-                    elif changed_key is not None:
-                        unresolved.append((index, changed_key))
-            for index, key in unresolved:
+                        stored_key = bytes(cursor.key())
+                        if stored_key >= start if changed_key is None else stored_key > changed_key:
+                            last_records[index] = stored_key, cursor.value()
+                            continue
+                    if changed_key is not None:
+                        unresolved.append((index, start, changed_key))
+            for index, start, key in unresolved:
                 chain = changes.get_chain(key)
                 needs_stored = handle is not None and needs_stored_value(chain)
                 value = resolve_value(table, key, chain, transaction.get(key, db=handle) if needs_stored else None)
                 if value is None:  # removed, so an earlier record is the last
-                    last_records[index] = next(self.scan(table, ranges[index][0], key, reverse=True), None)
+                    last_records[index] = next(self.scan(table, start, key, reverse=True), None)
                 else:
                     last_records[index] = key, value
         except READ_ERRORS as error:
@@ -254,7 +258,7 @@ class LmdbView:
         return self._cached_buffer
 
     def _scan_segments(self, start: bytes) -> Iterator[Record]:
-        """Yield the stored segments of the change buffer from a key on."""
+        """Yield the stored segments (batches of changes) of the change buffer, from the key ``start`` on."""
         return self._scan_stored(engine_tables.RECENT, start, None, reverse=False)
 
     def _scan_stored(self, table: str, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[Record]:

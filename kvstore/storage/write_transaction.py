@@ -134,7 +134,7 @@ class WriteTransaction(LmdbView):
             raise self._abort_and_translate(error, f"table {table}") from error
 
     def merge_buffer(self) -> None:
-        """Merge the change buffer into its tables, and stop buffering."""
+        """Write the changes in the change buffer to their tables, empty it, and write later changes directly."""
         buffer = self._get_buffer()
         for table in buffer.tables:
             changes = buffer.get_table(table)
@@ -271,9 +271,11 @@ class WriteTransaction(LmdbView):
         Buffered ones are moved there. A large transaction fills the buffer; records at the end of a table are not
         scattered, so buffering saves nothing.
         """
-        buffer, self._appends_directly, self._own_bytes = self._get_buffer(), True, 0
+        buffer = self._get_buffer()
+        self._appends_directly, self._own_bytes = True, 0
         for table, own_pieces in self._own_changes.items():
-            last_key, committed = self._find_last_key(table), self._committed_buffer.get_table(table)
+            last_key = self._find_last_key(table)
+            committed = self._committed_buffer.get_table(table)
             appended = [key for key in own_pieces if key > last_key and key not in committed]
             changes = buffer.get_table(table)
             # The table has no values under these keys, which are above its last one.
@@ -307,12 +309,12 @@ class WriteTransaction(LmdbView):
     def _find_last_key(self, table: str) -> bytes:
         """Return the last key that a table had at the first call for it; empty for an empty table."""
         if table not in self._last_keys:
-            last_record = next(self._scan_stored(table, b"", None, reverse=True), None)
-            self._last_keys[table] = b"" if last_record is None else last_record[0]
+            last_key, _ = next(self._scan_stored(table, b"", None, reverse=True), (b"", None))
+            self._last_keys[table] = last_key
         return self._last_keys[table]
 
     def _make_table_reader(self, table: str) -> Callable[[bytes], memoryview | None]:
-        """Return a function that returns the value of a key in the table itself, without the change buffer, or None."""
+        """Return a function that maps a key to its value in the table itself, without the change buffer, or to None."""
         handle = self._find_table(table)
         if handle is None:
             return lambda key: None

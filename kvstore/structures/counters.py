@@ -58,7 +58,7 @@ class Counters:
         return cls() if packed is None else cls(**records.unpack(packed, tables.META, _KEY))
 
     def save(self, view: WriteView) -> None:
-        """Write the counters to a write transaction."""
+        """Store the counters (next ids and totals) in a write transaction."""
         # Earlier versions of kvstore cannot read a record with the counter of languages, so it is stored only if used.
         values = {name: getattr(self, name) for name in _NAMES if name != "languages" or self.languages}
         view.put(tables.META, _KEY, records.pack(values))

@@ -24,14 +24,14 @@ _KEY = b"language_version"
 
 
 def put_settings(view: WriteView, settings: FixedSettings) -> None:
-    """Record the settings that all data is derived with, including the version of the text splitting rules."""
+    """Store the settings of a store, which are fixed when it is created, and with which all data is derived."""
     # ``weights`` is a digest of the embedder's weights. Earlier versions cannot read a record that has it.
     stored_settings = {name: value for name, value in asdict(settings).items() if name != "weights" or value}
     view.put(tables.META, tables.SETTINGS_KEY, records.pack(stored_settings))
 
 
 def put_language_version(view: WriteView, settings: FixedSettings) -> None:
-    """Record the installed versions of the pipeline and the segmenter, with which all data is derived."""
+    """Store the installed versions of the language pipeline and the segmenter, with which all data is now derived."""
     view.put(tables.META, _KEY, records.pack(_get_installed_version(settings)))
 
 

@@ -82,6 +82,7 @@ class Postings(ViewReader):
     """The postings of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
+        """Read posting lists through ``view``; ``shared_data`` caches term sizes for all states of one commit."""
         super().__init__(view)
         #: Shared with other states of the same commit; caches nothing if the postings of the view can change.
         self._size_cache: EntryCache[str, TermSize] = EntryCache(0) if shared_data is None else shared_data.term_sizes
@@ -229,6 +230,7 @@ class PostingWriter(ViewWriter, Postings):
     """
 
     def __init__(self, view: WriteView) -> None:
+        """Change posting lists through ``view``; there are no collected changes yet."""
         super().__init__(view)
         self._changes = PostingChanges(MAX_BLOCK_POSTINGS)
 

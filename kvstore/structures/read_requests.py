@@ -106,6 +106,7 @@ class BatchedReader:
     """A reader of one state of a store. It counts the ``rounds`` and the ``requests`` sent so far."""
 
     def __init__(self, state: State) -> None:
+        """Send requests to ``state``; nothing has been sent yet."""
         self._state = state
         #: The settings the store was created with; known without a round.
         self.settings = state.settings

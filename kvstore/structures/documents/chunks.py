@@ -207,6 +207,7 @@ class AbstractWriter(Abstracts):
     """The abstracts of one write transaction."""
 
     def __init__(self, view: WriteView, documents: Documents) -> None:
+        """Write abstracts to ``view``, and read their texts from ``documents``."""
         super().__init__(view, documents)
         self._write_view = view
 

@@ -46,7 +46,7 @@ class IngestedFiles(ViewReader):
         return file if file.source == source else None
 
     def scan(self) -> Iterator[IngestedFile]:
-        """Yield all files, in order of their sources."""
+        """Yield the records of all completely ingested files, in order of their sources."""
         for key, value in self._view.scan(tables.INGESTED_FILES):
             yield IngestedFile(**records.unpack(value, tables.INGESTED_FILES, bytes(key)))
 

@@ -48,6 +48,7 @@ class BlockLists:
     """The lists of one table in one view."""
 
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
+        """Read and change the lists of numbers of entities in ``table`` through ``view``."""
         self.view = view
         self._table = table
 

@@ -108,7 +108,7 @@ class PageReader:
     """
 
     def __init__(self, view: View, lock: Lock) -> None:
-        """Read pages through ``view``, one thread at a time: ``lock`` is held during a read."""
+        """Read pages of the entity filter through ``view``, one thread at a time: ``lock`` is held during a read."""
         self.view = view
         self._lock = lock
         #: True if the view has a filter.

@@ -104,6 +104,7 @@ class Forest(ViewReader):
     """
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
+        """Read the forest through ``view``; ``keys`` is a shared cache of names (normal forms) by node."""
         super().__init__(view)
         self._entities = Entities(view)
         self._key_cache = {} if keys is None else keys  # normal forms of the names of nodes, by node
@@ -300,11 +301,11 @@ class Forest(ViewReader):
         return [record.key for record in self._entities.get_many(entities)]
 
     def iter_assertions(self, child: int, parent: int) -> Iterator[Assertion]:
-        """Iterate over the assertions of an edge: the user's first, then the documents' by id, in text order."""
+        """Yield the assertions of an edge (who states it, and where): the user's, then the documents' by id."""
         return iter(self.get_assertions([(child, parent)])[child, parent])
 
     def get_assertions(self, edges: Iterable[Edge]) -> dict[Edge, list[Assertion]]:
-        """Return the assertions of several edges; see :meth:`iter_assertions`."""
+        """Return for each edge its assertions (who states it, and where): the user's, then the documents' by id."""
         assertions: dict[Edge, list[Assertion]] = {edge: [] for edge in edges}
         edge_bytes = records.U64_PAIR.size
         for key, value in self._view.scan_prefixes(  # a key is the edge, then the document

@@ -369,6 +369,7 @@ class ForestWriter(ViewWriter, Forest):
     """The entity forest of one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
+        """Change the forest through ``view``; ``counters`` has the next ids and the number of edges."""
         super().__init__(view)
         self._counters = counters
         self.reduction = TransitiveReduction(view, counters)

@@ -84,6 +84,7 @@ class GenerationBuilder(IndexFiller):
     def __init__(
         self, open_indexes: OpenIndexes, settings: FixedSettings, embed: Callable[[Sequence[str]], Matrix]
     ) -> None:
+        """Build indexes of an open store; ``embed`` returns the unit vectors of texts, shape (n, dimension)."""
         super().__init__(open_indexes.environment, settings, embed)
         self._open_indexes = open_indexes
 
@@ -254,7 +255,7 @@ class GenerationBuilder(IndexFiller):
 
     @contextmanager
     def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
-        """Hold the exclusive right to refresh the index; raise IndexUnavailableError if another refresh is running."""
+        """Hold the exclusive right to refresh an index; raise IndexUnavailableError if another refresh is running."""
         self._environment.verify_path()  # the directory may belong to another store by now
         # Opening the draft of an index file takes the lock of the index. Nothing is written to this draft.
         with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
@@ -265,6 +266,7 @@ class _MemoryRows:
     """The rows of a generation in memory, for :class:`GenerationRows` to read."""
 
     def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
+        """Hold the records (table, key, value) of all ``batches``."""
         self._values: dict[str, dict[bytes, bytes]] = {}
         for table, key, value in chain.from_iterable(batches):
             self._values.setdefault(table, {})[key] = value
@@ -301,7 +303,7 @@ def _iter_batches(
 
 
 def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
-    """Write a batch of records to a transaction."""
+    """Write a batch of records (table, key, value) to a transaction."""
     for table, key, value in batch:
         view.put(table, key, value)
 

@@ -215,7 +215,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
 
     @abstractmethod
     def describe(self, bound: BoundIndex) -> str:
-        """Describe the size of the index for SHOW INDEXES."""
+        """Return a text about the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
 
     @abstractmethod
     def dump(self, bound: BoundIndex, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:

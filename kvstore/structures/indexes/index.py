@@ -149,7 +149,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
 
     @abstractmethod
     def describe(self, content: Content) -> str:
-        """Describe the size of the index for SHOW INDEXES."""
+        """Return a text about the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
 
     def compute_lag(self, content: Content, state: State) -> int:
         """Return the number of changes by which the index lags behind a state."""

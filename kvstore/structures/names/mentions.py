@@ -71,11 +71,11 @@ class Mentions(ViewReader):
     """The mentions of one view, by chunk and by document."""
 
     def get_occurrences(self, chunk: int) -> list[Occurrence]:
-        """Return the occurrences in a chunk's text, ordered by start, length and entity."""
+        """Return the occurrences of entities in a chunk's text, ordered by start, length and entity."""
         return self.get_occurrences_many([chunk])[0]
 
     def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Return the occurrences in each chunk; see :meth:`get_occurrences`."""
+        """Return the occurrences of entities in the text of each chunk, ordered by start, length and entity."""
         keys = list(map(records.encode_u64, chunks))
         values = self._view.get_many(tables.MENTIONS, keys)
         return [
@@ -90,7 +90,7 @@ class Mentions(ViewReader):
         return sum(records.unpack(value, tables.MENTIONS, key)[::3].count(entity) for key, value in values if value)
 
     def get_outermost_in_chunks(self, chunks: Iterable[int]) -> list[npt.NDArray[np.int64]]:
-        """Return for each chunk the occurrences that are not inside a longer occurrence, in order of the text.
+        """Return for each chunk the occurrences of entities that are not inside a longer one, in order of the text.
 
         An array has shape (n, 3), with the columns entity, start and end. Raises CorruptionError if a row is damaged.
         """
@@ -108,11 +108,11 @@ class Mentions(ViewReader):
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
     def get_heading_occurrences(self, document: int) -> list[HeadingOccurrence]:
-        """Return the occurrences in a document's title and headings, ordered by rank, abstract and entity."""
+        """Return the occurrences of entities in a document's title and headings, ordered by rank, abstract and entity."""
         return self.get_heading_occurrences_many([document])[0]
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Return the occurrences in the title and headings of each document; see :meth:`get_heading_occurrences`."""
+        """Return the occurrences of entities in the title and headings of each document, ordered by rank."""
         keys = list(map(records.encode_u64, documents))
         occurrences = []
         for key, value in zip(keys, self._view.get_many(tables.PLACE_MENTIONS, keys), strict=True):
@@ -122,7 +122,7 @@ class Mentions(ViewReader):
         return occurrences
 
     def scan(self) -> Iterator[tuple[int, list[Occurrence]]]:
-        """Yield the id and the occurrences of every chunk with mentions, in order of the ids."""
+        """Yield the id of every chunk that mentions an entity, and the occurrences in it, in order of the ids."""
         for key, value in self._view.scan(tables.MENTIONS):
             yield records.U64.unpack(key)[0], _decode_occurrences(value, key)
 
@@ -135,12 +135,13 @@ class MentionWriter(ViewWriter, Mentions):
     """
 
     def __init__(self, view: WriteView) -> None:
+        """Change the mentions through ``view``; there are no pending changes yet."""
         super().__init__(view)
         self._pending_rows: dict[int, list[Occurrence]] = {}  # by chunk
         self._pending_headings: dict[int, list[HeadingOccurrence]] = {}  # by document
 
     def get_occurrences_many(self, chunks: Iterable[int]) -> list[list[Occurrence]]:
-        """Return the occurrences in each chunk, including pending changes."""
+        """Return the occurrences of entities in each chunk, including pending changes."""
         chunks = list(chunks)
         stored_chunks = [chunk for chunk in chunks if chunk not in self._pending_rows]
         rows = (
@@ -149,7 +150,7 @@ class MentionWriter(ViewWriter, Mentions):
         return [self._pending_rows[chunk] if chunk in self._pending_rows else rows[chunk] for chunk in chunks]
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
-        """Return the occurrences in the title and headings of each document, including pending changes."""
+        """Return the occurrences of entities in the title and headings of each document, including pending changes."""
         documents = list(documents)
         stored_documents = [document for document in documents if document not in self._pending_headings]
         rows = (
@@ -163,21 +164,21 @@ class MentionWriter(ViewWriter, Mentions):
         ]
 
     def put_chunk(self, chunk: int, mentions: Iterable[Occurrence]) -> list[Occurrence]:
-        """Replace the occurrences in a chunk, and return them ordered by start, length and entity."""
+        """Replace the occurrences of entities in a chunk; return them ordered by start, length and entity."""
         occurrences = self._pending_rows[chunk] = sorted(mentions, key=_SORT_KEY)
         return occurrences
 
     def put_headings(self, document: int, mentions: Iterable[HeadingOccurrence]) -> None:
-        """Replace the occurrences in the title and headings of a document."""
+        """Replace the occurrences of entities in the title and headings of a document."""
         self._pending_headings[document] = sorted(mentions, key=_HEADING_SORT_KEY)
 
     def remove(self, chunks: Iterable[int], documents: Iterable[int]) -> None:
-        """Remove the occurrences in ``chunks``, and the occurrences in the titles and headings of ``documents``."""
+        """Remove the occurrences of entities in ``chunks``, and in the titles and headings of ``documents``."""
         self._pending_rows.update((chunk, []) for chunk in chunks)
         self._pending_headings.update((document, []) for document in documents)
 
     def flush(self) -> None:
-        """Write the pending changes to the transaction, each row once."""
+        """Write the pending occurrences of entities in chunks and headings to the transaction, and forget them."""
         changes: dict[bytes, bytes | None] = {}
         for chunk, rows in self._pending_rows.items():
             previous_start = 0
@@ -246,7 +247,7 @@ class HeadedAbstract(NamedTuple):
     def make_occurrence(self, entity: int, key: str) -> HeadingOccurrence:
         """Return the occurrence in this heading of an entity whose name has the normal form ``key``.
 
-        Its rank shows if the name is the whole heading or a part of it.
+        Its rank, by which places of the entity are sorted, is better if the name is the whole heading.
         """
         rank = self.whole_rank if key == to_entity_key(self.text) else self.part_rank
         return HeadingOccurrence(entity, rank, self.abstract)

@@ -27,6 +27,7 @@ class HnswlibBuilder:
     """Links rows to a graph with hnswlib; ``m`` and ``ef_construction`` as for :class:`~.hnsw.HnswBuilder`."""
 
     def __init__(self, rows: CodedRows, *, m: int, ef_construction: int) -> None:
+        """Prepare to link ``rows``, quantized vectors, with hnswlib; nothing is linked yet."""
         self._rows = rows
         self._index = import_hnswlib().Index("ip", rows.codes.shape[1])  # by inner product
         self._index.init_index(max(1, len(rows.labels)), M=m, ef_construction=ef_construction, random_seed=SEED)

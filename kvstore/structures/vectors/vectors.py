@@ -337,6 +337,7 @@ class VectorWriter(Vectors):
     """The vectors of one space in one write transaction; changed blocks are private copies until :meth:`flush`."""
 
     def __init__(self, view: WriteView, dimension: int, space: VectorSpace = CHUNK_VECTORS) -> None:
+        """Change the vectors of ``space``, of ``dimension`` components each, through ``view``."""
         super().__init__(view, dimension, space)
         self._write_view = view
         self._dirty: dict[int, _VectorBlock] = {}  # changed blocks, by number
