@@ -180,7 +180,10 @@ def derive_all(
 
 
 def derive_chunked(documents: Sequence[ChunkedDocument], settings: FixedSettings) -> list[ExtractedDocument]:
-    """Derive terms, abstracts, names and relations from documents that are split into chunks; raises LanguageError."""
+    """Derive terms, abstracts, names and relations from documents that are split into chunks.
+
+    Prose is parsed in batches; with the setting ``language = rules``, it is not parsed. Raises LanguageError.
+    """
     if not documents:
         return []
     from .prose import Prose, read_prose  # imported here because deleting documents does not need its many rules
@@ -346,7 +349,10 @@ def _drop_absent_names(
     chunked: ChunkedDocument,
     settings: FixedSettings,
 ) -> list[Introduction]:
-    """Return the introductions of names that occur in a relation, in the title, in a heading or in a chunk."""
+    """Return the introductions of names that occur in a relation, in the title, in a heading or in a chunk.
+
+    An introduction is a name that the document would add to the entities of the store.
+    """
     occurring_keys = {to_entity_key(form) for relation in relations for form in (relation.child, relation.parent)}
     candidate_keys = [name.key for name in introductions if name.key not in occurring_keys]
     texts = [chunked.text[chunk.start : chunk.end] for chunk in chunked.chunks]

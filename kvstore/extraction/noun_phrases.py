@@ -201,15 +201,18 @@ class NounPhrases:
         return previous if first <= head <= index or self._words[first].head == previous else None
 
     def get_coordinated_nouns(self, index: int) -> tuple[int, ...]:
-        """Return the index of a noun, and those of the nouns coordinated with it up to a verb, colon or semicolon."""
-        if index not in self._coordinated_nouns:  # cached: each member of a long list needs the list
+        """Return the index of a noun, and those of the nouns that "and" or "or" joins to it (``X, Y and Z``).
+
+        The list ends before a verb, colon or semicolon. It is cached.
+        """
+        if index not in self._coordinated_nouns:  # each member of a long list needs the list
             self._coordinated_nouns[index] = tuple(self._find_coordinated_nouns(index))
         return self._coordinated_nouns[index]
 
     def _find_coordinated_nouns(self, index: int) -> list[int]:
-        """Return the index of a noun, and those of the nouns coordinated with it up to a verb, colon or semicolon.
+        """Return the index of a noun, and those of the nouns that "and" or "or" joins to it (``X, Y and Z``).
 
-        An apposition counts if it is really the second item of a list.
+        The list ends before a verb, colon or semicolon. An apposition counts if it is really the second item of a list.
         """
         members = [index]
         determiners = self._sentence.get_dependent_lemmas(index, "det")

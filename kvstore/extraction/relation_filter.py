@@ -91,9 +91,8 @@ class RelationFilter:
         is_formula = any(word.text in _FORMULA_MARKS for word in words)
         # Interjections mark speech, which is often incomplete; so is text split inside parentheses.
         is_speech = any(word.tag == "UH" for word in words)
-        return (
-            is_ended and has_verb and not is_formula and not is_speech and self._has_balanced_parentheses(0, len(words))
-        )
+        is_prose = is_ended and has_verb and not is_formula and not is_speech
+        return is_prose and self._has_balanced_parentheses(0, len(words))
 
     def is_informative(self, kind: str, child: int, parent: int, confidence: float) -> bool:
         """True if a relation between two names is informative outside the sentence that states it.
@@ -195,9 +194,8 @@ class RelationFilter:
 
     def _is_attribute(self, index: int) -> bool:
         """True if a noun is an attribute of another noun: it has ``the`` and ``of`` (``the size of the file``)."""
-        return "the" in self._sentence.get_dependent_lemmas(index, "det") and bool(
-            self._phrases.find_complements(index, "of")
-        )
+        is_definite = "the" in self._sentence.get_dependent_lemmas(index, "det")
+        return is_definite and bool(self._phrases.find_complements(index, "of"))
 
     def _is_class(self, index: int) -> bool:
         """True if a noun is a class that can have instances, such as ``city``; ``index`` is its index."""
@@ -206,14 +204,13 @@ class RelationFilter:
         if word.text[:1].isupper() or word.lemma in _NON_CLASS_NOUNS or _is_code(word.text):
             return False
         if self._sentence.has_dependent(index, "nummod"):
-            return False
+            return False  # two cities
         determiners = self._sentence.get_dependent_lemmas(index, "det")
         is_definite = "the" in determiners and self._sentence.has_dependent(index, "cop")
         if is_definite and not word.lemma.endswith(_PERSON_ENDINGS) and not self._phrases.find_complements(index, "of"):
             return False  # the largest size, the text as it was entered
-        if word.tag == "NNS" and any(
-            self._words[copula].text in ("is", "was") for copula in self._sentence.find_dependents(index, "cop")
-        ):
+        copulas = (self._words[child].text for child in self._sentence.find_dependents(index, "cop"))
+        if word.tag == "NNS" and any(copula in ("is", "was") for copula in copulas):
             return False  # "which is at least two pages"
         if first < last and get_everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
             return False  # an established star, a fatal error

@@ -237,7 +237,10 @@ class BertGraph:
         return self._add_operation("Reshape", [transposed, merged_shape], f"{name}.merged")
 
     def _add_linear(self, rows: str, name: str) -> str:
-        """Add the linear layer ``name``: ``rows`` times its weights, plus its bias. Return the name of its result."""
+        """Add the linear layer ``name``: ``rows`` times its weights, plus its bias. Return the name of its result.
+
+        ``rows`` is the name of an earlier result.
+        """
         matrix = self._add_constant(f"{name}.weight", self._take_weight(name).T)
         products = self._add_operation("MatMul", [rows, matrix], f"{name}.products")
         return self._add_sum(
@@ -245,7 +248,7 @@ class BertGraph:
         )
 
     def _add_gelu(self, rows: str, name: str) -> str:
-        """Add the activation GELU of the result ``rows``: x (1 + erf(x / √2)) / 2. Return its result's name.
+        """Add the activation GELU of ``rows``, the name of a result: x (1 + erf(x / √2)) / 2. Return its result's name.
 
         Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
 
@@ -258,9 +261,10 @@ class BertGraph:
         return self._add_operation("Mul", [product, self._add_number("half", 0.5)], name)
 
     def _add_layer_norm(self, rows: str, name: str, epsilon: float) -> str:
-        """Add a layer normalization of the result ``rows``, with the weights of ``name``; return its result's name.
+        """Add a layer normalization of ``rows`` with the weights of the layer ``name``; return the name of its result.
 
-        ``epsilon`` is added to the variance. Source: Ba et al., "Layer Normalization", 2016.
+        ``rows`` is the name of an earlier result, and ``epsilon`` is added to the variance. Source: Ba et al., "Layer
+        Normalization", 2016.
         """
         weight = self._add_constant(f"{name}.weight", self._take_weight(name))
         bias = self._add_constant(f"{name}.bias", self._take_weight(name, "bias"))
@@ -343,9 +347,9 @@ class QuantizedBertGraph(BertGraph):
         raise NotImplementedError
 
     def _add_linear(self, rows: str, name: str) -> str:
-        """Add the linear layer ``name``, which multiplies bytes, of the result ``rows``; return its result's name.
+        """Add the linear layer ``name``, which multiplies bytes; return the name of its result.
 
-        Rows that several layers read are quantized once.
+        ``rows`` is the name of an earlier result. Rows that several layers read are quantized once.
         """
         if rows not in self._quantized:
             self._quantized[rows] = self._add_quantized_rows(rows, name)
@@ -367,7 +371,7 @@ class QuantizedBertGraph(BertGraph):
         return self._add_sum(products, self._add_constant(f"{name}.bias", bias), f"{name}.output")
 
     def _add_quantized_rows(self, rows: str, name: str) -> _QuantizedRows:
-        """Add operations that round the result ``rows`` to bytes with a scale for each row.
+        """Add operations that round ``rows``, the name of a result, to bytes with a scale for each row.
 
         ``name`` is the first layer that reads the rows.
         """

@@ -66,7 +66,7 @@ class GreedyParser:
             return
         rows = self._lower.predict(self.model.get_ref("tok2vec").predict(docs))
         lengths = np.array([len(doc) for doc in docs], np.int32)
-        heads, moves = np.empty((2, lengths.sum()), np.int32)
+        heads, moves = np.empty((2, lengths.sum()), np.int32)  # of each word, written by the kernel
         parse(
             rows.reshape(len(rows), -1), self._bias, self._upper, self._upper_bias, self._kinds, lengths, heads, moves
         )

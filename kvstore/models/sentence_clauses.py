@@ -43,8 +43,9 @@ def iter_clauses(phrases: Sequence[str], connectives: Sequence[str]) -> Iterator
     subject = list(filter(None, [*phrases[:main], " ".join(words[main][: verbs[main]])]))
     # A subject, an attribute between punctuation marks, and the predicate, as in "Ann, a singer, sailed".
     if main == 2 and verbs[2] == 0 and not connectives[2].strip().isalpha():
-        for attribute in _iter_attributes(words[0], words[1], words[2][0].lower()):
-            subject = [phrases[0]]
+        subject_words, attribute_words, predicate_words = words[:3]
+        for attribute in _iter_attributes(subject_words, attribute_words, predicate_words[0].lower()):
+            subject = phrases[:1]  # the later clauses do not repeat the attribute
             yield [*subject, attribute]
     # The current clause begins with the phrase ``start``, after ``shared_subject`` (the subject that it shares with an
     # earlier clause, or nothing); None if it could mean something else without the rest.

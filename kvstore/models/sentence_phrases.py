@@ -138,15 +138,16 @@ def parse_sentence(text: str, language: str | None) -> ParsedSentence:
         words = list(map(fold_text, written_words))
         content_words = list_content_words(phrase_text, neutral_words)
         terms = ["not" if word in NEGATIONS else _EQUAL_WORDS.get(word, word) for word in content_words]
+        # A capitalized word after the first, as in "No. 5", belongs to a name.
+        phrase_qualifiers = frozenset(
+            "not" if word in NEGATIONS else word
+            for word, written_word in zip(words, written_words, strict=True)
+            if word in qualifiers and (word == words[0] or written_word.islower())
+        )
         return _QualifiedPhrase(
             terms=list(map(STEM_ENGLISH, terms)),
             stems={STEM_ENGLISH(term) for term in terms if term not in function_words | qualifiers},
-            qualifiers=frozenset(
-                "not" if word in NEGATIONS else word
-                for word, written_word in zip(words, written_words, strict=True)
-                # A capitalized word, as in "No. 5", belongs to a name.
-                if word in qualifiers and (word == words[0] or written_word.islower())
-            ),
+            qualifiers=phrase_qualifiers,
             governs_sentence=not sentence_qualifiers.isdisjoint(words),
             is_joined=is_joined,
         )

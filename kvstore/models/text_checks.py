@@ -163,7 +163,7 @@ def find_supported_sentences(
 
 
 def find_sources(text: str, sources: Sequence[str]) -> list[int]:
-    """Return the sorted indices of the sources that support a sentence of a text.
+    """Return the sorted indices of the ``sources``, texts that a model read, that support a sentence that it wrote.
 
     A sentence is supported by the source that has most of its content words, if it has at least half of them
     (:data:`MIN_SUPPORT`).

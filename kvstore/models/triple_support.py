@@ -141,7 +141,7 @@ class _OrderedSentence:
         """True if the name at a span is not part of a longer one, as "York" is of "New York" and "Ann" of "Ann Lee"."""
         if span == _IMPLIED or not self.written_words[span.last][0].isupper():
             return True
-        neighbors = []
+        neighbors = []  # the words next to the name, without a punctuation mark between
         if span.first > 0 and span.first - 1 not in self.ends:
             neighbors.append(span.first - 1)
         if span.last not in self.ends and span.last + 1 < len(self.words):
