@@ -108,7 +108,7 @@ class Mentions(ViewReader):
         return [np.frombuffer(row, np.int64).reshape(-1, 3) for row in packed_rows]
 
     def get_heading_occurrences(self, document: int) -> list[HeadingOccurrence]:
-        """Return the occurrences of entities in a document's title and headings, ordered by rank, abstract and entity."""
+        """Return the occurrences of entities in a document's title and headings, ordered by rank and abstract."""
         return self.get_heading_occurrences_many([document])[0]
 
     def get_heading_occurrences_many(self, documents: Iterable[int]) -> list[list[HeadingOccurrence]]:
