@@ -314,6 +314,33 @@ def test_the_heading_of_a_release_answers_when_it_was_released(
     assert tested.outcome == "nearest"
 
 
+MAIL = """From: Billing <billing@acme.example>
+Date: Tue, 5 Mar 2024 10:00:00 +0000
+Subject: Invoice 4711
+
+Dear customer, please pay invoice 4711 over 310 euros by 2 April 2024.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "first_paragraph"),
+    [
+        ("When was the mail about invoice 4711 sent?", "Invoice 4711: Date: Tue, 05 Mar 2024 10:00:00 +0000 [1]"),
+        ("Who sent the invoice?", "Invoice 4711: From: Billing <billing@acme.example> [1]"),
+        ("By when must I pay invoice 4711?", "please pay invoice 4711 over 310 euros by 2 April 2024. [1]"),
+    ],
+)
+def test_the_sender_and_the_date_of_a_mail_answer_only_about_the_mail(
+    reader: AnswerReader, tmp_path: Path, question: str, first_paragraph: str
+) -> None:
+    (tmp_path / "invoice.eml").write_text(MAIL, encoding="utf-8")
+    with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:
+        store.ingest(tmp_path / "invoice.eml", workers=1)
+        answer = store.ask(question)
+    assert answer.outcome == "answered"
+    assert answer.text.split("\n\n")[0].endswith(first_paragraph)
+
+
 def test_a_date_in_the_title_is_shown_with_the_sentence_that_it_dates(reader: AnswerReader, tmp_path: Path) -> None:
     text = "# Harbor board, 9 June 2026\n\n## Crane\n\nThe board sold the crane to the yard in Alder Street."
     with kvstore.open(tmp_path / "store", settings={"language": "rules"}) as store:

@@ -63,6 +63,10 @@ _TITLE_WEIGHT, _RANK_WEIGHT, _MISSING_WEIGHT = 0.5, 0.5, -0.5
 _IDENTIFIER_PATTERN = compile_lazily(r"\b[^\W\d_]+-?\d[\w-]*")
 #: The start of a field of a row: its name.
 _FIELD_START_PATTERN = compile_lazily(r"(?:\A|; )[^:;]{1,60}: ")
+#: A field of a mail, as its reader writes it: the sender or the date.
+_MAIL_FIELD_PATTERN = compile_lazily(
+    r"From: (?P<sender>[^@\n]{1,200}@.{1,200})|Date: (?P<date>\w{3}, \d{1,2} \w{3} \d{4} [\d:]{5,8} [+-]\d{4})"
+)
 #: A snippet that is only a web address, and the answer types of the questions that it can answer.
 _ADDRESS_PATTERN = compile_lazily(r"\W*https?://\S+\s*")
 _ADDRESS_TYPES = frozenset(("place", "web address"))
@@ -242,7 +246,23 @@ def _build_window_text(passage: Passage, index: int, numbers: Collection[str]) -
     refers_back = (snippet.needs_previous or snippet.needs_subject) and has_previous(snippets, index)
     if refers_back and snippets[index - 1].text not in labels:  # a question is also the heading of its reply
         before += f"{snippets[index - 1].labeled_text} "
-    return before + _render_with_block(snippets, index), len(before)
+    return before + _phrase_mail_field(_render_with_block(snippets, index)), len(before)
+
+
+def _phrase_mail_field(text: str) -> str:
+    """Return a sentence that says what the sender or date field of a mail says; any other text unchanged.
+
+    The network was trained on sentences. It takes a bare date for the answer to most questions for a date.
+
+    >>> _phrase_mail_field("Date: Mon, 04 Mar 2024 10:00:00 +0000")
+    'This mail was sent on Mon, 04 Mar 2024 10:00:00 +0000.'
+    >>> _phrase_mail_field("From: Ann Lee <ann@example.org>")
+    'This mail was written and sent by Ann Lee <ann@example.org>.'
+    """
+    match = _MAIL_FIELD_PATTERN.fullmatch(text)
+    if match is None:
+        return text
+    return f"This mail was {'sent on' if match['date'] else 'written and sent by'} {match['date'] or match['sender']}."
 
 
 def build_context_text(window: Window, passages: Sequence[Passage]) -> str | None:
