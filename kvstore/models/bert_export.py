@@ -387,6 +387,7 @@ class QuantizedBertGraph(BertGraph):
             scaled = magnitudes = self._add_sum(scaled, shifts, f"{name}.shifted")
         else:
             magnitudes = self._add_operation("Abs", [scaled], f"{name}.magnitudes")
+        # The largest value of each row becomes the largest byte; a row of zeros must not divide by zero.
         highest = self._add_operation("ReduceMax", [magnitudes], f"{name}.highest", axes=[-1], keepdims=1)
         highest = self._add_operation("Max", [highest, self._add_number("tiny", 1e-12)], f"{name}.range")
         steps = self._add_number("steps", 255) if shift else self._add_number("signed_steps", 127)

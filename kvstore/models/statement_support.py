@@ -212,7 +212,7 @@ class _CheckedStatement:
         return False
 
     def _agrees_with(self, sentences: Sequence[_PassageSentence], passage: _ParsedPassage) -> bool:
-        """True unless one or two sentences of a passage, which have the statement's words, say something else.
+        """True unless one or two ``sentences`` of a passage, which have the statement's words, say something else.
 
         They do so if their words are in another order, or if the statement leaves out or adds what changes the meaning.
         """
@@ -328,7 +328,7 @@ def _parse_order(statement: str, *, is_title: bool) -> _WordOrder:
 
 
 def _parse_clause(text: str) -> _StatedClause:
-    """Return what is compared of a statement's clause with its source: content words, names, negation and tenses."""
+    """Return the content words, names, negation and tenses of a statement's clause, to compare with its source."""
     words = segment_words(text)
     return _StatedClause(
         stems=set(list_content_stems(text)),

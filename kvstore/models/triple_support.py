@@ -9,11 +9,10 @@ counts; texts without spaces are not checked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import lru_cache
 from itertools import dropwhile, groupby, pairwise, product
-from operator import itemgetter
 from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
@@ -208,7 +207,7 @@ class _OrderedSentence:
     def has_clause_start(self, relation_words: Collection[str], start: int, end: int) -> bool:
         """True if a word from ``start`` to before ``end`` can begin another clause, such as "which" or "founded".
 
-        Words of the relation do not count.
+        ``relation_words``, those of the triple that is checked, do not count.
         """
         return any(
             word not in relation_words
@@ -345,8 +344,7 @@ def list_names_and_predicates(text: str) -> tuple[list[str], list[tuple[str, str
     for start, end in split_sentences(text, None):
         for phrase in _PUNCTUATION_PATTERN.split(text[start:end].rstrip(" .!?")):
             relation = ""  # the words between the previous name and the next, if they have a verb
-            for is_name, group in groupby(_mark_names(phrase.split()), key=itemgetter(1)):
-                words = [word for word, _ in group]
+            for is_name, words in _group_names(phrase.split()):
                 name = " ".join(words)
                 if is_name:
                     with suppress(ValueError):
@@ -355,15 +353,14 @@ def list_names_and_predicates(text: str) -> tuple[list[str], list[tuple[str, str
                         if relation:
                             predicates[relation, name] = None
                 has_verb = not is_name and any(map(is_common_verb, words))
-                words = [word for word in words if word.lower() not in _UNRELATED_WORDS]
+                related_words = [word for word in words if word.lower() not in _UNRELATED_WORDS]
                 # Without the preposition of "the film for which he won".
-                words = list(dropwhile(PREPOSITIONS.__contains__, words))
-                relation = " ".join(words) if has_verb else ""
+                relation = " ".join(dropwhile(PREPOSITIONS.__contains__, related_words)) if has_verb else ""
     return list(names), list(predicates)
 
 
-def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return some words of a sentence, each with True if it belongs to a name or term.
+def _group_names(words: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
+    """Yield the words of a sentence in groups of adjacent ones, each with True if the group is a name or term.
 
     "of" between two names, and an article after it, belong to them, as in "University of the Arts".
     """
@@ -373,7 +370,8 @@ def _mark_names(words: Sequence[str]) -> list[tuple[str, bool]]:
         is_between_names = are_names[position - 1] and any(are_names[next_name : next_name + 1])
         if words[position] == "of" and is_between_names:
             are_names[position:next_name] = [True] * (next_name - position)
-    return list(zip(words, are_names, strict=True))
+    for is_name, positions in groupby(range(len(words)), key=are_names.__getitem__):
+        yield is_name, [words[position] for position in positions]
 
 
 def check_name(name: str) -> list[str]:
