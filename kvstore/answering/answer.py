@@ -66,6 +66,7 @@ class Answer(Columnar):
     parts: tuple[AnswerPart, ...] = ()
 
     def __str__(self) -> str:
+        """Return the text of the answer."""
         return self.text
 
     def _get_named_rows(self) -> NamedRows:

@@ -242,7 +242,7 @@ class ScoredPassages:
 
     @cached_property
     def snippet_scores(self) -> SnippetScores:
-        """The scores of the snippets, computed on first use."""
+        """The scores of the passages' snippets by relevance to the question, computed on first use."""
         return self.scorer.score_snippets(self.passages)
 
 

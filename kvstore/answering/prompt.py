@@ -61,7 +61,11 @@ class Prompt:
 
 
 def build_prompt(evidence: Evidence, budget: int) -> Prompt:
-    """Return the prompt for this evidence, with at most ``budget`` tokens by :func:`token_estimate`."""
+    """Return the prompt for this evidence: instructions, passages, points, relations, abstracts, and the question.
+
+    It has at most ``budget`` tokens, as :func:`token_estimate` counts them. What does not fit is left out; without room
+    for a passage, raises InputError.
+    """
     notes = (note.text for note in evidence.abstracts)
     hits = evidence.segments or evidence.hits
     quotation = build_quotation(hits, evidence.question, *evidence.points, *evidence.context, *notes)

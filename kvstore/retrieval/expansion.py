@@ -125,9 +125,9 @@ def _select_steps(
 def _iter_forest_relatives(
     state: State, display_name: str, tree: str, start_names: dict[int, str], steps: list[WalkStep], is_upward: bool
 ) -> Iterator[Relative]:
-    """Yield a row for each step of a walk in the forest, with the sentence that states its edge.
+    """Yield a relative for each step of a walk in the entity forest, with the sentence that states the step's edge.
 
-    ``start_names`` are the names of the nodes at which the walk starts.
+    A step leads from the node ``via`` to ``node``. ``start_names`` are the names of the nodes at which the walk starts.
     """
     forest = state.forest
     new_nodes = list(dict.fromkeys(step.node for step in steps if step.node not in start_names))
@@ -189,7 +189,7 @@ def _iter_abstract_relatives(
 
 
 def format_abstract_label(state: State, abstract: int) -> str:
-    """Return the label of an abstract: its heading, or its document's title or key, and its ordinal."""
+    """Return the label of an abstract (a summary): its heading, or its document's title or key, and its ordinal."""
     record = state.abstracts.get(abstract)
     document = state.documents.get(record.document)
     title = state.abstracts.get_heading(record) or document.title or document.key

@@ -27,7 +27,7 @@ class Hierarchy:
         self._decoded_nodes = state.get_decoded_nodes(max_relatives)
 
     def find_nodes(self, keys: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the forest nodes of each name (normal form); an empty tuple if the name is unknown."""
+        """Return the nodes of the entity forest with each name (in normal form); an empty tuple for an unknown name."""
         # The addresses of nodes are smaller than those of abstracts.
         return self._state.filter.get_addresses_below(keys, _FIRST_ABSTRACT)
 
@@ -39,7 +39,7 @@ class Hierarchy:
         return self._decoded_nodes.describe(nodes, self._load_node)
 
     def _load_node(self, node: int) -> tuple[bytes, bytes, tuple[int, ...], tuple[int, ...]]:
-        """Return the names of a node and of its tree (UTF-8), its parent nodes, and its first child nodes.
+        """Read a node for the cache: its name and that of its tree (UTF-8), its parent nodes, and its first children.
 
         Parents and children are sorted by name. Only children are limited, to ``max_relatives``.
         """

@@ -265,7 +265,7 @@ def evidence_of(
     *,
     as_segments: bool = False,
 ) -> Evidence:
-    """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, and the abstracts above them.
+    """Build evidence from a ranking: the first ``top`` chunks that fit ``within`` tokens, and summaries above them.
 
     The query's reranker reorders the ranking first. ``paths`` explain why each chunk is in the ranking: one text, a
     mapping by chunk id, or a function of the loaded chunk. ``pool`` is the number of chunks that were ranked. The hits

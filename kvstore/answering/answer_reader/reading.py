@@ -125,7 +125,7 @@ class PassageReading(NamedTuple):
 
     @property
     def best(self) -> SnippetReading:
-        """The reading of the likeliest answer."""
+        """The answer reader's result for the likeliest answer."""
         return self.readings[0]
 
     @property
@@ -142,8 +142,8 @@ class PassageReading(NamedTuple):
 
         ``rule_logit`` is the logit of the confidence by rules, and ``unknown_logit`` the part of it for names that no
         document has. That part is added, because the reader does not notice that a sentence is about another name.
-        A snippet that lacks what the question asks for, or is contrary to it, gets a lower logit. A verdict, and an
-        answer that the reader cannot judge, have the logit of the rules, up to a maximum.
+        A snippet that lacks what the question asks for, or is contrary to it, gets a lower logit. A yes or no
+        (``verdict``), and an answer that the reader cannot judge, have the logit of the rules, up to a maximum.
         """
         if self.verdict is not None:
             return min(rule_logit, _MAX_VERDICT_LOGIT)

@@ -158,8 +158,8 @@ def _select_best_paths(
 def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], beam: Beam) -> Iterator[_Extension]:
     """Yield the extensions of a path: for each of its last ``entities``, the units nearest to the rest of the question.
 
-    The rest is the question's vector minus ``beam.discount`` times the sum of the vectors of the path's units. Units on
-    the path are skipped.
+    A unit is a sentence with a vector. The rest is the question's vector minus ``beam.discount`` times the sum of the
+    vectors of the path's units. Units on the path are skipped.
     """
     for entity, rows in graph.get_entity_rows(entities).items():
         for row in path.rows:
@@ -187,13 +187,13 @@ def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: 
 
 
 def _compute_squared_norm(graph: UnitGraph, extension: _Extension) -> float:
-    """Return the squared norm of the sum of the unit vectors on an extended path."""
+    """Return the squared norm of the sum of the vectors of the units (sentences) on an extended path."""
     # |sum + vector|² = |sum|² + 2 sum · vector + |vector|²; rounding can make it negative.
     return max(0.0, extension.path.squared_norm + 2 * extension.similarity + float(graph.squared_norms[extension.row]))
 
 
 def _extend_path(graph: UnitGraph, extension: _Extension, score: float) -> UnitPath:
-    """Return the path of an extension with its unit appended; ``score`` is the score of the new path."""
+    """Return the path of an extension with its unit (sentence) appended; ``score`` is the score of the new path."""
     path, entity, row, _ = extension
     return UnitPath(
         rows=(*path.rows, row),
@@ -219,7 +219,7 @@ def _score_texts(graph: UnitGraph, paths: Sequence[Sequence[int]], scorer: Score
 def _select_greatest(graph: UnitGraph, rows: UnitRows, values: npt.NDArray[np.float64], count: int) -> list[int]:
     """Return the indexes of the ``count`` greatest values, descending, with ties in document order.
 
-    ``values`` has a value for each unit in ``rows``.
+    ``values`` has a value for each unit (sentence) in ``rows``.
     """
     order = np.argsort(-values, kind="stable")
     if len(order) > count:  # keep everything that ties with the last one

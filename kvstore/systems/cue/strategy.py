@@ -118,7 +118,7 @@ def find_paths(
     seeds: Sequence[QuestionEntity],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
-    """Search paths of units from the anchors of a question, and return the best paths after each hop.
+    """Search paths of units (sentences) from the anchors of a question, and return the best paths after each hop.
 
     Anchors are the entities and units at which paths start. ``seeds`` are the known names of the question.
     ``near_ranking`` is the ranking of chunks by vector, whose units are candidates for anchors. Options missing from

@@ -84,7 +84,7 @@ def encode_units(part: UnitPart, chunks: Sequence[ChunkSpan]) -> Any:
 
 
 def decode_units(rows: Any, starts: Sequence[int]) -> UnitPart:
-    """Decode the units of a document from the result of :func:`encode_units`.
+    """Decode the units (sentences) of a document from the result of :func:`encode_units`.
 
     ``starts`` are the byte offsets at which the chunks start.
     """
@@ -113,7 +113,7 @@ def decode_spans(row: Any, previous_end: int) -> list[UnitSpan]:
 
 
 def count_units(encoded: Any) -> int:
-    """Return the number of units of one chunk, given the chunk's entry in the result of :func:`encode_units`.
+    """Return the number of units (sentences) of one chunk from its entry in the result of :func:`encode_units`.
 
     The entry is the number of units itself, or a list with two numbers per unit, or four if the unit has a separate
     subject. A negative number in the list shows that it has such units; it must then be decoded to count them.
@@ -133,7 +133,7 @@ def render_unit(piece: str) -> str:
 
 
 def build_unit_text(title: str | None, headings: Sequence[str], text: str) -> str:
-    """Return the text to embed for a unit: its title and headings, then its text."""
+    """Return the text to embed for a unit (sentence): its title and headings, then its text."""
     return ". ".join([*dict.fromkeys(part for part in [title, *headings] if part), text])
 
 
@@ -187,7 +187,7 @@ class UnitDerivation(Derivation):
         return texts
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield a message for each mismatch between a document and ``part``, its encoded units, for CHECK."""
+        """Yield a message for CHECK for each mismatch between a document and its units (sentences), ``part``."""
         if len(part) != len(document.chunks):
             yield f"it has units for {len(part)} chunks, but {len(document.chunks)} chunks"
             return
@@ -217,7 +217,7 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:
-    """Return the unit at a span of a text as plain text, after its subject if that lies elsewhere."""
+    """Return the unit (sentence) at a span of a text as plain text, after its subject if that lies elsewhere."""
     unit_text = render_unit(text[span.start : span.end].decode())
     if span.subject is None:
         return unit_text

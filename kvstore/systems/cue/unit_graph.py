@@ -74,7 +74,7 @@ class UnitGraph:
 
     @property
     def num_chunks(self) -> int:
-        """The number of chunks whose units were read."""
+        """The number of chunks whose units (sentences) were read."""
         return len(self._known_chunks)
 
     def get_entity_rows(self, entities: Iterable[int], max_chunks: int = _MAX_REACHED_CHUNKS) -> Mapping[int, UnitRows]:
@@ -94,13 +94,13 @@ class UnitGraph:
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
     def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnits:
-        """Return a request for the ``count`` units of ``chunks`` nearest to the question; see :meth:`add_nearest`."""
+        """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question."""
         return NearestUnits(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
-        """Add the answer to a request for the nearest units; return these units, best first, as (row, cosine).
+        """Add the answer to :meth:`make_nearest_request`; return the nearest units (sentences) as (row, cosine).
 
-        Reads the texts and the entities of these units.
+        The best unit is first. Reads the texts and the entities of these units.
         """
         self._add_units(nearest.batch)
         rows = [self._rows_by_id[id] for id in nearest.ids]
@@ -117,7 +117,7 @@ class UnitGraph:
             self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
 
     def get_entities(self, row: int) -> list[int]:
-        """Return the entities in a unit, sorted by key; :meth:`load_entities` must have read them.
+        """Return the entities in a unit (sentence), sorted by key; :meth:`load_entities` must have read them.
 
         ``row`` is the row number of the unit in this graph.
         """
@@ -146,7 +146,7 @@ class UnitGraph:
         return self._contents[row].text
 
     def get_word_mask(self, row: int) -> int:
-        """Return a bit mask of the question's words that occur in the unit of a row, its headings or its title; cached.
+        """Return a mask of the question's words in the unit (sentence) of a row, its headings and its title; cached.
 
         :meth:`load_contents` must have read the unit.
         """
@@ -168,12 +168,12 @@ class UnitGraph:
         return fraction
 
     def get_sort_key(self, row: int) -> tuple[str, int]:
-        """Return the sort key that breaks ties: the document key of the unit in a row, and its number there."""
+        """Return a key that breaks ties: the document key of the unit (sentence) in a row, and its number there."""
         _, number = split_vector_id(self.ids[row])
         return self._documents[row], number
 
     def compute_similarities(self, rows: UnitRows, vector: Vector) -> npt.NDArray[np.float64]:
-        """Return the dot products of the vectors of units with ``vector``, which can have any length."""
+        """Return the dot products of the vectors of units (sentences) with ``vector``, which can have any length."""
         # For vectors of length 1, these are their cosines.
         return cosines(self.vectors[rows], vector).astype(np.float64)
 
@@ -184,7 +184,7 @@ class UnitGraph:
             self._entities_by_row[row] = [entity for entity, _ in entities]
 
     def _add_units(self, batch: UnitBatch) -> None:
-        """Append the units of a batch and their vectors as new rows of the graph, and mark their chunks as read."""
+        """Append the units (sentences) of a batch as new rows of the graph, and mark their chunks as read."""
         self._known_chunks.update(batch.chunks)
         if not batch.units:
             return

@@ -155,11 +155,11 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
         return EntityUnitsAnswer(ids_by_entity, _read_batch(state, units_by_chunk, self.known_chunks))
 
     def list_chunks(self, answer: EntityUnitsAnswer) -> Iterable[int]:
-        """Return the ids of the chunks whose units the answer has."""
+        """Return the ids of the chunks whose units (sentences) the answer has."""
         return answer.batch.chunks
 
     def _read_mention_flags(self, state: State) -> dict[int, _FlagsByChunk]:
-        """Return, for each entity, the chunks that can mention it in a unit, each with the flags of the mention.
+        """Return, by entity, the chunks that can mention it in a unit (sentence), each with flags of the mention.
 
         Only chunks that the query's condition allows are returned. The flags are the features of the edge between
         entity and chunk in the passage graph. An entity in more than :data:`_MAX_CHUNKS` chunks gets no chunks.
@@ -189,7 +189,7 @@ class EntityUnits(ReadRequest[EntityUnitsAnswer]):
 
 
 def _list_mentioning_units(state: State, entity: int, units: Sequence[StoredUnit], flags: int) -> Sequence[StoredUnit]:
-    """Return the units of one chunk that mention an entity, or all units if the document's title mentions it.
+    """Return the units (sentences) of a chunk that mention an entity, or all if the document's title mentions it.
 
     ``flags`` are the features of the edge between the chunk and the entity.
     """
@@ -213,7 +213,7 @@ class UnitContents(ReadRequest[list[UnitContent]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[UnitContent]:
-        """Return the text of each unit, with its title and headings, in the order of the ids."""
+        """Return the text of each unit (sentence), with its title and headings, in the order of the ids."""
         units = state.get_part(UNITS)
         texts, stored = units.list_texts(self.ids), units.get(self.ids)
         sections = {unit.chunk: units.get_section(unit) for unit in stored}  # -1: before the first heading
@@ -235,7 +235,7 @@ class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
     ids: Sequence[int]
 
     def fetch(self, state: State) -> list[list[KeyedEntity]]:
-        """Read the entities that each unit mentions, sorted by key."""
+        """Read the entities that each unit (sentence) mentions, sorted by key."""
         return _sort_by_key(state, state.get_part(UNITS).list_entities(self.ids))
 
 

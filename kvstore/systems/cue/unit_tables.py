@@ -18,7 +18,7 @@ def _get_units(reader: TableReader) -> Units:
 
 
 def _read_document_units(state: State, document: int) -> list[StoredUnit]:
-    """Return all units of a document, in text order."""
+    """Return all units (sentences) of a document, in text order."""
     chunks = list(state.documents.get(document).chunk_ids())
     return [unit for units in state.get_part(UNITS).list_chunk_units(chunks) for unit in units]
 
@@ -37,7 +37,7 @@ def _iter_document_ids(reader: TableReader) -> Iterator[int]:
 
 
 def _iter_units_by_document_key(reader: TableReader, key: str) -> TableRows:
-    """Return the units of the document with a key; none if it does not exist."""
+    """Return the units (sentences) of the document with a key; none if it does not exist."""
     return _iter_document_units(reader, iter_optional(reader.find_document(key)))
 
 
@@ -50,7 +50,7 @@ def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
 
 
 def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
-    """Return the headings above a unit, joined by " > ", or None if there are none."""
+    """Return the headings above a unit (sentence), joined by " > ", or None if there are none."""
     section = reader.state.chunks.get(unit.chunk).section
     return " > ".join(build_heading_path(reader.get_outline(unit.document), section)) or None
 

@@ -101,22 +101,22 @@ class _DocumentUnits:
         return {ordinal: entry for ordinal, entry in entries if entry is not None}
 
     def find_ordinal(self, number: int) -> int:
-        """Return the ordinal of the chunk that contains a unit; ``number`` is the unit's number in the document."""
+        """Return the ordinal of the chunk that contains the unit (sentence) with this ``number`` in the document."""
         return bisect_right(self.unit_offsets, number) - 1
 
     def get_spans(self, ordinal: int) -> list[UnitSpan]:
-        """Return the spans of the units of the chunk with this ordinal; empty if a model wrote them."""
+        """Return the spans of the units (sentences) of the chunk with this ordinal; empty if a model wrote them."""
         spans = self._spans.get(ordinal)
         if spans is None:
             spans = self._spans[ordinal] = decode_spans(self._rows[ordinal], self.chunk_records[ordinal].start)
         return spans
 
     def list_units(self, ordinal: int) -> list[StoredUnit]:
-        """Return the units of the chunk with this ordinal, in order of the text."""
+        """Return the units (sentences) of the chunk with this ordinal, in order of the text."""
         return [self.get_unit(ordinal, number) for number in range(self.counts[ordinal])]
 
     def get_unit(self, ordinal: int, number: int) -> StoredUnit:
-        """Return the unit with the number ``number`` (from 0) in the chunk with the ordinal ``ordinal``.
+        """Return the unit (sentence) with the number ``number`` (from 0) in the chunk with the ordinal ``ordinal``.
 
         A unit that a model wrote has the span of its chunk.
         """
@@ -164,7 +164,7 @@ class Units:
 
     @cached_property
     def count(self) -> int:
-        """The number of units."""
+        """The number of units (sentences)."""
         return self._parts.vectors.count_vectors()
 
     def list_chunk_units(self, chunks: Sequence[int]) -> list[list[StoredUnit]]:
@@ -174,7 +174,7 @@ class Units:
         return [documents[record.document].list_units(record.ordinal) for record in records]
 
     def get(self, ids: Iterable[int]) -> list[StoredUnit]:
-        """Return the units with these ids, in the same order."""
+        """Return the units (sentences) with these ids, in the same order."""
         split_ids = list(map(split_vector_id, ids))
         documents = self._load_document_units(document for document, _ in split_ids)
         units = []
@@ -185,7 +185,7 @@ class Units:
         return units
 
     def list_texts(self, ids: Iterable[int]) -> list[str]:
-        """Return the texts of the units with these ids, in the same order, without markup."""
+        """Return the texts of the units (sentences) with these ids, in the same order, without markup."""
         return [self._get_unit_text(unit) for unit in self.get(ids)]
 
     def get_documents(self, documents: Iterable[int]) -> dict[int, DocumentRecord]:
@@ -195,7 +195,7 @@ class Units:
         return {document: documents_by_id[document].record for document in document_ids}
 
     def get_section(self, unit: StoredUnit) -> tuple[DocumentRecord, int]:
-        """Return the document of a unit, and the index of its section in the outline (-1: before the first heading)."""
+        """Return the document of a unit (sentence), and the index of its section (-1: before the first heading)."""
         document = self._get_document_units(unit.document)
         return document.record, document.chunk_records[document.ordinals[unit.chunk]].section
 
@@ -223,14 +223,14 @@ class Units:
         return nearest_ids, np.array([-score for score, _, _ in order], np.float32)
 
     def list_entities(self, ids: Iterable[int]) -> list[list[int]]:
-        """Return the entities that each unit, or the title of its document, mentions, ascending."""
+        """Return the entities that each unit (sentence), or the title of its document, mentions, ascending."""
         units = self.get(ids)
         # Names are recognized in the text of a unit that a model wrote; those of other units are stored by chunk.
         self.load_names(unit.chunk for unit in units if unit.source == RULE)
         return [sorted({*self._find_entities(unit), *self._get_title_entities(unit.document)}) for unit in units]
 
     def list_entity_units(self, entity: int, chunks: Iterable[int]) -> list[int]:
-        """Return the ids of the units of ``chunks`` that mention an entity in their text or in the document's title.
+        """Return the ids of the units (sentences) of ``chunks`` whose text or document title mentions an entity.
 
         They are in the order of the chunks.
         """
@@ -281,12 +281,12 @@ class Units:
         return cache
 
     def _get_sort_key(self, id: int) -> tuple[str, int]:
-        """Return the sort key that breaks ties: the document key of the unit with this id, and its number there."""
+        """Return a key that breaks ties: the document key of the unit (sentence) with this id, and its number there."""
         document, number = split_vector_id(id)
         return self._get_document_units(document).record.key, number
 
     def _get_unit_text(self, unit: StoredUnit) -> str:
-        """Return the text of a unit, without markup: the text that a model wrote, or the text at its spans."""
+        """Return the text of a unit (sentence) without markup: what a model wrote, or the text at its spans."""
         document = self._get_document_units(unit.document)
         ordinal = document.ordinals[unit.chunk]
         spans = document.get_spans(ordinal)
@@ -298,8 +298,8 @@ class Units:
     def _find_entities(self, unit: StoredUnit) -> set[int]:
         """Return the entities that a unit's own text mentions at least once with a capital, as a name.
 
-        For a unit that a rule split from a chunk, they come from the stored mentions of the chunk that lie in the unit.
-        The text of a unit that a model wrote has no stored mentions, so its names are recognized here.
+        For a unit (sentence) that a rule split from a chunk, they come from the stored mentions of the chunk that lie
+        in the unit. The text of a unit that a model wrote has no stored mentions, so its names are recognized here.
         """
         if unit.source == RULE:
             spans = _list_spans(unit)
@@ -326,7 +326,7 @@ class Units:
         self._name_spans.update(zip(missing, self._state.mentions.get_outermost_in_chunks(missing), strict=True))
 
     def _iter_name_spans(self, unit: StoredUnit, entity: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """Yield (entity, start, end) for each name in the chunk of a unit that is not part of a longer name.
+        """Yield (entity, start, end) for each name in the chunk of a unit (sentence) that is not part of a longer name.
 
         Start and end are byte offsets in the document. With ``entity``, only the names of that entity are yielded.
         """
