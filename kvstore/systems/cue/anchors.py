@@ -21,7 +21,7 @@ from ...structures.ranking import Ranking
 from ...text.patterns import compile_lazily
 from ...text.words import FUNCTION_WORDS
 from .unit_graph import UnitGraph
-from .unit_requests import KeyedEntity, TitleVariants
+from .unit_requests import KeyedEntity, TitleVariantsRequest
 
 #: The number of chunks whose units are compared with the question, for each unit wanted.
 CHUNKS_PER_UNIT = 3
@@ -48,7 +48,8 @@ def find_anchors(
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from names") as step:
         variants, nearest_answer = query.reading.fetch(
-            TitleVariants([seed.identity.entity_ids for seed in seeds]), graph.make_nearest_request(num_nearest, chunks)
+            TitleVariantsRequest([seed.identity.entity_ids for seed in seeds]),
+            graph.make_nearest_request(num_nearest, chunks),
         )
         # The entities of each name, as (entity, key).
         names = {seed.key: entities for seed, entities in zip(seeds, variants.entities, strict=True)}

@@ -30,7 +30,7 @@ from ...structures.vectors.vectors import Ids
 from .anchors import CHUNKS_PER_UNIT, Anchors, find_anchors, quote
 from .path_search import Beam, Scorer, UnitPath, search_paths
 from .unit_graph import MAX_START_CHUNKS, UnitGraph, fetch_term_weights
-from .unit_requests import UnitAvailability, UnitsAvailable
+from .unit_requests import UnitAvailability, UnitAvailabilityRequest
 from .units import UNITS
 
 #: The number of nearest chunks that are candidates in addition to those on paths.
@@ -104,7 +104,7 @@ def _require_units(query: Query) -> UnitAvailability:
             "strategy cue needs vectors of units, and a store without an embedder has none; use another strategy, or a "
             "store with an embedder"
         )
-    availability = query.reading.fetch(UnitsAvailable())
+    availability = query.reading.fetch(UnitAvailabilityRequest())
     if not availability.is_present:
         raise InputError("the index units is not complete yet; run REFRESH INDEX units to finish it")
     return availability

@@ -20,14 +20,14 @@ from ...structures.derived_parts import split_vector_id
 from ...structures.vectors.vectors import Matrix, Vector, cosines
 from ...text.words import count_chunk_terms
 from .unit_requests import (
-    EntityUnits,
+    EntityUnitsRequest,
     KeyedEntity,
-    MentionedEntities,
-    NearestUnits,
+    MentionedEntitiesRequest,
     NearestUnitsAnswer,
+    NearestUnitsRequest,
     UnitBatch,
     UnitContent,
-    UnitContents,
+    UnitContentsRequest,
 )
 
 #: The maximum number of chunks whose units are read for an entity, at the start of a path and along it. If there are
@@ -86,16 +86,16 @@ class UnitGraph:
         entity_ids = list(dict.fromkeys(entities))
         missing = [entity for entity in entity_ids if entity not in self._rows_by_entity]
         if missing:
-            request = EntityUnits(missing, max_chunks, self._query.vector, frozenset(self._known_chunks))
+            request = EntityUnitsRequest(missing, max_chunks, self._query.vector, frozenset(self._known_chunks))
             ids_by_entity, batch = self._reading.fetch(request)
             self._add_units(batch)
             for entity, ids in ids_by_entity.items():
                 self._rows_by_entity[entity] = np.array([self._rows_by_id[id] for id in ids], np.int64)
         return {entity: self._rows_by_entity[entity] for entity in entity_ids}
 
-    def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnits:
+    def make_nearest_request(self, count: int, chunks: Sequence[int]) -> NearestUnitsRequest:
         """Return a request for the ``count`` units (sentences) of ``chunks`` nearest to the question."""
-        return NearestUnits(self._query.vector, count, chunks, frozenset(self._known_chunks))
+        return NearestUnitsRequest(self._query.vector, count, chunks, frozenset(self._known_chunks))
 
     def add_nearest(self, nearest: NearestUnitsAnswer) -> list[tuple[int, float]]:
         """Add the answer to :meth:`make_nearest_request`; return the nearest units (sentences) as (row, cosine).
@@ -105,7 +105,9 @@ class UnitGraph:
         self._add_units(nearest.batch)
         rows = [self._rows_by_id[id] for id in nearest.ids]
         if rows:
-            contents, groups = self._reading.fetch(UnitContents(nearest.ids), MentionedEntities(nearest.ids))
+            contents, groups = self._reading.fetch(
+                UnitContentsRequest(nearest.ids), MentionedEntitiesRequest(nearest.ids)
+            )
             self._contents.update(zip(rows, contents, strict=True))
             self._add_entities(rows, groups)
         return list(zip(rows, nearest.cosines, strict=True))
@@ -114,7 +116,9 @@ class UnitGraph:
         """Read the entities that the units (sentences) in some rows mention, in one batch, for :meth:`get_entities`."""
         missing = [row for row in dict.fromkeys(rows) if row not in self._entities_by_row]
         if missing:
-            self._add_entities(missing, self._reading.fetch(MentionedEntities([self.ids[row] for row in missing])))
+            self._add_entities(
+                missing, self._reading.fetch(MentionedEntitiesRequest([self.ids[row] for row in missing]))
+            )
 
     def get_entities(self, row: int) -> list[int]:
         """Return the entities in a unit (sentence), sorted by key; :meth:`load_entities` must have read them.
@@ -138,7 +142,7 @@ class UnitGraph:
         """
         missing = [row for row in dict.fromkeys(rows) if row not in self._contents]
         if missing:
-            contents = self._reading.fetch(UnitContents([self.ids[row] for row in missing]))
+            contents = self._reading.fetch(UnitContentsRequest([self.ids[row] for row in missing]))
             self._contents.update(zip(missing, contents, strict=True))
 
     def get_text(self, row: int) -> str:

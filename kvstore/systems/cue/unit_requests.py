@@ -41,7 +41,7 @@ class UnitAvailability(NamedTuple):
     is_complete: bool
 
 
-class UnitsAvailable(ReadRequest[UnitAvailability]):
+class UnitAvailabilityRequest(ReadRequest[UnitAvailability]):
     """A request for the availability of the index ``units``."""
 
     def fetch(self, state: State) -> UnitAvailability:
@@ -90,7 +90,7 @@ class NearestUnitsAnswer(NamedTuple):
     batch: UnitBatch
 
 
-class NearestUnits(ReadRequest[NearestUnitsAnswer]):
+class NearestUnitsRequest(ReadRequest[NearestUnitsAnswer]):
     """A request for the ``count`` units of ``chunks`` nearest to ``vector``, which has unit length.
 
     The answer omits the records and vectors of the units of ``known_chunks``, which the caller already has.
@@ -118,7 +118,7 @@ class EntityUnitsAnswer(NamedTuple):
     batch: UnitBatch
 
 
-class EntityUnits(ReadRequest[EntityUnitsAnswer]):
+class EntityUnitsRequest(ReadRequest[EntityUnitsAnswer]):
     """A request for the units that mention each entity, in their own text or in the title of their document.
 
     Reads at most ``max_chunks`` chunks per entity, those nearest to ``vector``, which has unit length. The answer omits
@@ -207,7 +207,7 @@ class UnitContent(NamedTuple):
     headings: list[str]
 
 
-class UnitContents(ReadRequest[list[UnitContent]]):
+class UnitContentsRequest(ReadRequest[list[UnitContent]]):
     """A request for the texts of units (sentences or clauses), with the title and the headings above each."""
 
     ids: Sequence[int]
@@ -229,7 +229,7 @@ class UnitContents(ReadRequest[list[UnitContent]]):
 KeyedEntity = tuple[int, str]
 
 
-class MentionedEntities(ReadRequest[list[list[KeyedEntity]]]):
+class MentionedEntitiesRequest(ReadRequest[list[list[KeyedEntity]]]):
     """A request for the entities in each unit (sentence or clause) and in the title of its document, sorted by key."""
 
     ids: Sequence[int]
@@ -253,7 +253,7 @@ class NamedEntities(NamedTuple):
     has_name_index: bool
 
 
-class TitleVariants(ReadRequest[NamedEntities]):
+class TitleVariantsRequest(ReadRequest[NamedEntities]):
     """A request for the entities of names, also those whose title has an addition in parentheses at the end.
 
     ``names`` has the known entities of each name.

@@ -295,10 +295,10 @@ def _compute_path_shares(
     """
     from ..cue.strategy import can_compare_units, find_best_path_by_chunk, find_paths
     from ..cue.unit_graph import UnitGraph
-    from ..cue.unit_requests import UnitsAvailable
+    from ..cue.unit_requests import UnitAvailabilityRequest
 
     shares = np.zeros(len(chunks))
-    units = query.reading.fetch(UnitsAvailable())
+    units = query.reading.fetch(UnitAvailabilityRequest())
     if not can_compare_units(query, units):
         return shares
     graph = UnitGraph(query, weights)
