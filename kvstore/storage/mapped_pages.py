@@ -188,7 +188,10 @@ class VerifiedTransaction:
         with self.cursor(db) as cursor:
             for prefix, records in zip(prefixes, records_by_prefix, strict=True):
                 has_record = cursor.set_range(prefix)
-                while has_record and (key := bytes(cursor.key())).startswith(prefix):
+                while has_record:
+                    key = bytes(cursor.key())
+                    if not key.startswith(prefix):
+                        break
                     records.append((key, cursor.value()))
                     has_record = cursor.next()
         return records_by_prefix

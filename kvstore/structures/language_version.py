@@ -71,8 +71,9 @@ def check_language_version(state: State) -> Iterator[str]:
     """Yield a sentence for CHECK if the store was derived with a version other than the installed one."""
     language = state.settings.language
     stored_version, installed_version = get_stored_language_version(state.lmdb), _get_installed_version(state.settings)
-    if (reason := explain_segmenter_mismatch(state.lmdb, state.settings)) is not None:
-        yield reason
+    segmenter_mismatch = explain_segmenter_mismatch(state.lmdb, state.settings)
+    if segmenter_mismatch is not None:
+        yield segmenter_mismatch
     elif stored_version and installed_version and stored_version != installed_version:
         yield (
             f"the texts were parsed by version {stored_version} of the language pipeline {language!r}, and version "

@@ -152,13 +152,15 @@ class Postings(ViewReader):
         sizes = (
             dict(zip(unique_terms, self.get_sizes(unique_terms), strict=True)) if known_sizes is None else known_sizes
         )
-        rarest_first = sorted(unique_terms, key=lambda term: sizes[term].postings)
-        if not rarest_first or not sizes[rarest_first[0]].postings:
+        if not unique_terms:
             return np.empty(0, np.uint64)
-        chunks = self.get(rarest_first[0]).chunks
+        rarest_term, *other_terms = sorted(unique_terms, key=lambda term: sizes[term].postings)
+        if not sizes[rarest_term].postings:
+            return np.empty(0, np.uint64)
+        chunks = self.get(rarest_term).chunks
         if narrow is not None:
             chunks = narrow(chunks)
-        for term in rarest_first[1:]:
+        for term in other_terms:
             if not len(chunks):
                 break
             blocks = self.get_candidate_blocks(term, chunks, sizes[term])
@@ -192,7 +194,9 @@ class Postings(ViewReader):
         blocks = self._view.get_last_many(
             tables.POSTINGS, [(prefix, prefix + records.encode_u64(chunk) + b"\0") for chunk in chunks.tolist()]
         )
-        return list({block[0]: block for block in blocks if block is not None}.values())
+        # Several chunks can lead to the same block.
+        blocks_by_key = {block[0]: block for block in blocks if block is not None}
+        return list(blocks_by_key.values())
 
     def has_term_between(self, first: str, last: str) -> bool:
         """True if any chunk has a term whose first character is in the range ``first`` to ``last`` (both included)."""

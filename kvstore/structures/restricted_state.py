@@ -283,11 +283,15 @@ class RestrictedFilter(EntityFilter):
         Only the addresses of allowed documents, and of nodes with edges that these or the user state, are visible.
         """
         visible_entry = self._look_up(key, limit=None, start=0)
-        return visible_entry[0] if visible_entry else None
+        if visible_entry is None:
+            return None
+        entry, _ = visible_entry
+        return entry
 
     def find_many(self, keys: Sequence[str]) -> npt.NDArray[np.uint32]:
         """Return the entity of each name; 0 for a hidden or unknown name."""
-        return self.lookup_many(keys)[0]
+        entities, _ = self.lookup_many(keys)
+        return entities
 
     def lookup_many(self, keys: Sequence[str]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
         """Return the entity and the first visible address of each name; 0 for an unknown name or a missing address."""

@@ -57,7 +57,9 @@ def build_addresses(ranked_targets: Collection[tuple[int, int]]) -> npt.NDArray[
 
 
 def list_best_addresses(ranked_targets: Collection[tuple[int, int]]) -> list[int]:
-    """Return the addresses of (target, rank) pairs as :func:`build_addresses` does, but as a list."""
+    """Return the addresses of (target, rank) pairs, ascending. A target is the id of a node or abstract.
+
+    Each node or abstract has one address, with its best rank."""
     if len(ranked_targets) == 1:  # the case of most names
         ((target, rank),) = ranked_targets
         return [rank << RANK_SHIFT | target]

@@ -58,8 +58,12 @@ class BlockLists:
         remaining = _MAX_NUMBER if limit is None else limit
         # The block that contains ``start`` may begin before it. A byte more makes the end of the key range inclusive.
         key_range = records.encode_u32(entity), _make_key(entity, start) + b"\x00"
-        first_block = self.view.get_last_many(self._table, [key_range])[0] if start else None
-        for _, block in self._iter_blocks(entity, start if first_block is None else _get_first_number(first_block[0])):
+        (first_block,) = self.view.get_last_many(self._table, [key_range]) if start else (None,)
+        block_start = start
+        if first_block is not None:
+            first_key, _ = first_block
+            block_start = _get_first_number(first_key)
+        for _, block in self._iter_blocks(entity, block_start):
             numbers = block[np.searchsorted(block, np.uint64(start)) :][:remaining]
             ranges.append(numbers)
             remaining -= len(numbers)
@@ -128,15 +132,18 @@ class BlockLists:
         value. The merged block replaces it there, and the next block is removed.
         """
         next_block = next(view.scan(self._table, key + b"\x00", _make_end_key(entity)), None)
-        next_numbers = [] if next_block is None else _decode(self._table, *next_block).tolist()
-        if next_block is not None and num_numbers + len(next_numbers) <= _MAX_MERGED_BLOCK:
+        if next_block is None:
+            return
+        next_key, next_value = next_block
+        next_numbers = _decode(self._table, next_key, next_value).tolist()
+        if num_numbers + len(next_numbers) <= _MAX_MERGED_BLOCK:
             self._change_blocks(
                 {entity: ((), next_numbers)},
                 [(key, memoryview(block_changes[key] or b""))],
                 min_block=0,
                 block_changes=block_changes,
             )
-            block_changes[next_block[0]] = None
+            block_changes[next_key] = None
 
     def take(self, entity: int) -> bytes:
         """Remove the whole list of an entity, and return its numbers as packed little-endian u64."""

@@ -169,7 +169,7 @@ class EntityFilter:
         )
 
     def switch_view(self, view: WriteView) -> None:
-        """Switch to another write transaction, which must begin with the pages this filter wrote to the last one."""
+        """Continue in another write transaction, which must begin with the pages that this filter wrote before."""
         self._view = self._pages.reader.view = self._lists.view = view
 
     # -- Reading
@@ -205,10 +205,13 @@ class EntityFilter:
         return entities, first_addresses
 
     def get_addresses(self, key: str, limit: int | None = None, after: int | None = None) -> npt.NDArray[np.uint64]:
-        """Return at most ``limit`` addresses of a name above ``after``, ascending; empty if the name is unknown."""
+        """Return up to ``limit`` addresses (nodes, abstracts) of a name above ``after``, ascending; empty if none."""
         start = 0 if after is None else max(0, after + 1)
         entry_with_addresses = self._look_up(key, limit, start) if start <= _MAX_U64 else None
-        return np.empty(0, np.uint64) if entry_with_addresses is None else entry_with_addresses[1]
+        if entry_with_addresses is None:
+            return np.empty(0, np.uint64)
+        _, addresses = entry_with_addresses
+        return addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
         """Return each name's addresses (nodes and abstracts) below ``stop``, ascending; empty for an unknown name."""
@@ -252,10 +255,10 @@ class EntityFilter:
             return find_mentions(self._index, folded.data, folded.offsets, max_words, mention_type, keys)
 
     def iter_entries(self) -> Iterator[tuple[str, FilterEntry]]:
-        """Yield every name with its entry, in no particular order."""
+        """Yield every name with its entity, address count and temperature (lookup count), in no particular order."""
         for block_number in self._pages.list_block_numbers():
-            for key, *fields in self._index.list_records(block_number):
-                yield key, FilterEntry(*fields)
+            for key, entity, count, temperature in self._index.list_records(block_number):
+                yield key, FilterEntry(entity, count, temperature)
 
     # -- Changes
 
@@ -289,7 +292,7 @@ class EntityFilter:
         self._index.insert_many(keys, np.ascontiguousarray(numbers, np.uint32))
 
     def delete(self, key: str) -> bool:
-        """Remove a name with all its addresses; return False if it was absent."""
+        """Remove a name with all its addresses (nodes and abstracts); return False if it was absent."""
         self._require_writable()
         # The entity if its addresses are in a long list, 0 if they were removed with the entry, -1 without an entry.
         long_list_entity = self._index.delete(key)
@@ -298,15 +301,15 @@ class EntityFilter:
         return long_list_entity >= 0
 
     def add_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Add addresses to a name and return how many were new; raise EntityNotFoundError for an absent name."""
+        """Add addresses (nodes, abstracts) to a name; return how many were new. Raise EntityNotFoundError if absent."""
         return self.add_many([key], [_as_addresses(addresses)])
 
     def remove_addresses(self, key: str, addresses: npt.NDArray[np.uint64]) -> int:
-        """Remove addresses from a name and return how many existed (0 for an absent name)."""
+        """Remove addresses (nodes, abstracts) from a name and return how many existed (0 for an absent name)."""
         return self.remove_many([key], [_as_addresses(addresses)])
 
     def add_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Add addresses to many names; return how many were new. Raise EntityNotFoundError if a name is absent."""
+        """Add to each name in ``keys`` its addresses; return how many were new. Raise EntityNotFoundError if absent."""
         self._require_writable()
         num_changed, absent_index = self._index.change_addresses(keys, addresses, adding=True)
         if absent_index >= 0:
@@ -314,9 +317,10 @@ class EntityFilter:
         return num_changed
 
     def remove_many(self, keys: Sequence[str], addresses: Sequence[npt.NDArray[np.uint64] | list[int]]) -> int:
-        """Remove addresses from many names, and return how many existed in total; ignore absent names."""
+        """Remove from each name in ``keys`` its addresses; return how many existed in total. Ignore absent names."""
         self._require_writable()
-        return self._index.change_addresses(keys, addresses, adding=False)[0]
+        num_removed, _ = self._index.change_addresses(keys, addresses, adding=False)
+        return num_removed
 
     def add_hits(self, hits: Mapping[str, int]) -> None:
         """Add to the temperatures (numbers of lookups) of names, and move the hottest to the front of their buckets.
@@ -328,7 +332,7 @@ class EntityFilter:
             self._index.add_hits(key, count, order=True)
 
     def flush(self) -> None:
-        """Write the changed pages to the transaction."""
+        """Write the changed pages of the filter to the write transaction; must be called before it commits."""
         view = self._require_writable()
         self._pages.flush(view, self._index.entities, self._index.addresses)
 

@@ -74,16 +74,17 @@ def _check_long_lists(lists: BlockLists, expected_counts: dict[int, int]) -> Ite
     try:
         for entity, first_number, block in lists.scan():
             counts[entity] = counts.get(entity, 0) + len(block)
-            if int(block[0]) != first_number:
+            first_address, last_address = int(block[0]), int(block[-1])
+            if first_address != first_number:
                 yield f"address block {first_number} of entity {entity} begins with another address"
-            if int(block[0]) <= last_addresses.get(entity, -1) or not np.all(block[1:] > block[:-1]):
+            if first_address <= last_addresses.get(entity, -1) or not np.all(block[1:] > block[:-1]):
                 yield f"address block {first_number} of entity {entity} is out of order"
             if len(block) > BLOCK_SIZE:
                 yield (
                     f"address block {first_number} of entity {entity} has {len(block)} addresses, more than "
                     f"{BLOCK_SIZE}"
                 )
-            last_addresses[entity] = int(block[-1])
+            last_addresses[entity] = last_address
     except CorruptionError as error:
         yield str(error)
     for entity in sorted(counts.keys() | expected_counts.keys()):

@@ -180,7 +180,7 @@ class FilterPages:
         self.reader.is_stored = head is not None
         head = head or _Head(ENCODING, self._sample)
         self.counts = head.entities, head.addresses
-        num_address_bits = head.directory[0]
+        num_address_bits, *_ = head.directory
         directory_pages = -(-(1 << num_address_bits) // DIRECTORY_ENTRIES)  # rounded up
         bucket_kind = self._make_page_kind(
             BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free_list=FREE_BUCKETS
@@ -236,7 +236,7 @@ class FilterPages:
             yield records.U32.unpack(key[1:])[0]
 
     def list_bucket_numbers(self) -> list[int]:
-        """Return the numbers of the bucket pages in use, ascending."""
+        """Return the numbers of the bucket pages (cuckoo tables) in use, ascending."""
         # Page 0 is never used.
         return self.buckets.list_used([0, *self.iter_listed_pages(FREE_BUCKETS)])
 
@@ -246,7 +246,7 @@ class FilterPages:
         return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
 
     def _flush_kind(self, view: WriteView, page_kind: _PageKind) -> None:
-        """Write the changed pages of a kind, delete its released pages, and update the lists of page numbers."""
+        """Write the changed pages of one kind, delete released ones, and update the stored lists of free pages."""
         # The numbers of pages that are no longer used, and of free pages that are used again.
         released, reused = page_kind.pages.take_freed()
         is_block_kind = page_kind.pages is self.block_pages

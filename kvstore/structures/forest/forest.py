@@ -401,4 +401,5 @@ class Forest(ViewReader):
     def _iter_neighbors(self, table: str, node: int) -> Iterator[int]:
         """Yield the nodes at the other ends of a node's edges in an edge table, such as ``EDGES_UP`` (its parents)."""
         for key, _ in self._view.scan(table, records.encode_u64(node), records.encode_u64(node + 1)):
-            yield records.U64_PAIR.unpack(key)[1]
+            _, neighbor = records.U64_PAIR.unpack(key)
+            yield neighbor

@@ -218,10 +218,10 @@ class TransitiveReduction:
                 (node, neighbor) for node in nodes for neighbor in forest.iter_parents(node) if neighbor not in nodes
             ]
             ancestors = self._compute_closure(parent, forest.iter_parents) if edges else set()
-            return [edge for edge in edges if edge[1] in ancestors]
+            return [(lower_node, upper_node) for lower_node, upper_node in edges if upper_node in ancestors]
         edges = [(neighbor, node) for node in nodes for neighbor in forest.iter_children(node) if neighbor not in nodes]
         descendants = self._find_nodes_between(child, {lower_node for lower_node, _ in edges}, nodes)
-        return [edge for edge in edges if edge[0] in descendants]
+        return [(lower_node, upper_node) for lower_node, upper_node in edges if lower_node in descendants]
 
     def _break_cycles(self, edges: set[Edge]) -> None:
         """Break the cycles among the edges of a strongly connected component: the weakest edge of a cycle is refused.
@@ -401,7 +401,8 @@ class ForestWriter(ViewWriter, Forest):
     def add_user_edge(self, tree: str, child: int, parent: int, names: tuple[str, str]) -> NodeEntityPairs:
         """Add an edge stated by the user, with the child's and the parent's name as typed; return the added nodes."""
         new_nodes: NodeEntityPairs = []
-        key = records.U64_PAIR.pack(*self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes))
+        child_node, parent_node = self._put_statement(tree, child, parent, [USER_ASSERTION], new_nodes)
+        key = records.U64_PAIR.pack(child_node, parent_node)
         self._write_view.put(tables.STATED_EDGES, key, records.pack((*names, tree)))
         return new_nodes
 

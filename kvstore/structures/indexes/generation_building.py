@@ -242,7 +242,7 @@ class GenerationBuilder(IndexFiller):
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
     def _remove_unused_texts(self, kind: GenerationIndex[Any]) -> None:
-        """Remove texts that a language model wrote for this kind, except the texts of the generation in use."""
+        """Remove texts that a language model wrote for an index, except those of the build (generation) in use."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             if record is not None and not kind.is_usable(record):
@@ -263,7 +263,7 @@ class GenerationBuilder(IndexFiller):
 
 
 class _MemoryRows:
-    """The rows of a generation in memory, for :class:`GenerationRows` to read."""
+    """The rows of a build of an index (generation) in memory, for :class:`GenerationRows` to read."""
 
     def __init__(self, batches: Iterable[Sequence[TableRecord]]) -> None:
         """Hold the records (table, key, value) of all ``batches``."""
@@ -293,8 +293,9 @@ def _iter_batches(
     num_bytes = 0
     for table in kind.tables:
         for key, value in generation.rows.get(table, ()):
-            batch.append((table, records.encode_u32(generation_number) + key, records.pack(value)))
-            num_bytes += len(batch[-1][1]) + len(batch[-1][2])
+            stored_key, stored_value = records.encode_u32(generation_number) + key, records.pack(value)
+            batch.append((table, stored_key, stored_value))
+            num_bytes += len(stored_key) + len(stored_value)
             if num_bytes > _BATCH_BYTES:
                 yield batch
                 batch, num_bytes = [], 0
@@ -311,7 +312,7 @@ def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
 def _build_record_state(
     kind: GenerationIndex[Any], generation_number: int, generation: Generation
 ) -> Mapping[str, Any]:
-    """Return :attr:`IndexRecord.state` for an index with the rows of this generation: its description without rows."""
+    """Return the description of a build (generation) without its rows, for :attr:`IndexRecord.state`."""
     return {
         "generation": generation_number,
         "version": kind.version,
@@ -386,7 +387,7 @@ def _is_written(state: State, task: WritingTask) -> bool:
 
 
 def _compute_forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
-    """Count the texts of an index bound to a state, and estimate the tokens of the prompts for the missing texts."""
+    """Count the texts of an index and the tokens of prompts for the missing ones; ``bound`` is its reader."""
     num_texts = num_written = num_tokens = 0
     for task in kind.list_writing_tasks(bound):
         num_texts += 1

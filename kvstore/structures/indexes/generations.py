@@ -111,7 +111,7 @@ def iter_outline_rows(nodes: Iterable[OutlineNode], depth: int, level: int = 0) 
 
 
 class RowSource(Protocol):
-    """A source of the rows of a generation."""
+    """A source of the rows of a generation (one build of an index)."""
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[Any]:
         """Return the stored value of each key, or None for a missing key."""
@@ -123,7 +123,7 @@ class RowSource(Protocol):
 
 
 class GenerationRows:
-    """The rows of one generation in one view. Each row is checked when it is read; damage raises CorruptionError."""
+    """The rows of one generation (build of an index) in one view. Reading a damaged row raises CorruptionError."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
 
     @abstractmethod
     def bind(self, rows: GenerationRows, state: State) -> BoundIndex:
-        """Return the index bound to a state: it reads the rows and omits data that the state does not contain."""
+        """Return the reader of the index for a state: it reads the rows and omits data that the state does not have."""
 
     @abstractmethod
     def describe(self, bound: BoundIndex) -> str:
@@ -246,11 +246,11 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         raise NotImplementedError
 
     def build_outline(self, bound: BoundIndex) -> Iterable[OutlineNode]:
-        """Return the coarsest groups of a bound index (see :meth:`bind`), for EXPAND. The default is no groups."""
+        """Return the coarsest groups of an index, such as topics, for EXPAND; ``bound`` is its reader."""
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record after ids were renumbered: without a generation, and with the next epoch."""
+        """Return the record of the index after ids were renumbered: without a generation, with the next epoch."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
@@ -279,14 +279,14 @@ class GenerationIndex(Index, Generic[BoundIndex]):
 
 
 class _GenerationPart(Generic[BoundIndex]):
-    """The part of a state that caches the index of one kind, bound to that state."""
+    """The part of a state that caches the reader of one index for that state."""
 
     def __init__(self, kind: GenerationIndex[BoundIndex]) -> None:
         self._kind = kind
         self.name = f"index {kind.name}"
 
     def read(self, state: State) -> BoundIndex | None:
-        """Return the index bound to a state, with the generation in use; None if there is no usable generation."""
+        """Return the reader of the index for a state, or None if the index has no usable build (generation)."""
         record = Indexes(state.lmdb).get(self._kind)
         if record is None or not self._kind.is_usable(record):
             return None
@@ -296,14 +296,14 @@ class _GenerationPart(Generic[BoundIndex]):
 
 
 def bind_generation(state: State, kind: GenerationIndex[BoundIndex]) -> BoundIndex | None:
-    """Return the index bound to a state, or None if it does not exist or is not built yet; cached in a snapshot."""
+    """Return the reader of an index for a state, or None if it does not exist or is not built; cached in a snapshot."""
     part = _GenerationPart(kind)
     # A state of a write transaction changes, so nothing read from it is cached.
     return part.read(state) if state.lmdb.writable else state.get_part(part)
 
 
 def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
-    """List the tables of a kind; their rows are written in bulk and never changed."""
+    """List the tables of an index; their rows are written in bulk and never changed."""
     return [LmdbTable(name, buffered=False) for name in kind.tables]
 
 

@@ -97,12 +97,12 @@ class Index(ABC):
     automatic: bool = False
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record to store for a new index; ``view`` is the write transaction that creates it."""
+        """Return the record (options and state) of a new index; ``view`` is the write transaction that creates it."""
         return record
 
     @abstractmethod
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record after all derived data was rebuilt, or None if the store then no longer has the index."""
+        """Return the record of the index after derived data was rebuilt, or None if the index no longer exists."""
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
         """Return the status of the index in a state, for SHOW INDEXES, or None if it is not listed.
@@ -145,7 +145,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
 
     @abstractmethod
     def bind(self, content: Content, record: IndexRecord, state: State) -> BoundIndex:
-        """Return the index bound to a state: it reads the content and omits data that the state does not contain."""
+        """Return the reader of the index for a state: it reads ``content`` and omits what the state does not have."""
 
     @abstractmethod
     def describe(self, content: Content) -> str:
@@ -207,7 +207,7 @@ class IndexRecord:
 
 
 def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
-    """Return the options with their names in lower case and their values converted; retired options are omitted.
+    """Return the options of an index, names in lower case, values converted, without options of earlier versions.
 
     Raises InputError for an unknown option, and for a value of the wrong type or out of range.
     """
@@ -263,7 +263,7 @@ class IndexWriter(ViewWriter, Indexes):
     """The index records of one write transaction."""
 
     def put(self, record: IndexRecord) -> None:
-        """Store the record of an index."""
+        """Store the record of an index: its options, trusted tokens and state."""
         fields: list[object] = [dict(record.options), list(record.tokens), record.is_created, record.epoch]
         if record.state:
             fields.append(dict(record.state))

@@ -136,7 +136,7 @@ class IndexBuilder(IndexFiller):
         index_file.remove_files(index_file.build_index_path(self._environment.path, kind.name))
 
     def find_needed_record(self, kind: FileIndex[Any, Any]) -> IndexRecord | None:
-        """Return the record of an index, or None if the store has no such index or it currently needs no file."""
+        """Return the record (options, tokens) of an index, or None if it does not exist or needs no file now."""
         with self._open_state() as state:
             record = Indexes(state.lmdb).get(kind)
             return None if kind.explain_no_file(record, state) is not None else record

@@ -27,7 +27,7 @@ _MAX_ATTEMPTS = 3
 
 
 def is_trusted(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
-    """True if the newest record of a kind of index contains this token."""
+    """True if the store's record of an index has the ``token`` of a file, so that the file belongs to this store."""
     with environment.snapshot() as snapshot:
         record = Indexes(snapshot).get(kind)
     return record is not None and token in record.tokens
@@ -61,13 +61,13 @@ def read_index(
 
 
 def get_index_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LazyIndexFile[tuple[int, Content]]:
-    """Return the index file of a kind of index, whose epoch and content are read on first use."""
+    """Return the file of an index, whose epoch (it grows when ids are renumbered) and content are read on first use."""
     # Bind only the environment: a reader function that refers to ``open_indexes`` would be a reference cycle.
     return open_indexes.get_index_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
 def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[BoundIndex]) -> BoundIndex | None:
-    """Return the index of a kind, bound to a state, or None if the store has no such index or it is unusable."""
+    """Return the reader of an index for a state, or None if the store has no such index or it is unusable."""
     if isinstance(kind, GenerationIndex):
         return bind_generation(state, kind)
     record = Indexes(state.lmdb).get(kind)
@@ -78,7 +78,7 @@ def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[
 
 
 def reject_file(state: State, kind: FileIndex[Any, Any], error: IndexUnavailableError) -> None:
-    """Stop using the file of a kind of index; ``error`` describes the damage, in a part that was not read before."""
+    """Stop using the file of an index; ``error`` describes the damage, found in a part that was read only now."""
     assert state.open_indexes is not None
     file = get_index_file(state.open_indexes, kind)
     file.reject(f"{file.path}: {error}")

@@ -67,7 +67,10 @@ class VectorCacheContent:
         The vector of a chunk never changes, so the result is valid for any state.
         """
         is_cached = np.zeros(len(chunks), np.bool_)
-        dimension = self.parts[0][1].shape[1] if self.parts else 0
+        dimension = 0
+        if self.parts:
+            _, first_vectors = self.parts[0]
+            dimension = first_vectors.shape[1]
         matrix = np.empty((len(chunks), dimension), np.float32)
         for (ids, vectors), order in zip(self.parts, self._part_orders, strict=True):
             positions = np.searchsorted(ids, chunks, sorter=order)

@@ -322,14 +322,15 @@ class Vectors:
                     return self._block_type(value, self.dimension, self._rows_per_block)
         raise self._make_damage_error(block_number)
 
-    def _make_missing_error(self, number: int) -> CorruptionError:
+    def _make_missing_error(self, block_number: int) -> CorruptionError:
         """Return the error for a vector block that is missing."""
-        return records.make_missing_error(f"table {self.space.blocks}: vector block {number}")
+        return records.make_missing_error(f"table {self.space.blocks}: vector block {block_number}")
 
-    def _make_damage_error(self, number: int) -> CorruptionError:
+    def _make_damage_error(self, block_number: int) -> CorruptionError:
         """Return the error for a vector block whose checksum or shape is wrong."""
         return CorruptionError(
-            f"table {self.space.blocks}: vector block {number} is damaged; run CHECK REPAIR, or restore from a backup"
+            f"table {self.space.blocks}: vector block {block_number} is damaged; run CHECK REPAIR, or restore from a "
+            "backup"
         )
 
 
