@@ -215,7 +215,7 @@ def write_answer(
 
 
 def _describe_problems(response: ModelAnswer, *, is_cited: bool) -> str | None:
-    """Return what is wrong with an answer: it is incomplete, or (not ``is_cited``) cites nothing; None otherwise."""
+    """Return what is wrong with a model's answer (``response``): it is incomplete, or cites nothing; None otherwise."""
     problems = []
     if response.is_loop:
         problems.append("this answer was ended because the model repeated itself")

@@ -94,7 +94,10 @@ class Asker:
             return evidence, self._estimate_confidence(query, evidence, scored_passages, reading)
 
     def prepare_prompt(self, question: str, clauses: Clauses) -> Prompt:
-        """Retrieve the evidence for a question, and return the prompt that a language model gets for it."""
+        """Retrieve the evidence for a question, and return the prompt that a language model gets for it.
+
+        ``clauses`` configure the retrieval, for example its strategy.
+        """
         with self.open_query(question, clauses) as (strategy, query):
             self._request_segments(query)
             return self._build_prompt(self.retrieve_evidence(strategy, query), query)
@@ -105,7 +108,8 @@ class Asker:
         """Return the evidence for a question, and a generator that yields the model's text and returns the answer.
 
         If the confidence is too low, no model is asked, and the answer has ``abstained``. ``model`` is the name of a
-        model (None: the configured one), and ``max_words`` is the maximum length of an extractive answer.
+        model (None: the configured one), ``clauses`` configure the retrieval, and ``max_words`` is the maximum length
+        of an extractive answer.
         """
         from .answer import Answer, yield_nothing
 

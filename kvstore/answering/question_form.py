@@ -130,7 +130,10 @@ def is_english_question(question: str, likely_language: str | None) -> bool:
 
 
 def may_need_several_passages(question: str, hits: Sequence[Hit]) -> bool:
-    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it."""
+    """True if a question may be a chain of facts or a comparison, so that no single sentence answers it.
+
+    Long questions and comparisons may. Fewer words are enough if one of the retrieved ``hits`` was reached by a chain.
+    """
     question = find_asking_sentence(question)  # the sentences before it are not links of a chain
     num_words = len(list_content_words(question))
     # A hit that a strategy reached through a name or another chunk, as its path shows.

@@ -69,7 +69,8 @@ def _split_by_tree(state: State, nodes: list[int]) -> tuple[list[int], list[int]
 def _iter_tree_locations(state: State, node: int, display_name: str, identity: Identity) -> Iterator[Location]:
     """Yield a location of a node of the entity forest for each of its parents, or one without a parent for a root.
 
-    Its text names the parent and at most ``_MAX_NAMED_CHILDREN`` children.
+    Its text names the parent and at most ``_MAX_NAMED_CHILDREN`` children. ``identity`` is the entity at the node,
+    which is shown as ``display_name``.
     """
     forest = state.forest
     tree = forest.get_tree_name(forest.get_node(node).tree)

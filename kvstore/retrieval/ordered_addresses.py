@@ -21,9 +21,9 @@ AbstractAddress = tuple[int, int, AbstractRecord]
 def list_ranked_addresses(state: State, identity: Identity, limit: int) -> tuple[list[int], list[AbstractAddress]]:
     """Return the places that name an entity: nodes of the entity forest and abstracts, most informative first.
 
-    An address is a rank with the id of a node or of an abstract (a summary of a part of a document). If the entity has
-    more than ``limit`` addresses, only the first are returned: ``limit`` in total, and further addresses with the rank
-    of the last.
+    An address is a rank with the id of a node or of an abstract (a summary of a part of a document). ``identity`` is
+    the entity with all its names. If the entity has more than ``limit`` addresses, only the first are returned:
+    ``limit`` in total, and further addresses with the rank of the last.
     """
     targets = list(map(addresses.split_address, state.find_addresses_with_ties(identity, limit).tolist()))
     nodes = [target for rank, target in targets if rank == addresses.NODE_RANK]

@@ -151,7 +151,10 @@ def select_best_ranges(values: Mapping[int, float], plan: SegmentPlan) -> list[t
 
 
 def select_segments(state: State, ranking: Ranking, plan: SegmentPlan) -> list[Segment]:
-    """Return the segments of a ranking within the plan's limits, in the order of their best-ranked chunks."""
+    """Join adjacent chunks of a ranking into segments within the plan's limits.
+
+    The segments are in the order of their best-ranked chunks.
+    """
     builder = _SegmentBuilder(state, ranking, plan)
     selected: list[Segment] = []
     tokens_left = plan.within
@@ -182,7 +185,7 @@ def describe_segments(ranking: Ranking, plan: SegmentPlan, segments: Sequence[Se
 
 
 class _SegmentBuilder:
-    """A builder of the segments of one ranking, which do not overlap."""
+    """A builder of the segments (adjacent chunks, joined) of one ranking, which do not overlap."""
 
     def __init__(self, state: State, ranking: Ranking, plan: SegmentPlan) -> None:
         """Read the chunks of a ranking; the first :data:`NUM_JOINABLE` of them can be joined."""

@@ -326,7 +326,8 @@ def _add_triple_chunks(
 ) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
     """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
 
-    Only triples that match the question count (:mod:`.triple_joins`). ``chunks`` are the candidates, ids ascending.
+    Only triples that match the question count (:mod:`.triple_joins`). ``chunks`` are the candidates, ids ascending, and
+    ``parts`` are the question's names and the rest of it.
     Returns all chunks, their scores, and the paths of the chunks that were not candidates. The bonus of a chunk grows
     with the match of the triple and the cosine of the chunk. Scores are rescaled to at most 1.
     """

@@ -133,7 +133,7 @@ def _collect_extensions(graph: UnitGraph, frontier: _Frontier, beam: Beam) -> di
 def _select_best_paths(
     graph: UnitGraph, extensions: Mapping[tuple[int, ...], _Extension], beam: Beam, scorer: Scorer | None
 ) -> list[UnitPath]:
-    """Score the extensions of a beam, and return the ``beam.width`` best extended paths, best first.
+    """Score the extensions of the paths of a beam search, and return the ``beam.width`` best paths, best first.
 
     ``extensions`` are keyed by the sorted row numbers of the extended path's units (sentences or clauses).
     """
@@ -173,7 +173,11 @@ def _iter_extensions(graph: UnitGraph, path: UnitPath, entities: Sequence[int], 
 
 
 def _score_extensions(graph: UnitGraph, extensions: Sequence[_Extension], beam: Beam) -> list[float]:
-    """Return the scores of extended paths: the cosine of the vector sum, plus the weighted share of question words."""
+    """Return the score of each extended path of units (sentences).
+
+    It is the cosine of the question with the sum of the units' vectors, plus ``beam.word_weight`` times the fraction of
+    the question's words, by rarity, that the units contain.
+    """
     scores: list[float] = []
     for extension in extensions:
         dot_product = extension.path.dot_product + float(graph.cosines[extension.row])

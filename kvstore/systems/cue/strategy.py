@@ -170,7 +170,8 @@ def _iter_start_entities(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequenc
 
 
 def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
-    """Return, by chunk id, the path with the highest score through each chunk; chunks on no path are omitted."""
+    """Return, by chunk id, the path of units (sentences) with the highest score through each chunk that is on a
+    path."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
@@ -183,7 +184,10 @@ def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict
 def _score_chunks(
     query: Query, graph: UnitGraph, chunks: Ids, paths_by_chunk: Mapping[int, UnitPath]
 ) -> npt.NDArray[np.float64]:
-    """Return the scores of chunks: a weighted sum of best path, cosine and BM25, each scaled to its greatest value."""
+    """Return the scores of chunks: a weighted sum of the score of the best path, cosine and BM25.
+
+    Each is scaled to its greatest value. ``paths_by_chunk`` has the best path of units (sentences) through each chunk.
+    """
     path_scores = np.array(
         [paths_by_chunk[chunk].score if chunk in paths_by_chunk else 0.0 for chunk in chunks.tolist()]
     )

@@ -126,9 +126,9 @@ def walk_graph(
 ) -> WalkResult | None:
     """Run personalized PageRank over entities and chunks; score the chunks by their rank (mass) and relevance.
 
-    It starts at the names of the question and its nearest chunks.
-    ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and remainder.
-    ``rankings`` are the results of dense and of lexical search. Returns None if the walk has no start.
+    The walk starts at the ``names`` of the question and at its nearest chunks, the first of ``rankings`` (by dense and
+    by lexical search). ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and
+    remainder. Returns None if the walk has no start.
     """
     reading = query.reading
     starts = compute_name_masses(names, degrees, parts.compared_keys)
@@ -246,8 +246,8 @@ class GraphStrategy:
     def retrieve(self, query: Query) -> Evidence:
         """Rank chunks by personalized PageRank from the question's names and the best chunks by vectors and by words.
 
-        If the store has an index ``units``, paths of units (sentences or clauses) also count. Falls back to dense
-        search if the walk has no start.
+        If the store has an index ``units``, the best path of units (sentences) through a chunk also counts. Falls back
+        to dense search if the walk has no start.
         """
         reading, num_chunks = query.reading, max(NUM_NEAREST, query.reach)
         nearest_request = NearestChunksRequest(query.vector, num_chunks, query.allowed)
@@ -290,7 +290,8 @@ def _compute_path_shares(
 ) -> npt.NDArray[np.float64]:
     """Return the score of the best path of units (sentences) through each chunk, as a fraction of the best of all.
 
-    The paths are those of the strategy ``cue``, which ``names`` and ``near_ranking`` start. A chunk without a path gets
+    The paths are those of the strategy ``cue``. They start at the ``names`` of the question and in the first chunks of
+    ``near_ranking``. ``weights`` are the BM25 weights of the question's terms. A chunk without a path gets
     0. All chunks get 0 if some documents have no units, or if units have no vectors.
     """
     from ..cue.strategy import can_compare_units, find_best_path_by_chunk, find_paths

@@ -133,7 +133,8 @@ class HybridResult:
 def search_hybrid(query: Query, weights: Weights = DEFAULT_WEIGHTS, extra_chunks: Ids = _NO_CHUNKS) -> HybridResult:
     """Score chunks by a weighted sum of cosine and BM25, with bonuses for proximity, headings, entries and numbers.
 
-    An entry is a section or list item that begins in the chunk. The candidates are the best chunks of each search, and
+    The search that separates its best results from unrelated chunks (noise) more clearly gets more weight. An entry is
+    a section or list item that begins in the chunk. The candidates are the best chunks of each search, and
     ``extra_chunks``, which the query's condition must allow. The steps are recorded in the query's trace.
     """
     dense_tail, word_search, bm25_scores, rarities = _run_searches(
