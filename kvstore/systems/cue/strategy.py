@@ -170,8 +170,7 @@ def _iter_start_entities(graph: UnitGraph, anchors: Anchors) -> Iterator[Sequenc
 
 
 def find_best_path_by_chunk(graph: UnitGraph, paths: Sequence[UnitPath]) -> dict[int, UnitPath]:
-    """Return, by chunk id, the path of units (sentences) with the highest score through each chunk that is on a
-    path."""
+    """Return, by chunk id, the path of units (sentences) with the highest score through each chunk on a path."""
     paths_by_chunk: dict[int, UnitPath] = {}
     for path in paths:
         for row in path.rows:
