@@ -119,6 +119,7 @@ class PlainTextSplitter:
         if part.is_heading:
             self._term, self._term_indent = render_inline(piece), part.indent
             return
+        # The term of the snippets: a speaker, a term in the first column, or the term above.
         speaker = SPEAKER_PATTERN.match(piece)
         own_term = speaker["term"] if speaker else ""
         hanging_term = _HANGING_TERM_PATTERN.match(piece) if part.is_hanging else None

@@ -149,7 +149,10 @@ def find_best_by_words(
 
 
 def score_by_weights(state: State, weights: TermWeights, chunks: Ids) -> Scores:
-    """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms."""
+    """Return the BM25 scores of distinct chunks, in their order; 0 for chunks without any of the terms.
+
+    ``weights`` has the terms with their rarities, and the parameters of BM25.
+    """
     order = np.argsort(chunks)
     ascending = np.ascontiguousarray(chunks[order])
     search = WordScores(weights.k1, weights.b, weights.average_length, 1)  # ``restrict_to`` ignores the ``top`` of 1

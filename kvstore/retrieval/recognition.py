@@ -74,14 +74,14 @@ class RecognitionRequest(ReadRequest[list[QuestionEntity]]):
             if identity is not None:
                 identities[identity.key] = identity
                 spans.setdefault(identity.key, []).append(folded.to_original_span(start, end))
-        seeds = []
+        entities = []
         for key, identity in identities.items():
             # Names of the same entity can share places (addresses), so their counts cannot be added.
             has_one_name = len(identity.names) == 1
             count = identity.entry.count if has_one_name else len(state.find_addresses(identity))
             if count:
-                seeds.append(QuestionEntity(key, identity, count, tuple(spans[key])))
-        return sorted(seeds, key=lambda seed: (seed.count, seed.key))
+                entities.append(QuestionEntity(key, identity, count, tuple(spans[key])))
+        return sorted(entities, key=lambda entity: (entity.count, entity.key))
 
 
 def recognize_entities(query: Query) -> list[QuestionEntity]:
@@ -90,29 +90,29 @@ def recognize_entities(query: Query) -> list[QuestionEntity]:
     See :class:`RecognitionRequest`. Records the step, and counts a lookup of each entity in the store.
     """
     with query.trace.step("recognize entities") as step:
-        seeds = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
-        record_recognized_entities(query, seeds, step)
-    return seeds
+        entities = query.reading.fetch(RecognitionRequest(query.question, capitalized_only=True))
+        record_recognized_entities(query, entities, step)
+    return entities
 
 
-def record_recognized_entities(query: Query, seeds: Sequence[QuestionEntity], step: StepNotes) -> None:
-    """Describe the recognized entities (``seeds``) in the notes of a step, and count a lookup of each in the store.
+def record_recognized_entities(query: Query, entities: Sequence[QuestionEntity], step: StepNotes) -> None:
+    """Describe the recognized ``entities`` in the notes of a step, and count a lookup of each in the store.
 
     The number of lookups of an entity is its temperature in CFT-RAG (section 3).
     """
-    query.count_hits(seed.key for seed in seeds)
-    step.detail = ", ".join(f"{seed.key} ({seed.count})" for seed in seeds) or "none known"
-    step.count = len(seeds)
+    query.count_hits(entity.key for entity in entities)
+    step.detail = ", ".join(f"{entity.key} ({entity.count})" for entity in entities) or "none known"
+    step.count = len(entities)
 
 
-def is_written_as_name(question: str, seed: QuestionEntity, allow_phrases: bool) -> bool:
-    """True if a question writes a recognized entity (``seed``) as a name, with a capital or a digit.
+def is_written_as_name(question: str, entity: QuestionEntity, allow_phrases: bool) -> bool:
+    """True if a question writes a recognized ``entity`` as a name, with a capital or a digit.
 
     The capital of a function word at the start of the question does not count. If the question has no capital after its
     first letter, a digit after the first character of a name counts. With ``allow_phrases``, so do several words.
     """
     encoded = question.encode()
-    forms = [encoded[start:end].decode() for start, end in seed.spans]
+    forms = [encoded[start:end].decode() for start, end in entity.spans]
     if not any(character.isupper() for character in question.lstrip()[1:]):
         return any(_has_capital_or_digit(form[1:]) or (allow_phrases and len(split_words(form)) > 1) for form in forms)
     for form in forms:
@@ -156,8 +156,8 @@ _BOTH_PATTERN = compile_lazily(r"\b(?:both|same|common|share)\b", re.IGNORECASE)
 class Decomposition(NamedTuple):
     """The parts of a question.
 
-    ``compared_keys`` are the keys of the seeds that it compares with each other. ``remainder`` is the question without
-    its names, or the whole question if it consists of names only.
+    ``compared_keys`` are the keys of the entities that the question compares with each other. ``remainder`` is the
+    question without its names, or the whole question if it consists of names only.
     """
 
     compared_keys: tuple[str, ...]
@@ -169,14 +169,14 @@ class Decomposition(NamedTuple):
         return f"compares {', '.join(self.compared_keys)}; {remainder_text}" if self.compared_keys else remainder_text
 
 
-def decompose(question: str, seeds: Sequence[QuestionEntity]) -> Decomposition:
-    """Split a question into the names that it compares and the remainder. ``seeds`` are its recognized entities.
+def decompose(question: str, entities: Sequence[QuestionEntity]) -> Decomposition:
+    """Split a question with recognized ``entities`` into the names that it compares and the remainder.
 
     Two names joined by "or" are compared; two joined by "and" only in a yes/no question or one that asks about both.
     If no words remain, the remainder is the whole question.
     """
-    encoded = question.encode()  # the spans of seeds are in bytes
-    name_spans = sorted((start, end, seed.key) for seed in seeds for start, end in seed.spans)
+    encoded = question.encode()  # the spans of entities are in bytes
+    name_spans = sorted((start, end, entity.key) for entity in entities for start, end in entity.spans)
     compares_by_and = _YES_NO_PATTERN.match(question) or _BOTH_PATTERN.search(question)
     compared_keys: list[str] = []
     remainder_parts: list[bytes] = []

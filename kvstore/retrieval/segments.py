@@ -102,10 +102,10 @@ class _ChunkRange(NamedTuple):
 
 
 def compute_relevances(ranking: Ranking, plan: SegmentPlan) -> list[float]:
-    """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order. It falls with the rank and the score.
+    """Return the relevance of each chunk of a ranking, from 0 to 0.8, in order, for joining chunks into segments.
 
-    It falls exponentially with the rank, more slowly if more chunks fit (``plan.room``). The penalty of the plan is not
-    subtracted.
+    It falls with the score, and exponentially with the rank, more slowly if more chunks fit (``plan.room``). The
+    penalty of the plan, a cost of each chunk of a segment, is not subtracted.
     """
     if not ranking:
         return []

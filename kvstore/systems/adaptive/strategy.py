@@ -113,18 +113,18 @@ class AdaptiveStrategy:
         name_computation = query.reading.start_concurrent(_recognize_names(query))
         hybrid = search_hybrid(query)
         with query.trace.step("recognize entities") as step:
-            seeds, degrees, all_words_counts, has_triples = name_computation.finish()
-            record_recognized_entities(query, seeds, step)
-        spreads = compute_spreads(seeds, degrees, all_words_counts)
-        names = _select_start_names(query, seeds, spreads)
+            entities, degrees, all_words_counts, has_triples = name_computation.finish()
+            record_recognized_entities(query, entities, step)
+        spreads = compute_spreads(entities, degrees, all_words_counts)
+        names = _select_start_names(query, entities, spreads)  # those that are not in too many chunks
         parts = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
-            factors = _compute_walk_factors(query, hybrid, seeds, parts, spreads)
+            factors = _compute_walk_factors(query, hybrid, entities, parts, spreads)
             weight = self._get_max_walk_weight(query) * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
-            name_degrees = [degree for seed, degree in zip(seeds, degrees, strict=True) if seed in names]
+            name_degrees = [degree for entity, degree in zip(entities, degrees, strict=True) if entity in names]
             walk_result = _run_walk(query, hybrid, names, name_degrees, parts)
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
@@ -181,10 +181,14 @@ def _recognize_names(query: Query) -> Rounds[tuple[list[QuestionEntity], list[De
     Returns the names, the number of chunks that mention each (its degrees), the number of chunks that contain all words
     of each form of a name, and True if the store has triples.
     """
-    (seeds,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
-    requests = [make_degree_request(seeds), make_all_words_request(seeds, query.stem), HasTriplesRequest()]
+    (entities,) = yield [RecognitionRequest(query.question, capitalized_only=True)]
+    requests = [
+        make_degree_request(entities),
+        make_all_words_request(entities, query.stem),
+        HasTriplesRequest(),
+    ]
     degrees, all_words_counts, has_triples = yield requests
-    return seeds, degrees, all_words_counts, has_triples
+    return entities, degrees, all_words_counts, has_triples
 
 
 def _select_start_names(
@@ -199,7 +203,9 @@ def _select_start_names(
     # A name in one of n chunks has the information log n. A name in more than ``max_chunks`` of them has too little.
     max_chunks = math.pow(query.chunk_count, 1 - _MIN_NAME_INFORMATION)
     return [
-        seed for seed in names if 0 < spreads[seed.key].chunks <= (math.inf if seed.key in compared else max_chunks)
+        entity
+        for entity in names
+        if 0 < spreads[entity.key].chunks <= (math.inf if entity.key in compared else max_chunks)
     ]
 
 
@@ -294,10 +300,10 @@ def _find_rarest_name(
     question does not write as names. Returns (None, 0.0) if no name is left.
     """
     candidates = [
-        (spreads[seed.key].chunks, seed.key)
-        for seed in names
-        if spreads[seed.key].chunks
-        and is_written_as_name(query.question, seed, allow_phrases=spreads[seed.key].is_proper)
+        (spreads[entity.key].chunks, entity.key)
+        for entity in names
+        if spreads[entity.key].chunks
+        and is_written_as_name(query.question, entity, allow_phrases=spreads[entity.key].is_proper)
     ]
     if not candidates:
         return None, 0.0

@@ -37,24 +37,24 @@ class Anchors:
 
 
 def find_anchors(
-    query: Query, graph: UnitGraph, seeds: Sequence[QuestionEntity], num_nearest: int, near_ranking: Ranking
+    query: Query, graph: UnitGraph, known_names: Sequence[QuestionEntity], num_nearest: int, near_ranking: Ranking
 ) -> Anchors:
     """Find the anchors of a question, where its paths start: the entities of its names, and its nearest units.
 
-    A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``seeds`` are the known names of the
-    question. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector, are compared. The
-    units and the entities' keys are added to ``graph``.
+    A unit is a sentence or clause of a chunk; ``num_nearest`` of them are anchors. ``known_names`` are the entities
+    that the question names. Only the units of the first chunks of ``near_ranking``, the ranking of chunks by vector,
+    are compared. The units and the entities' keys are added to ``graph``.
     """
     chunks = [chunk for chunk, _ in near_ranking[: CHUNKS_PER_UNIT * num_nearest]]
     with query.trace.step("anchors from names") as step:
         variants, nearest_answer = query.reading.fetch(
-            TitleVariantsRequest([seed.identity.entity_ids for seed in seeds]),
+            TitleVariantsRequest([known_name.identity.entity_ids for known_name in known_names]),
             graph.make_nearest_request(num_nearest, chunks),
         )
         # The entities of each name, as (entity, key).
-        names = {seed.key: entities for seed, entities in zip(seeds, variants.entities, strict=True)}
+        names = {known_name.key: entities for known_name, entities in zip(known_names, variants.entities, strict=True)}
         if variants.has_name_index and query.user_vector is None:
-            names |= _find_nearest_names(query, seeds, num_nearest)
+            names |= _find_nearest_names(query, known_names, num_nearest)
         step.detail = ", ".join(_format_name(name, entities) for name, entities in names.items()) or "none"
         step.count = len(names)
     for entities in names.values():
@@ -79,13 +79,14 @@ def quote(text: str, max_chars: int = 80) -> str:
 
 
 def _find_nearest_names(
-    query: Query, seeds: Sequence[QuestionEntity], num_nearest: int
+    query: Query, known_names: Sequence[QuestionEntity], num_nearest: int
 ) -> dict[str, list[KeyedEntity]]:
     """Return, for each unknown name in the question, up to ``num_nearest`` entities with similar names.
 
-    ``seeds`` are the known names. The cosine of an entity's name with the unknown name must be positive.
+    ``known_names`` are the entities that the question names. The cosine of an entity's name with the unknown name must
+    be positive.
     """
-    unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, seeds)))
+    unknown_names = list(dict.fromkeys(_iter_unknown_names(query.question, known_names)))
     if not unknown_names:
         return {}
     requests = [NearestNames(query.embed_part(name), num_nearest) for name in unknown_names]
@@ -101,11 +102,11 @@ def _find_nearest_names(
     }
 
 
-def _iter_unknown_names(question: str, seeds: Sequence[QuestionEntity]) -> Iterator[str]:
-    """Yield the sequences of capitalized words in a question, without the words of known names (``seeds``)."""
+def _iter_unknown_names(question: str, known_names: Sequence[QuestionEntity]) -> Iterator[str]:
+    """Yield the sequences of capitalized words in a question, without the words of ``known_names``."""
     masked_question = bytearray(question.encode())
-    for seed in seeds:
-        for start, end in seed.spans:
+    for known_name in known_names:
+        for start, end in known_name.spans:
             masked_question[start:end] = b"." * (end - start)  # a dot ends a run of words
     for word_run in _WORD_RUN_PATTERN.findall(masked_question.decode()):
         name_words: list[str] = []

@@ -68,8 +68,8 @@ class CueStrategy:
         num_nearest = max(_NUM_NEAREST, CHUNKS_PER_UNIT * int(options["nearest"]))
         vector_ranking = rank_by_vector(query, max(num_nearest, query.reach))
         near_ranking = vector_ranking[:num_nearest]
-        seeds = recognize_entities(query)
-        paths = find_paths(query, graph, availability, options, seeds, near_ranking)
+        known_names = recognize_entities(query)
+        paths = find_paths(query, graph, availability, options, known_names, near_ranking)
         with query.trace.step("chunks of the paths") as step:
             paths_by_chunk = find_best_path_by_chunk(graph, paths)
             chunks = np.unique(np.array([*(chunk for chunk, _ in near_ranking), *paths_by_chunk], np.uint64))
@@ -115,12 +115,12 @@ def find_paths(
     graph: UnitGraph,
     availability: UnitAvailability,
     options: Mapping[str, float],
-    seeds: Sequence[QuestionEntity],
+    known_names: Sequence[QuestionEntity],
     near_ranking: Ranking,
 ) -> list[UnitPath]:
     """Search paths of units (sentences) from the anchors of a question, and return the best paths after each hop.
 
-    Anchors are the entities and units at which paths start. ``seeds`` are the known names of the question.
+    Anchors are the entities and units at which paths start. ``known_names`` are the entities that the question names.
     ``near_ranking`` is the ranking of chunks by vector, whose units are candidates for anchors. Options missing from
     ``options`` have the defaults in :data:`PATH_OPTIONS`.
     """
@@ -133,7 +133,7 @@ def find_paths(
         word_weight=values["words"],
     )
     start_groups = list(
-        _iter_start_entities(graph, find_anchors(query, graph, seeds, beam.units_per_entity, near_ranking))
+        _iter_start_entities(graph, find_anchors(query, graph, known_names, beam.units_per_entity, near_ranking))
     )
     paths_by_hop: list[dict[tuple[int, ...], UnitPath]] = [{} for _ in range(beam.max_hops)]
     with query.trace.step("search paths") as step:
