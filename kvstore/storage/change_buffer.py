@@ -399,7 +399,7 @@ class ChangeBufferReader:
     """A reader of the segments visible to views. Segments never change, so each is read once in this process."""
 
     def __init__(self, buffered_tables: Set[str]) -> None:
-        """Start without segments; ``buffered_tables`` are the names of the tables whose changes are buffered."""
+        """Start without segments (batches of changes); changes to ``buffered_tables`` are buffered."""
         self.buffered_tables = BufferedTableCache(buffered_tables)
         #: The combined changes of the segments that were read last, or committed last by this process.
         self.buffer = ChangeBuffer()

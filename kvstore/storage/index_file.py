@@ -154,7 +154,7 @@ def read_parts(path: Path, head: FileHead, unchecked_arrays: Collection[str] = (
 
 
 def _has_hex_digits(hex_digits: str, token: bytes) -> bool:
-    """True if a token has these hexadecimal digits."""
+    """True if the ``token`` of an index file has these hexadecimal digits."""
     return token.hex() == hex_digits
 
 
@@ -367,7 +367,7 @@ def remove_files(path: Path) -> None:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove index files left by killed builds."""
+    """Remove the unfinished index files in a directory that killed builds left."""
     for path in directory.glob(f"*{INDEX_SUFFIXES[1]}"):
         remove_abandoned(path)
 
@@ -435,7 +435,7 @@ def build_partial_path(path: Path) -> Path:
 
 
 def _align_up(offset: int) -> int:
-    """Return the lowest aligned offset that is not below this one."""
+    """Return the lowest multiple of ALIGNMENT that is not below ``offset``."""
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 

@@ -140,7 +140,7 @@ class WriterLock:
             raise
 
     def release(self) -> None:
-        """Release the lock; the next writer may continue."""
+        """Release the lock among processes and threads; the next writer may continue."""
         try:
             if self._descriptor is not None:
                 with contextlib.suppress(OSError):  # a failing disk; only the holder's process id stays

@@ -47,7 +47,7 @@ class PageTransaction:
         self.find_table: Callable[[str], Tree | None] = _find_no_table if pages is None else pages.get
 
     def get_tables(self) -> dict[str, Tree]:
-        """Return the trees of all tables, by name."""
+        """Return the B+ trees of all tables, by name."""
         names = [] if self._pages is None else self._pages.names()
         trees = ((name, self.find_table(name)) for name in names)
         return {name: tree for name, tree in trees if tree is not None}
@@ -97,7 +97,7 @@ class PageTransaction:
 
 
 def _find_no_table(table: str) -> None:
-    """Return None: the file has no tables yet."""
+    """Return None for every table, because the file has no tables yet."""
 
 
 class WrittenTable:
@@ -138,7 +138,7 @@ class VerifiedTransaction:
         self.change = change
 
     def find_table(self, name: str) -> WrittenTable | None:
-        """Return a table by name, or None if it does not exist."""
+        """Return a table by name, which is described on first use; None if it does not exist."""
         table = self._tables.get(name)
         if table is None and name in self._handles:
             tree = None if self._pages is None else self._pages.get(name)
@@ -157,7 +157,7 @@ class VerifiedTransaction:
         return {name: table for name, table in tables if table is not None}
 
     def get(self, key: bytes, *, db: WrittenTable) -> memoryview | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key, or None if it is missing."""
         # LMDB reads a changed table, because only LMDB knows the changed pages.
         if db.tree is not None:
             if not db.is_changed and 0 < len(key) <= MAX_KEY_BYTES:
@@ -234,7 +234,7 @@ class VerifiedTransaction:
         self.lmdb.drop(db.handle, delete=False)
 
     def commit(self) -> None:
-        """Make the changes durable and visible."""
+        """Commit: make the changes durable, and visible to transactions that begin later."""
         self._close_pages()
         self.lmdb.commit()
 

@@ -84,7 +84,7 @@ class MeasuredView:
         return self._view.count(table)
 
     def _count_pages(self, value: memoryview) -> None:
-        """Count the pages of the file that hold a value."""
+        """Count the pages of the file that hold a value, each page once."""
         # LMDB returns the mapped file itself, so the address of a value determines its pages.
         address = get_address(value)
         if address:

@@ -212,7 +212,7 @@ class OpenFile:
 
     @contextmanager
     def hold_open(self) -> Iterator[DataFile]:
-        """Keep the file open and its map unchanged within the block."""
+        """Keep the file open and its memory map unchanged within the block, and yield the file."""
         with self.gate.enter():
             self.require_open()
         try:

@@ -130,7 +130,7 @@ class TransactionThread:
 
 
 def _run_tasks(tasks: SimpleQueue[_Task | None]) -> None:
-    """Run tasks until the queue has None."""
+    """Run the tasks of a queue, in order, until it has None."""
     while (task := tasks.get()) is not None:
         task.run()
         del task

@@ -119,7 +119,7 @@ class LmdbView:
     is_counted = True
 
     def __init__(self, owner: OpenFile, transaction: PageTransaction | VerifiedTransaction) -> None:
-        """Read the store of ``owner`` through ``transaction``."""
+        """Read the store of ``owner`` (the open data file) through ``transaction``."""
         self._owner = owner
         self._transaction: Any = transaction
         self._cached_buffer: ChangeBuffer | None = None  # the change buffer as this view sees it; None: not read yet
@@ -252,7 +252,7 @@ class LmdbView:
         return self._transaction is None
 
     def _get_buffer(self) -> ChangeBuffer:
-        """Return the change buffer as this view sees it."""
+        """Return the change buffer (changes not yet in their tables) as this view sees it; read it on first use."""
         if self._cached_buffer is None:
             self._cached_buffer = self._owner.buffer_reader.read_buffer(self._scan_segments)
         return self._cached_buffer
@@ -323,7 +323,7 @@ class LmdbView:
         return self._transaction
 
     def _invalidate_in_child(self) -> None:
-        """Make the view unusable in a forked child."""
+        """Make the view unusable in a forked child, without ending the transaction of the parent."""
         # Drop it without ending it: ending it would free the parent's entry in the reader table.
         self._transaction = None
         self.is_counted = False

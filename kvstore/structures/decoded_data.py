@@ -86,7 +86,7 @@ class DecodedDataCache:
         self._data = DecodedData()
 
     def get(self, change: int) -> DecodedData:
-        """Return the shared data of a commit, by its change number."""
+        """Return the data decoded from the commit with this change number; drop that of any other commit."""
         with self._lock:
             if change != self._change:
                 self._change, self._data = change, DecodedData()

@@ -101,7 +101,7 @@ class DerivedParts:
 
     @property
     def document_count(self) -> int:
-        """The number of documents that have parts."""
+        """The number of documents that have a part (derived data)."""
         return self._view.count(self._table)
 
     def scan(self) -> Iterator[tuple[int, DerivedPart]]:
@@ -152,7 +152,8 @@ class DerivedPartWriter(DerivedParts):
         moves_by_document: dict[int, list[tuple[int, tuple[int, int]]]] = {}
         for id, block, row in moves:
             document, text_index = split_vector_id(id)
-            moves_by_document.setdefault(document, []).append((text_index, (block, row)))
+            new_location = block, row
+            moves_by_document.setdefault(document, []).append((text_index, new_location))
         for document, text_moves in moves_by_document.items():
             derived_part = self.get(document)
             for text_index, location in text_moves:

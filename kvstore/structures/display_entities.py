@@ -37,7 +37,7 @@ class DisplayEntities:
 
     @property
     def targets(self) -> set[int]:
-        """The entities that entities with an alias are shown as."""
+        """The entities as which the entities with an alias are shown."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

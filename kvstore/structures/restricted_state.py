@@ -164,7 +164,7 @@ class RestrictedPostings(Postings):
         }
 
     def _is_in_allowed_chunk(self, term: str) -> bool:
-        """True if an allowed chunk contains the term."""
+        """True if a chunk of an allowed document contains the term."""
         return any(self._allowed.get_chunk_mask(part.chunks).any() for part in self.iter_parts(term))
 
 
@@ -246,7 +246,7 @@ class RestrictedForest(Forest):
         return ((tree, name) for tree, name in super().iter_trees() if next(self.iter_nodes(tree), None) is not None)
 
     def iter_edges(self) -> Iterator[Edge]:
-        """Yield the edges that an allowed document or the user asserts."""
+        """Yield the edges (child, parent) that an allowed document or the user states."""
         return (edge for edge in super().iter_edges() if self.get_assertions([edge])[edge])
 
     def get_edge_status(self, child: int, parent: int) -> int | None:
@@ -305,7 +305,7 @@ class RestrictedFilter(EntityFilter):
         return entities, first_addresses
 
     def get_addresses_below(self, keys: Sequence[str], stop: int) -> list[tuple[int, ...]]:
-        """Return the visible addresses of each name that are below ``stop``."""
+        """Return each name's addresses (nodes, abstracts) below ``stop`` that the restriction leaves visible."""
         address_arrays = (np.array(row, np.uint64) for row in super().get_addresses_below(keys, stop))
         return [tuple(array[self._compute_visible_mask(array)].tolist()) for array in address_arrays]
 

@@ -34,7 +34,7 @@ class Spending:
 
 
 def read_spending(view: View) -> list[Spending]:
-    """Return the recorded spending, in order of statement and model."""
+    """Return the stored uses of language models, in order of statement and model."""
     value = view.get(tables.META, _KEY)
     return [] if value is None else [Spending(*row) for row in records.unpack(value, tables.META, _KEY)]
 
@@ -52,6 +52,6 @@ def sum_spending(spending: Iterable[Spending]) -> list[Spending]:
 
 
 def add_spending(view: WriteView, spending: Iterable[Spending]) -> None:
-    """Add entries to the recorded spending."""
+    """Add uses of language models to the stored ones, one row for each statement and model."""
     rows = [list(astuple(entry)) for entry in sum_spending([*read_spending(view), *spending])]
     view.put(tables.META, _KEY, records.pack(rows))

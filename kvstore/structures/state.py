@@ -51,7 +51,7 @@ class StatePart(Protocol[Read]):
         ...
 
     def read(self, state: State) -> Read:
-        """Read the content of this part in a state."""
+        """Read the data of this part from a state."""
         ...
 
 
@@ -174,7 +174,7 @@ class State:
 
     @cached_property
     def entities(self) -> Entities:
-        """The known names and their introductions."""
+        """The entities: known names, and the statements that make them known (introductions)."""
         from .names.entities import Entities
 
         return Entities(self.lmdb)

@@ -83,19 +83,19 @@ class AllowedDocuments:
         return is_allowed & (groups < len(flags))
 
     def has_chunk(self, chunk: int) -> bool:
-        """True if the chunk belongs to an allowed document."""
+        """True if the chunk belongs to a document that satisfies the restriction."""
         group = chunk // GROUP_SIZE
         return group < len(self.groups) and bool(self.groups[group])
 
     def __contains__(self, document: object) -> bool:
-        """True if the document with this id is allowed."""
+        """True if the document with this id satisfies the restriction."""
         if not isinstance(document, int):
             return False
         position = int(np.searchsorted(self.documents, np.uint64(document)))
         return position < len(self.documents) and int(self.documents[position]) == document
 
     def __len__(self) -> int:
-        """Return the number of allowed documents."""
+        """Return the number of documents that satisfy the restriction."""
         return len(self.documents)
 
 

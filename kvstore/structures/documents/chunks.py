@@ -189,7 +189,7 @@ class Abstracts:
         return path[-1]
 
     def read_text(self, record: AbstractRecord) -> str:
-        """Return the summary: its sentences as plain text."""
+        """Return the text of an abstract: its summary sentences from the document, as plain text."""
         from ...text.blocks import format_summary_sentence
 
         sentences = (self._documents.read_text_slice(record.document, start, end) for start, end in record.summary)
@@ -212,9 +212,9 @@ class AbstractWriter(Abstracts):
         self._write_view = view
 
     def put(self, abstract: int, record: AbstractRecord) -> None:
-        """Store or replace the record of an abstract."""
+        """Store or replace the record of an abstract (a summary of chunks or of a section)."""
         self._write_view.put(tables.ABSTRACTS, records.encode_u64(abstract), records.pack(_get_fields(record)))
 
     def remove(self, abstracts: Iterable[int]) -> None:
-        """Delete the records of abstracts."""
+        """Delete the records of abstracts (summaries of chunks and sections)."""
         self._write_view.change_many(tables.ABSTRACTS, dict.fromkeys(map(records.encode_u64, abstracts)))

@@ -48,7 +48,7 @@ class ConditionCache:
             self._columns = change, columns
 
     def get(self, key: Hashable) -> AllowedDocuments | None:
-        """Return the documents cached under a key, or None."""
+        """Return the documents cached for ``key`` (a condition, its parameters and the change number), or None."""
         with self._lock:
             allowed = self._entries.get(key)
             if allowed is not None:

@@ -87,7 +87,7 @@ class DocumentRecord:
         return GROUP_SIZE * (self.first_group + index) + position_in_group
 
     def iter_abstract_ids(self) -> Iterator[int]:
-        """Yield the ids of the leaf abstracts, then of the upper ones."""
+        """Yield the ids of the document's leaf abstracts (over chunks), then of the upper ones."""
         yield from range(self.first_group, self.first_group + len(self.groups))
         yield from self.uppers
 
@@ -292,7 +292,7 @@ class Documents(ViewReader):
         return record
 
     def scan(self) -> Iterator[DocumentRecord]:
-        """Yield all documents in order of their ids."""
+        """Yield the records of all documents, in order of their ids."""
         for key, value in self._view.scan(tables.DOCUMENTS):
             yield DocumentRecord(records.U64.unpack(key)[0], *records.unpack(value, tables.DOCUMENTS, key))
 

@@ -207,12 +207,12 @@ def _make_end_key(entity: int) -> bytes:
 
 
 def _get_first_number(key: bytes) -> int:
-    """Return the smallest number of a block, from its key."""
+    """Return the smallest number in a stored block of a list, which its key contains."""
     return int(records.U64.unpack_from(key, 4)[0])  # after the entity, which has 4 bytes
 
 
 def _decode(table: str, key: bytes, value: memoryview) -> Numbers:
-    """Return the numbers of a stored block as an array."""
+    """Return the numbers in a stored block of a list, as an array."""
     return np.frombuffer(_decompress_block(table, key, value), np.uint64)
 
 

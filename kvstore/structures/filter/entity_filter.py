@@ -339,7 +339,7 @@ class EntityFilter:
     # -- Statistics and checks
 
     def compute_statistics(self) -> FilterStatistics:
-        """Return statistics of the whole filter."""
+        """Return statistics of the whole entity filter: its names, addresses, pages and load."""
         pages, directory = self._pages, self._pages.directory
         tables = pages.buckets, pages.block_pages, pages.directory_table, pages.forks
         return FilterStatistics(
@@ -359,7 +359,7 @@ class EntityFilter:
         )
 
     def iter_pages(self) -> Iterator[FilterPage]:
-        """Yield every bucket page, in order of the page numbers."""
+        """Yield the statistics of every bucket page (cuckoo table), in order of the page numbers."""
         for page_number in self._pages.list_bucket_numbers():
             page = self._pages.buckets.get_page(page_number)
             depth, num_entries, _, kicks, splits = _BUCKET_HEADER.unpack_from(page, _BUCKET_COUNTS_OFFSET)

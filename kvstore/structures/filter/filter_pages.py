@@ -201,7 +201,7 @@ class FilterPages:
 
     @property
     def cached_count(self) -> int:
-        """The number of pages in memory."""
+        """The number of pages of the filter that are in memory."""
         return sum(page_kind.pages.count_loaded() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
@@ -241,7 +241,7 @@ class FilterPages:
         return self.buckets.list_used([0, *self.iter_listed_pages(FREE_BUCKETS)])
 
     def list_block_numbers(self) -> list[int]:
-        """Return the numbers of the block-list pages in use, ascending."""
+        """Return the numbers of the pages in use that hold block lists (addresses of entities), ascending."""
         # Page 0 is never used.
         return self.block_pages.list_used([0, *self.iter_listed_pages(FREE_BLOCKS)])
 

@@ -269,11 +269,11 @@ class Forest(ViewReader):
         return ordered
 
     def get_key(self, node: int) -> str:
-        """Return the normal form of a node's name."""
+        """Return the normal form of the name of a node's entity."""
         return self.get_keys([node])[node]
 
     def sort_by_name(self, nodes: Iterable[int]) -> list[int]:
-        """Sort nodes of one tree by the normal forms of their names."""
+        """Sort nodes of one tree by the normal forms of their entities' names."""
         node_list = list(nodes)
         return node_list if len(node_list) < 2 else sorted(node_list, key=self.get_keys(node_list).__getitem__)
 
@@ -290,7 +290,7 @@ class Forest(ViewReader):
         return keys
 
     def _read_keys(self, nodes: Sequence[int]) -> list[str]:
-        """Read the normal forms of the names of nodes that must exist."""
+        """Read the normal form of the name of each node's entity; raise CorruptionError if a node does not exist."""
         keys = list(map(records.encode_u64, nodes))
         entities = []
         for node, key, value in zip(nodes, keys, self._view.get_many(tables.NODES, keys), strict=True):

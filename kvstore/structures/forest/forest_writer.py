@@ -352,7 +352,7 @@ class TransitiveReduction:
                 self._pair_counts[self._get_entities(child, parent)] -= 1
 
     def _get_entities(self, child: int, parent: int) -> tuple[int, int]:
-        """Return the entities of two nodes."""
+        """Return the entities at two nodes of the forest, the child's and the parent's."""
         return self._forest.get_node(child).entity, self._forest.get_node(parent).entity
 
     def _put_cycle_edge(self, child: int, parent: int) -> None:

@@ -191,8 +191,8 @@ class GenerationBuilder(IndexFiller):
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a text from the current state, or None if a source no longer exists."""
         with self._open_state() as state:
-            bound = bind_generation(state, kind)
-            return None if bound is None else kind.build_prompt(bound, task, max_tokens)
+            reader = bind_generation(state, kind)
+            return None if reader is None else kind.build_prompt(reader, task, max_tokens)
 
     def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """Return how many texts :meth:`refresh` and :meth:`write_texts` would request, without any change or request.
@@ -377,8 +377,8 @@ def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], vi
 
 def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
     """Return a task for each text that a language model may write for an index; empty if it is not built yet."""
-    bound = bind_generation(state, kind)
-    return () if bound is None else kind.list_writing_tasks(bound)
+    reader = bind_generation(state, kind)
+    return () if reader is None else kind.list_writing_tasks(reader)
 
 
 def _is_written(state: State, task: WritingTask) -> bool:
@@ -386,14 +386,14 @@ def _is_written(state: State, task: WritingTask) -> bool:
     return WrittenTexts(state.lmdb).get(task.digest) is not None
 
 
-def _compute_forecast(kind: GenerationIndex[Any], state: State, bound: Any) -> WritingForecast:
-    """Count the texts of an index and the tokens of prompts for the missing ones; ``bound`` is its reader."""
+def _compute_forecast(kind: GenerationIndex[Any], state: State, reader: Any) -> WritingForecast:
+    """Count the texts that a model may write for an index, and estimate the tokens of prompts for the missing ones."""
     num_texts = num_written = num_tokens = 0
-    for task in kind.list_writing_tasks(bound):
+    for task in kind.list_writing_tasks(reader):
         num_texts += 1
         if _is_written(state, task):
             num_written += 1
             continue
-        prompt = kind.build_prompt(bound, task)
+        prompt = kind.build_prompt(reader, task)
         num_tokens += 0 if prompt is None else prompt.tokens
-    return WritingForecast(kind.describe(bound), num_texts, num_written, num_tokens)
+    return WritingForecast(kind.describe(reader), num_texts, num_written, num_tokens)

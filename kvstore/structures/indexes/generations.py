@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..logical import LogicalNames
     from ..state import State
 
-BoundIndex = TypeVar("BoundIndex")
+IndexReader = TypeVar("IndexReader")
 Cached = TypeVar("Cached")
 
 #: Rows of a table of a generation: keys without the generation number, and plain data.
@@ -187,8 +187,8 @@ class GenerationRows:
         return cached_value
 
 
-class GenerationIndex(Index, Generic[BoundIndex]):
-    """A kind of index stored in generations; ``BoundIndex`` is the interface that a state uses.
+class GenerationIndex(Index, Generic[IndexReader]):
+    """A kind of index stored in generations; ``IndexReader`` is the interface that a state uses.
 
     ``tables`` are the tables of the kind. The tables ``quoting_tables`` quote documents, and are read only while the
     store has not changed since they were built. A generation with another ``version`` is ignored. ``building_detail``
@@ -210,25 +210,25 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         """
 
     @abstractmethod
-    def bind(self, rows: GenerationRows, state: State) -> BoundIndex:
+    def bind(self, rows: GenerationRows, state: State) -> IndexReader:
         """Return the reader of the index for a state: it reads the rows and omits data that the state does not have."""
 
     @abstractmethod
-    def describe(self, bound: BoundIndex) -> str:
+    def describe(self, reader: IndexReader) -> str:
         """Return a text about the size of the index, such as "25,000 vectors", for SHOW INDEXES."""
 
     @abstractmethod
-    def dump(self, bound: BoundIndex, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
+    def dump(self, reader: IndexReader, names: LogicalNames) -> Mapping[str, Iterable[tuple[Any, ...]]]:
         """Return the rows of each table for the logical dump, with names in place of ids.
 
         It is called only if nothing has changed since the build.
         """
 
-    def check(self, bound: BoundIndex) -> Iterator[str]:
+    def check(self, reader: IndexReader) -> Iterator[str]:
         """Yield a sentence for each inconsistency in the rows."""
         return iter(())
 
-    def list_writing_tasks(self, bound: BoundIndex) -> Iterable[WritingTask]:
+    def list_writing_tasks(self, reader: IndexReader) -> Iterable[WritingTask]:
         """Return a task for each text that a language model may write, including texts already written.
 
         A text is omitted if one of its sources no longer exists.
@@ -236,7 +236,7 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         return ()
 
     def build_prompt(
-        self, bound: BoundIndex, task: WritingTask, max_tokens: int | None = None
+        self, reader: IndexReader, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for a text; the caller stores the parsed answer.
 
@@ -245,8 +245,8 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         """
         raise NotImplementedError
 
-    def build_outline(self, bound: BoundIndex) -> Iterable[OutlineNode]:
-        """Return the coarsest groups of an index, such as topics, for EXPAND; ``bound`` is its reader."""
+    def build_outline(self, reader: IndexReader) -> Iterable[OutlineNode]:
+        """Return the coarsest groups of an index, such as topics, for EXPAND."""
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
@@ -268,8 +268,8 @@ class GenerationIndex(Index, Generic[BoundIndex]):
             reason = "built by another version; " if record.state else "not built yet; "
             return IndexStatus(self.name, "absent", 0, change, f"{reason}REFRESH INDEX builds it")
         try:
-            bound = bind_generation(state, self)
-            return IndexStatus(self.name, "ready", built_change, lag, "" if bound is None else self.describe(bound))
+            reader = bind_generation(state, self)
+            return IndexStatus(self.name, "ready", built_change, lag, "" if reader is None else self.describe(reader))
         except CorruptionError as error:
             return IndexStatus(self.name, "damaged", built_change, lag, str(error))
 
@@ -278,14 +278,14 @@ class GenerationIndex(Index, Generic[BoundIndex]):
         return bool(record.state.get("version") == self.version)
 
 
-class _GenerationPart(Generic[BoundIndex]):
+class _GenerationPart(Generic[IndexReader]):
     """The part of a state that caches the reader of one index for that state."""
 
-    def __init__(self, kind: GenerationIndex[BoundIndex]) -> None:
+    def __init__(self, kind: GenerationIndex[IndexReader]) -> None:
         self._kind = kind
         self.name = f"index {kind.name}"
 
-    def read(self, state: State) -> BoundIndex | None:
+    def read(self, state: State) -> IndexReader | None:
         """Return the reader of the index for a state, or None if the index has no usable build (generation)."""
         record = Indexes(state.lmdb).get(self._kind)
         if record is None or not self._kind.is_usable(record):
@@ -295,7 +295,7 @@ class _GenerationPart(Generic[BoundIndex]):
         return self._kind.bind(GenerationRows(state.lmdb, record.state["generation"], record.state, cache), state)
 
 
-def bind_generation(state: State, kind: GenerationIndex[BoundIndex]) -> BoundIndex | None:
+def bind_generation(state: State, kind: GenerationIndex[IndexReader]) -> IndexReader | None:
     """Return the reader of an index for a state, or None if it does not exist or is not built; cached in a snapshot."""
     part = _GenerationPart(kind)
     # A state of a write transaction changes, so nothing read from it is cached.
@@ -339,5 +339,5 @@ def dump_generation(
         or not has_exact_vectors
     ):
         return {}
-    bound = bind_generation(state, kind)
-    return {} if bound is None else kind.dump(bound, names)
+    reader = bind_generation(state, kind)
+    return {} if reader is None else kind.dump(reader, names)

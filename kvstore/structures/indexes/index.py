@@ -45,8 +45,8 @@ class HasChange(Protocol):
 
 #: The content of an index file, as the kind reads it.
 Content = TypeVar("Content", bound=HasChange)
-#: An index bound to a state: the interface that queries use.
-BoundIndex = TypeVar("BoundIndex")
+#: The reader of an index in one state: the interface that queries use.
+IndexReader = TypeVar("IndexReader")
 #: Opens the newest state for one block. Builds use short blocks, so that COMPACT and map growth need not wait for a
 #: whole build.
 States = Callable[[], AbstractContextManager[State]]
@@ -112,10 +112,10 @@ class Index(ABC):
         raise NotImplementedError
 
 
-class FileIndex(Index, Generic[Content, BoundIndex]):
+class FileIndex(Index, Generic[Content, IndexReader]):
     """A kind of index in a file. ``Content`` is the content of the file, the same for all states.
 
-    ``BoundIndex`` is the index bound to a state. An automatic kind is extended in the background. SHOW INDEXES displays
+    ``IndexReader`` reads the index in one state. An automatic kind is extended in the background. SHOW INDEXES displays
     ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when the file is opened,
     because ``Content`` verifies what it uses. ``companion_of`` is the name of another kind: this kind is created and
     dropped together with it, and refreshed after it. Statements name only that other kind.
@@ -144,7 +144,7 @@ class FileIndex(Index, Generic[Content, BoundIndex]):
         """Return the content of a file, given its head, its arrays (views of the file) and its parts."""
 
     @abstractmethod
-    def bind(self, content: Content, record: IndexRecord, state: State) -> BoundIndex:
+    def bind(self, content: Content, record: IndexRecord, state: State) -> IndexReader:
         """Return the reader of the index for a state: it reads ``content`` and omits what the state does not have."""
 
     @abstractmethod
@@ -270,7 +270,7 @@ class IndexWriter(ViewWriter, Indexes):
         self._write_view.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
 
     def drop(self, kind: Index) -> None:
-        """Record that the store does not have the index of this kind."""
+        """Record that the store does not have this index, even if its kind is automatic."""
         self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
 
     def add_trusted_token(self, record: IndexRecord, token: bytes) -> bool:

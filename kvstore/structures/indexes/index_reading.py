@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import IndexUnavailableError
 from ...storage import index_file
 from .generations import GenerationIndex, bind_generation
-from .index import BoundIndex, Content, FileIndex, Index, IndexContent, Indexes, IndexRecord, IndexStatus
+from .index import Content, FileIndex, Index, IndexContent, Indexes, IndexReader, IndexRecord, IndexStatus
 
 if TYPE_CHECKING:
     from ...storage.environment import Environment
@@ -66,7 +66,7 @@ def get_index_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> 
     return open_indexes.get_index_file(kind.name, partial(read_index, open_indexes.environment, kind))
 
 
-def bind_index(state: State, kind: FileIndex[Any, BoundIndex] | GenerationIndex[BoundIndex]) -> BoundIndex | None:
+def bind_index(state: State, kind: FileIndex[Any, IndexReader] | GenerationIndex[IndexReader]) -> IndexReader | None:
     """Return the reader of an index for a state, or None if the store has no such index or it is unusable."""
     if isinstance(kind, GenerationIndex):
         return bind_generation(state, kind)

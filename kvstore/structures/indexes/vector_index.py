@@ -251,7 +251,7 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
 def _read_new_rows(
     states: States, coverage: CoveredRanges, end: int, is_cancelled: Callable[[], bool]
 ) -> tuple[list[CodedRows], CoveredRanges]:
-    """Read the coded vectors of the chunks below ``end`` that a file with this coverage lacks, until it is cancelled.
+    """Read the coded vectors of the chunks below ``end`` that a file with this coverage lacks; stop if cancelled.
 
     Returns them in batches, and the coverage of a file that also has them.
     """

@@ -52,7 +52,7 @@ class WrittenTexts(ViewReader):
         return None if value is None else WrittenText(*records.unpack(value, tables.WRITTEN, digest))
 
     def iter_digests(self) -> Iterator[bytes]:
-        """Yield the digests under which texts are stored, in order."""
+        """Yield the digests (of sources) under which written texts are stored, in order."""
         for key, _ in self._view.scan(tables.WRITTEN):
             yield bytes(key)
 

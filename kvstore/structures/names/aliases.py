@@ -37,12 +37,12 @@ class Alias:
 
     @property
     def key(self) -> str:
-        """The normal form of the name."""
+        """The normal form of the name that is the alias."""
         return to_entity_key(self.name)
 
     @property
     def target(self) -> str:
-        """The normal form of the entity."""
+        """The normal form of the entity that the alias means."""
         return to_entity_key(self.entity)
 
 

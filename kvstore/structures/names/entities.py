@@ -194,7 +194,7 @@ def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) 
 
 
 def _make_corruption_error(key: bytes, error: ValueError) -> CorruptionError:
-    """Return the error for a damaged block of entities."""
+    """Return the error for a damaged block of entity records."""
     return CorruptionError(
         f"table {tables.ENTITIES}, key {key.hex()}: {error}; run CHECK REPAIR, or restore from a backup"
     )

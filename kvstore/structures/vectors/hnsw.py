@@ -77,7 +77,7 @@ class CodedRows(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[CodedRows]) -> CodedRows:
-        """Concatenate the rows of several parts."""
+        """Concatenate the rows (labels, codes, scales) of several parts, in their order."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def select(self, rows: Any) -> CodedRows:

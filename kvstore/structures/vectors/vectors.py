@@ -106,11 +106,11 @@ class _VectorBlock:
         return vectors
 
     def put(self, row: int, vector: npt.ArrayLike) -> None:
-        """Store a vector in a row."""
+        """Store a vector in a row of the block; the caller sets its id."""
         self._matrix[row] = vector
 
     def clear(self, row: int) -> None:
-        """Free a row."""
+        """Remove the vector in a row, which is then free."""
         self.ids[row] = FREE_ID
         self._matrix[row] = 0
 
@@ -276,7 +276,7 @@ class Vectors:
         return ids[:num_rows], matrix[:num_rows]
 
     def scan_block_numbers(self) -> Iterator[int]:
-        """Yield the number of every block."""
+        """Yield the number of every block of vectors."""
         for key, _ in self._view.scan(self.space.blocks):
             yield int(records.U32.unpack(key)[0])
 
@@ -304,7 +304,7 @@ class Vectors:
         return self._verified_blocks.get_many(block_numbers)
 
     def _get_block(self, block_number: int) -> _VectorBlock:
-        """Return a stored block. Raises CorruptionError if it is missing or damaged."""
+        """Return a stored block of vectors; raise CorruptionError if it is missing or damaged."""
         value = self._view.get(self.space.blocks, records.encode_u32(block_number))
         if value is None:
             raise self._make_missing_error(block_number)
@@ -377,7 +377,7 @@ class VectorWriter(Vectors):
         return [*(number for number in reversed(listed_blocks) if number not in self._dirty), *changed_blocks]
 
     def remove(self, block_number: int, row: int) -> None:
-        """Free one row of a block."""
+        """Remove the vector in a row of a block; a later vector can take the row."""
         block = self._get_private_block(block_number)
         if self._blocks_with_room is not None and not (block.ids == FREE_ID).any():
             self._blocks_with_room.append(block_number)
@@ -408,7 +408,7 @@ class VectorWriter(Vectors):
         return moves
 
     def flush(self) -> None:
-        """Write changed blocks to the transaction; remove empty ones."""
+        """Write the changed blocks of vectors to the transaction, remove empty ones, and record their free rows."""
         changed_blocks: dict[bytes, bytes | None] = {}
         free_counts: dict[bytes, bytes | None] = {}
         for block_number, block in self._dirty.items():
@@ -449,17 +449,17 @@ class VectorWriter(Vectors):
                 vectors[index] = block.get_vectors(slice(row, row + 1))[0]
         return vectors
 
-    def _get_block(self, number: int) -> _VectorBlock:
-        """Return a block, including changes that are not written yet."""
-        return self._dirty.get(number) or super()._get_block(number)
+    def _get_block(self, block_number: int) -> _VectorBlock:
+        """Return a block of vectors, including changes that are not written yet."""
+        return self._dirty.get(block_number) or super()._get_block(block_number)
 
-    def _get_private_block(self, number: int) -> _VectorBlock:
+    def _get_private_block(self, block_number: int) -> _VectorBlock:
         """Return the private copy of a block, made on first use. Its changes are written by :meth:`flush`."""
-        block = self._dirty.get(number)
+        block = self._dirty.get(block_number)
         if block is None:
-            stored_block = super()._get_block(number)
+            stored_block = super()._get_block(block_number)
             block = self._block_type(bytearray(stored_block.buffer), self.dimension, self._rows_per_block)
-            self._dirty[number] = block
+            self._dirty[block_number] = block
         return block
 
     def scan(self) -> Iterator[tuple[Ids, Matrix]]:
