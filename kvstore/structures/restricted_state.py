@@ -62,7 +62,7 @@ class RestrictedState(State):
 
     @cached_property
     def chunks(self) -> Chunks:
-        """The chunks of the allowed documents."""
+        """The chunks of the documents that satisfy the restriction."""
         return RestrictedChunks(self)
 
     @cached_property
@@ -94,20 +94,20 @@ class RestrictedDocuments(Documents):
         self._allowed = state.allowed
 
     def find_by_key(self, key: str) -> DocumentRecord | None:
-        """Return the record of the document with this key, or None if it is missing or not allowed."""
+        """Return the record of the document with this key, or None if it is missing or outside the restriction."""
         record = super().find_by_key(key)
         return record if record is not None and record.id in self._allowed else None
 
     def has_id(self, document: int) -> bool:
-        """True if there is an allowed document with this id."""
+        """True if a document with this id exists and satisfies the restriction."""
         return document in self._allowed and super().has_id(document)
 
     def scan(self) -> Iterator[DocumentRecord]:
-        """Yield the records of the allowed documents."""
+        """Yield the records of the allowed documents (those that satisfy the restriction)."""
         return iter(self.get_many(self._allowed.documents.tolist()).values())
 
     def scan_origin(self, origin: str) -> Iterator[DocumentRecord]:
-        """Yield the records of the allowed documents of an origin."""
+        """Yield the records of the allowed documents that were ingested from the folder ``origin``."""
         return (record for record in super().scan_origin(origin) if record.id in self._allowed)
 
     def iter_keys(self, prefix: str = "") -> Iterator[str]:
@@ -224,7 +224,7 @@ class RestrictedForest(Forest):
         }
 
     def list_document_edges(self, document: int) -> list[Edge]:
-        """Return the edges that a document states; none for a document that is not allowed."""
+        """Return the edges (child, parent) that a document states; none if the document is outside the restriction."""
         return super().list_document_edges(document) if document in self._allowed else []
 
     def find_node(self, tree: int, entity: int) -> int | None:
@@ -278,7 +278,7 @@ class RestrictedFilter(EntityFilter):
         self._visible_entries: dict[str, tuple[FilterEntry, Ids] | None] = {}  # a cache by name; None: hidden
 
     def find(self, key: str) -> FilterEntry | None:
-        """Return the entry of a name, whose count has only visible addresses, or None if the name is hidden.
+        """Return a name's entity, number of visible addresses and temperature, or None if the name is hidden.
 
         Only the addresses of allowed documents, and of nodes with edges that these or the user state, are visible.
         """
@@ -328,7 +328,7 @@ class RestrictedFilter(EntityFilter):
         return [mention for mention in mentions if self.find(keys[mention[0]]) is not None]
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, Ids] | None:
-        """Return a name's entry and at most ``limit`` visible addresses from ``start`` on; None for a hidden name."""
+        """Return a name's entry (entity, counts) and ``limit`` visible addresses from ``start`` on; None if hidden."""
         if key not in self._visible_entries:
             self._visible_entries[key] = self._read_visible_entry(key)
         visible_entry = self._visible_entries[key]

@@ -188,9 +188,10 @@ class EntityFilter:
         return entities
 
     def lookup(self, key: str, limit: int | None = None) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """Return a name's entry and its first ``limit`` addresses (nodes and abstracts; default: all), ascending.
+        """Return a name's entry (entity and counts), and its first ``limit`` addresses (default: all), ascending.
 
-        Returns None if the name is unknown. Raises InputError if ``limit`` is negative.
+        An address is a rank and the id of a node or abstract that mentions the name. Returns None if the
+        name is unknown. Raises InputError if ``limit`` is negative.
         """
         return self._look_up(key, limit, start=0)
 
@@ -373,7 +374,7 @@ class EntityFilter:
         yield from check_filter(self._index, self._pages, self._lists)
 
     def _look_up(self, key: str, limit: int | None, start: int) -> tuple[FilterEntry, npt.NDArray[np.uint64]] | None:
-        """Return the entry of a name and its addresses that are at least ``start``, or None if the name is unknown.
+        """Return a name's entry (entity and counts) and its addresses from ``start`` on; None for an unknown name.
 
         At most ``limit`` addresses are returned; None means all. Raises InputError if ``limit`` is negative, and
         ClosedError if the view is closed.

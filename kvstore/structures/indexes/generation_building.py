@@ -189,7 +189,7 @@ class GenerationBuilder(IndexFiller):
     def _build_prompt(
         self, kind: GenerationIndex[Any], task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a text from the current state, or None if a source no longer exists."""
+        """Return the prompt for the text of ``task``, from the current state; None if a source no longer exists."""
         with self._open_state() as state:
             reader = bind_generation(state, kind)
             return None if reader is None else kind.build_prompt(reader, task, max_tokens)
@@ -382,7 +382,7 @@ def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[Wr
 
 
 def _is_written(state: State, task: WritingTask) -> bool:
-    """True if the store has the text that a language model wrote for a task."""
+    """True if the store already has the text of ``task``, written by a language model."""
     return WrittenTexts(state.lmdb).get(task.digest) is not None
 
 

@@ -229,7 +229,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         return iter(())
 
     def list_writing_tasks(self, reader: IndexReader) -> Iterable[WritingTask]:
-        """Return a task for each text that a language model may write, including texts already written.
+        """Return a task for each text that a language model may write for the index, including texts already written.
 
         A text is omitted if one of its sources no longer exists.
         """
@@ -238,7 +238,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
     def build_prompt(
         self, reader: IndexReader, task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
-        """Return the prompt for a text; the caller stores the parsed answer.
+        """Return the prompt for a language model to write the text of ``task``; the caller stores the parsed answer.
 
         The sources have at most ``max_tokens`` tokens together. Returns None if a source no longer exists, or if not
         even one source fits.

@@ -87,7 +87,7 @@ class IndexFiller(ABC):
 
     @contextmanager
     def _open_state(self) -> Iterator[State]:
-        """Return a context manager for the state of the last commit."""
+        """Yield the state of the last commit, open within the block."""
         with self._environment.snapshot() as snapshot, State(snapshot, self._settings, self._open_indexes) as state:
             yield state
 

@@ -69,12 +69,12 @@ class ChunkSegments:
 
     @property
     def change(self) -> int:
-        """The number of the last change whose chunks were added."""
+        """The number of the last change of the store whose chunks the index file has."""
         return self.coverage[-1].change
 
     @property
     def stop(self) -> int:
-        """The chunk id below which all chunks were added."""
+        """The chunk id below which the index file has all chunks."""
         return self.coverage[-1].stop
 
     def __len__(self) -> int:

@@ -183,7 +183,7 @@ def _decode(row: EntityRow, entity: int) -> EntityRecord:
 
 
 def _unpack_rows(key: bytes, value: memoryview | None, entities: Sequence[int]) -> list[EntityRow | None]:
-    """Decode the rows of some entities of a stored block, in the order of ``entities``; None for a missing entity."""
+    """Decode the stored records (rows) of ``entities``, all of one block, in their order; None for a missing entity."""
     if value is None:
         return [None] * len(entities)
     try:
