@@ -129,7 +129,7 @@ class Changes:
             self.documents.set_origin(key, origin)
 
         # Count names, remove those without an introduction, and link new ones to the older chunks.
-        self._change_introductions(documents, stated_facts, context, names)
+        self._collect_name_changes(documents, stated_facts, context, names)
         ids = self._write_names(names, linker)
 
         # Write and link what is new.
@@ -138,7 +138,7 @@ class Changes:
         for fact, key, value in stated_facts:
             if value is not None:
                 fact.put(context, ids, key, value)
-                self._link_fact(fact, key, value, context, change=1)
+                self._update_fact_links(fact, key, value, context, change=1)
         for key, parts in pending.parts.items():
             self._replace_parts(key, parts)
         # Classify the edges of deferred trees; this returns the changes in the numbers of accepted edges.
@@ -148,22 +148,23 @@ class Changes:
             IngestedFileWriter(self._view).put(file, digests, self.documents)
         self._flush_batch(linker, more_follow=more_follow)
 
-    def _change_introductions(
+    def _collect_name_changes(
         self,
         documents: Iterable[PendingDocument],
         stated_facts: Iterable[tuple[StatedFact[Any, Any], Any, Any]],
         context: _LinkingContext,
         names: NameChanges,
     ) -> None:
-        """Withdraw the earlier values of stated facts, and add the names of new facts and documents to ``names``.
+        """Remove the earlier values of stated facts, and add the names of new facts and documents to ``names``.
 
-        An introduction is a statement that makes a name known. Introductions by a document are counted when it is
-        stored.
+        An introduction is a statement that makes a name known. The counter of introductions includes those by facts
+        from here on, and those by a document when it is stored.
         """
         for fact, key, value in stated_facts:
             self._withdraw_fact(fact, key, fact.find(self.state, key), context, names)
-            for form, kind in () if value is None else fact.list_introductions(value):
-                names.introduce(to_entity_key(form), form, kind)
+            introduced_names = [] if value is None else fact.list_introductions(value)
+            for spelling, kind in introduced_names:
+                names.introduce(to_entity_key(spelling), spelling, kind)
                 self.counters.introductions += 1
         for new_document in documents:
             for introduction in new_document.extracted.introductions:
@@ -172,7 +173,10 @@ class Changes:
     def _add_document(
         self, new_document: PendingDocument, ids: Mapping[str, int], names: NameChanges, linker: Linker
     ) -> None:
-        """Write a new document, and link it to the names in it, unless linking is deferred."""
+        """Write a new document, and link it to the names in it, unless linking is deferred.
+
+        ``ids`` and ``names`` have the entities that it introduces, as in :meth:`_store_document`.
+        """
         extracted = new_document.extracted
         record, outline = self._store_document(new_document, ids, names, linker)
         if self._unlinked is not None:
@@ -209,12 +213,11 @@ class Changes:
 
     def _only_adds_documents(self, pending: PendingChanges) -> bool:
         """True if the changes only add new documents, and no document of the store is linked yet."""
-        return (
-            self.can_defer_linking
-            and len(pending.new_documents) == len(pending.documents)
-            and not pending.list_stated_facts()
-            and not any(map(self.documents.find_by_keys, iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS)))
-        )
+        has_deletions = len(pending.new_documents) < len(pending.documents)
+        if not self.can_defer_linking or has_deletions or pending.list_stated_facts():
+            return False
+        batches = iter_batches(pending.documents, _MAX_REMOVED_DOCUMENTS)
+        return not any(self.documents.find_by_keys(keys) for keys in batches)  # no stored document is replaced
 
     def _link_unlinked(self) -> None:
         """Link the documents whose linking to the names in them was deferred, if any.
@@ -247,7 +250,10 @@ class Changes:
         self._mentions.flush()
 
     def finish(self, lookup_counts: Mapping[str, int] | None = None) -> None:
-        """Add ``lookup_counts`` (by entity key) to the temperatures, count the commit, and call :meth:`write_back`."""
+        """Count the commit, and call :meth:`write_back`.
+
+        ``lookup_counts`` (by entity key) are added to the temperatures of entities, their numbers of lookups.
+        """
         if lookup_counts:
             self.filter.add_hits(lookup_counts)
             self.counters.hits += sum(lookup_counts.values())
@@ -323,19 +329,20 @@ class Changes:
         if value is None:
             return
         introduced_names = list(fact.list_introductions(value))
-        entities = self.filter.find_many([to_entity_key(form) for form, _ in introduced_names])
-        for entity, (form, kind) in zip(entities, introduced_names, strict=True):
-            names.withdraw(int(entity), form, kind)
+        entities = self.filter.find_many([to_entity_key(spelling) for spelling, _ in introduced_names])
+        for entity, (spelling, kind) in zip(entities, introduced_names, strict=True):
+            names.withdraw(int(entity), spelling, kind)
         self.counters.introductions -= len(introduced_names)
-        self._link_fact(fact, key, value, context, change=-1)
+        self._update_fact_links(fact, key, value, context, change=-1)
         fact.remove(context, key, value)
 
-    def _link_fact(
+    def _update_fact_links(
         self, fact: StatedFact[Any, Any], key: Any, value: object, context: _LinkingContext, change: int
     ) -> None:
         """Add ``change`` (1 or -1) to the counts of the links that a fact of a document states.
 
-        Marks the document as changed if the fact affects structures. Does nothing if the fact is not about a document.
+        Marks the document's chunks as changed if the fact affects derived structures, such as the passage graph. Does
+        nothing if the fact is not about a document.
         """
         record = self.documents.find_by_key(key) if isinstance(fact, DocumentFact) else None
         if isinstance(fact, DocumentFact) and record is not None:
@@ -354,7 +361,7 @@ class Changes:
         edges: dict[tuple[str, int, int], list[Assertion]] = {}
         for relation in extracted.relations:
             tree = relation.get_tree_name(extracted.key, extracted.meta)
-            child, parent = (ids[to_entity_key(form)] for form in (relation.child, relation.parent))
+            child, parent = (ids[to_entity_key(name)] for name in (relation.child, relation.parent))
             assertion = Assertion(document, relation.kind, relation.confidence, relation.start, relation.end)
             edges.setdefault((tree, child, parent), []).append(assertion)
         linker.link_nodes(self.forest.add_document_edges(document, edges))
@@ -362,7 +369,8 @@ class Changes:
     def _write_names(self, names: NameChanges, linker: Linker) -> dict[str, int]:
         """Write the records of changed names, remove names without an introduction, and link new names to older chunks.
 
-        Returns the entities of the names that the changes introduce, new or not, by key (normal form).
+        An introduction is a statement that makes a name known. Returns the entities of the names that the changes
+        introduce, new or not, by key (normal form).
         """
         linker.flush()  # so that the filter has the current addresses of the names to remove
         removed = dict(names.list_unintroduced())
@@ -390,8 +398,9 @@ class Changes:
     ) -> tuple[DocumentRecord, list[Section]]:
         """Write a new document and its derived parts, count it, and return its record and outline.
 
-        ``ids`` has the entities of the names that it introduces, by key (normal form), and ``names`` their slots. The
-        caller links the names that the document mentions.
+        ``ids`` has the entities of the names that it introduces, by key (normal form). ``names`` has the index of the
+        slot of each entity's record that counts these introductions. The caller links the names that the document
+        mentions.
         """
         extracted, counters = pending.extracted, self.counters
         document = counters.next_document
@@ -437,8 +446,8 @@ class Changes:
             for section in extracted.outline
         ]
         self.documents.put(record, extracted.text, outline)
-        introductions = [(ids[name.key], name.form, name.kind) for name in extracted.introductions]
-        slots = [(introduction[0], names.slots[introduction]) for introduction in introductions]
+        introduced_entities = [(ids[name.key], name) for name in extracted.introductions]
+        slots = [(entity, names.slots[entity, name.form, name.kind]) for entity, name in introduced_entities]
         self._entities.put_introductions(document, slots)
         self._store_chunks(record, extracted, pending.vectors[CHUNK_VECTORS.name])
         for stored_derivation, parts in self._derived_writers:
@@ -476,9 +485,10 @@ class Changes:
         counters.chunks += record.chunk_count
 
     def _replace_parts(self, key: str, new_parts: Mapping[str, tuple[Any, Matrix]]) -> None:
-        """Replace derived parts of a stored document whose facts changed.
+        """Replace derived parts of a stored document, because facts stated about it changed.
 
-        ``new_parts`` has each part and its vectors, by label of the derivation.
+        A derived part is what a derivation computes from one document, such as a list of sentences. ``new_parts`` has
+        each part and the vectors of its texts, by label of the derivation.
         """
         record = self.documents.find_by_key(key)
         for stored_derivation, parts in self._derived_writers:

@@ -136,7 +136,7 @@ class _Checker:
     def _check_document_keys(self) -> Iterator[str]:
         """Yield a sentence for each document that is not found by its key, and for each key without a document.
 
-        Collects the sizes of the texts.
+        Collects the sizes of the texts, and the lowest id that the next group of chunks can have.
         """
         for record in self._state.documents.scan():
             self._sizes[record.id] = record.size
@@ -263,7 +263,7 @@ class _Checker:
     def _count_introduction(self, entity: int, slot: int) -> None:
         """Count a statement that makes a name known, for the later checks of the entities and of the counters.
 
-        ``slot`` is the index of the slot with the name's form and kind in the record of the entity.
+        ``slot`` is the index of the slot with the name's spelling and kind in the record of the entity.
         """
         self._introduction_sums.add(entity, (slot,))
         self._totals["introductions"] += 1
@@ -309,7 +309,10 @@ class _Checker:
             yield f"document {record.key!r}: the stored mentions of chunk {chunk} differ from the names in its text"
 
     def _check_abstracts(self, record: DocumentRecord, outline: list[Section]) -> Iterator[str]:
-        """Yield a sentence for each fault in the tree of abstracts of a document: their spans, parents and children."""
+        """Yield a sentence for each fault in the tree of abstracts (summaries) of a document.
+
+        The spans of their sentences, their parents and their children are checked.
+        """
         for abstract in record.iter_abstract_ids():
             node = self._state.abstracts.get(abstract)
             offsets = [self._state.chunks.get(node.first_chunk).start]
@@ -330,7 +333,10 @@ class _Checker:
                 yield f"document {record.key!r}: abstract {abstract} is not among the children of {node.parent}"
 
     def _check_orphans(self) -> Iterator[str]:
-        """Yield a sentence for postings, vectors, chunks, mentions and abstracts whose document does not exist."""
+        """Yield a sentence for postings, vectors, chunks, mentions and abstracts whose document does not exist.
+
+        Sums of the postings and vectors of a chunk that its document's check has not taken out belong to no document.
+        """
         documents = self._sizes
         for chunk in self._posting_sums.iter_nonzero():
             yield f"postings exist for chunk {chunk}, which no document owns"
@@ -349,7 +355,8 @@ class _Checker:
     def _check_facts(self, fact: StatedFact[Any, Any]) -> Iterator[str]:
         """Yield a sentence for each fact of a kind whose document does not exist, or that introduces an unknown name.
 
-        Counts the introductions of each name slot (form and kind of name) for the check of the entities.
+        An introduction is a statement that makes a name known. They are counted by entity, spelling and kind of name,
+        for the check of the entities.
         """
         if isinstance(fact, DocumentFact):
             for row_key, _ in self._state.lmdb.scan(fact.tables[0]):
@@ -357,12 +364,12 @@ class _Checker:
                 if document not in self._sizes:
                     yield f"{fact.plural} are stored for document {document}, which does not exist"
         for key, value in fact.scan(self._state):
-            for form, kind in fact.list_introductions(value):
-                entity = self._state.entities.find_id(to_entity_key(form))
+            for spelling, kind in fact.list_introductions(value):
+                entity = self._state.entities.find_id(to_entity_key(spelling))
                 if entity is None:
-                    yield f"{fact.name} {key!r} introduces {form!r}, which is not a known name"
+                    yield f"{fact.name} {key!r} introduces {spelling!r}, which is not a known name"
                 else:
-                    self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(form, kind))
+                    self._count_introduction(entity, self._state.entities.get(entity).get_slot_index(spelling, kind))
 
     def _check_files(self) -> Iterator[str]:
         """Yield a sentence for each document of an ingested file that is not stored, or has another source."""
@@ -431,7 +438,8 @@ class _Checker:
     def _has_valid_introductions(self, entity: int, record: EntityRecord) -> bool:
         """True if the slots of an entity are distinct, and their counts have the checksum that the documents give.
 
-        A slot counts the introductions with one form and kind of name. The last slot must not be unused.
+        A slot counts the statements (introductions) that make the name known with one spelling and kind. The last slot
+        must not be unused.
         """
         used_slots = [slot for slot in record.slots if slot.num_introductions]
         has_duplicates = len({(slot.spelling, slot.kind) for slot in used_slots}) < len(used_slots)
@@ -447,9 +455,10 @@ class _Checker:
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:
-        """Yield a sentence for each fault in the options and generations of indexes.
+        """Yield a sentence for each fault in the options of indexes, and in those indexes that are stored in tables.
 
-        Reads every text that a language model wrote for them; raises CorruptionError for a damaged one.
+        Such an index is a generation, which REFRESH builds completely. Reads every text that a language model wrote for
+        them; raises CorruptionError for a damaged one.
         """
         for kind in INDEXES.values():
             record = Indexes(self._state.lmdb).get(kind)

@@ -188,8 +188,8 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         return value.merge(more)
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
-        """Return (form, kind) for each name in the triples; such a name need not occur in a text."""
-        return ((form, TRIPLE_KIND) for form in value.get_spellings_by_key().values())
+        """Return (spelling, kind of name) for each name in the triples; such a name need not occur in a text."""
+        return ((spelling, TRIPLE_KIND) for spelling in value.get_spellings_by_key().values())
 
     def list_links(self, state: State, value: DocumentTriples) -> Iterable[tuple[int, int, int]]:
         """Return (entity, entity, kind of link) for each pair of different entities that a triple joins."""
@@ -247,12 +247,15 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return iter(())
 
     def find_nodes(self, state: State, key: EdgeKey) -> tuple[int, int] | None:
-        """Return the nodes (child, parent) of an edge key, even if no edge joins them; None if one is missing."""
+        """Return the tree nodes (child, parent) that an edge with this key joins or would join.
+
+        Returns None if a node is missing. ``key`` has the tree and the normal forms of child and parent.
+        """
         tree, child, parent = key
         child_entity, parent_entity = map(int, state.filter.find_many([child, parent]))  # 0: an unknown name
-        return (
-            state.forest.find_edge_nodes(tree, child_entity, parent_entity) if child_entity and parent_entity else None
-        )
+        if not child_entity or not parent_entity:
+            return None
+        return state.forest.find_edge_nodes(tree, child_entity, parent_entity)
 
     def find(self, state: State, key: EdgeKey) -> StatedEdge | None:
         """Return the stated edge between two names in a tree, or None."""
@@ -260,7 +263,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return None if nodes is None else state.forest.find_stated_edge(*nodes)
 
     def list_introductions(self, value: StatedEdge) -> Iterable[tuple[str, str]]:
-        """Return (form, kind) for the child and the parent of an edge."""
+        """Return the names that an edge makes known, its child and its parent, each as (spelling, kind of name)."""
         return (value.child, "tree"), (value.parent, "tree")
 
     def remove(self, context: ChangeContext, key: EdgeKey, value: StatedEdge) -> None:
@@ -367,7 +370,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return state.aliases.get(key)
 
     def list_introductions(self, value: Alias) -> Iterable[tuple[str, str]]:
-        """Return the name of an alias with its kind; nothing for a merge, because both of its names exist already."""
+        """Return the name that an alias makes known, with the kind of name; both names of a merge are known already."""
         return ((value.name, ALIAS),) if value.kind == ALIAS else ()
 
     def remove(self, context: ChangeContext, key: str, value: Alias) -> None:

@@ -17,7 +17,10 @@ from ..text.normalize import to_entity_key
 
 
 def check_forest(state: State, sizes: Mapping[int, int]) -> Iterator[str]:
-    """Yield every violated invariant of the forest as a sentence. ``sizes`` has the text sizes of documents by id."""
+    """Yield every violated invariant of the forest (the trees of names) as a sentence.
+
+    ``sizes`` has the text sizes of documents by id.
+    """
     forest = state.forest
     edges = list(forest.iter_edges())
     yield from _check_assertions(state, sizes, edges)
@@ -71,7 +74,10 @@ def _check_assertions(state: State, sizes: Mapping[int, int], edges: Sequence[Ed
 
 
 def _check_edge_statuses(state: State, edges_by_tree: dict[int, list[Edge]]) -> Iterator[str]:
-    """Yield a sentence for each stored status of an edge that does not follow from the stated edges of its tree."""
+    """Yield a sentence for each edge whose status, accepted or not, does not follow from the stated edges of its tree.
+
+    Edges of a cycle are accepted by their strength, which is checked too.
+    """
     forest = state.forest
     num_cycle_edges = 0
     for tree, edges in edges_by_tree.items():

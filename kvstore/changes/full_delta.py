@@ -65,9 +65,10 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
 
 
 def make_parts_reader(state: State) -> Callable[[int], dict[str, Any]]:
-    """Return a function that returns the derived parts of a document id, by name of the derivation.
+    """Return a function that takes the id of a document, and returns its derived parts by name of the derivation.
 
-    Only the derivations that every store maintains are included, not the derivations of indexes.
+    A part is what a derivation computes from one document, such as a list of sentences. Only the derivations that every
+    store maintains are included, not the derivations of indexes.
     """
     derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
     parts_by_derivation = {derivation.name: state.get_derived_parts(derivation) for derivation in derivations}

@@ -95,7 +95,10 @@ class MaintainedIndexBuilder(IndexFiller):
         self._environment.write_with_growth(lambda view: _finish_drop(kind, view))
 
     def _derive_batch(self, kind: MaintainedIndex, record: IndexRecord, snapshot: View) -> list[_DerivedDocument]:
-        """Return the derived parts of the next documents that the index has not reached, at most a batch of them."""
+        """Return what the index derives (a part) from each of the next documents that it has not reached.
+
+        The result is one batch of documents. ``record`` has the progress of the index.
+        """
         stored_derivation = _find_stored_derivation(kind, snapshot)
         batch: list[_DerivedDocument] = []
         num_texts = 0
@@ -145,7 +148,7 @@ class MaintainedIndexBuilder(IndexFiller):
         IndexWriter(view).put(replace(updated_record, state={}) if is_complete else updated_record)
 
     def _remove_batch(self, kind: MaintainedIndex, view: WriteTransaction) -> int:
-        """Remove the parts of one batch of documents; return the number of documents that still have parts."""
+        """Remove what an index derived (a part) from each of a batch of documents; return how many have parts left."""
         parts = DerivedPartWriter(view, kind.derivation, self._settings.dimension)
         for document in [document for document, _ in islice(parts.scan(), _MAX_BATCH_DOCUMENTS)]:
             parts.remove(document)

@@ -171,12 +171,12 @@ class Linker:
         self._keys.update(keys)
 
     def link_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Record that entities occur at nodes of the forest; ``nodes`` are pairs (node, entity)."""
+        """Record that entities occur at nodes of trees of names; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._added_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
     def unlink_nodes(self, nodes: NodeEntityPairs) -> None:
-        """Record that entities no longer occur at nodes of the forest; ``nodes`` are pairs (node, entity)."""
+        """Record that entities no longer occur at nodes of trees of names; ``nodes`` are pairs (node, entity)."""
         for node, entity in nodes:
             self._removed_addresses.setdefault(entity, []).append((node, addresses.NODE_RANK))
 
@@ -196,8 +196,8 @@ class Linker:
     ) -> None:
         """Find and link all known names in the chunks, title and headings of a new document.
 
-        ``chunks`` are pairs of text and section. ``parts`` are the document's derived parts, by derivation.
-        ``language`` is the name of its language.
+        ``chunks`` are pairs of text and section. ``parts`` are what derivations computed from the document, by label;
+        they and ``language``, the name of its language, are only passed on to the delta.
         """
         occurrences_by_chunk: dict[int, list[Occurrence]] = {}
         texts: dict[int, bytes] = {}
@@ -224,7 +224,10 @@ class Linker:
             self._added_addresses.setdefault(entity, []).extend(targets)
 
     def unlink_documents(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove all mentions of documents that are about to be deleted, and their addresses."""
+        """Remove all mentions of documents that are about to be deleted, and the addresses that lead to them.
+
+        :meth:`flush` writes the removal of the addresses.
+        """
         ids = [record.id for record in documents]
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         occurrences_by_chunk = dict(zip(chunks, self._mentions.get_occurrences_many(chunks), strict=True))
@@ -239,7 +242,10 @@ class Linker:
         self._mentions.remove(chunks, ids)
 
     def unlink_entities(self, removed: Mapping[int, str]) -> None:
-        """Remove the mentions of entities that are no longer known. Their filter entries are removed separately."""
+        """Remove the mentions of entities that are no longer known, given as keys (normal forms) by id.
+
+        The caller removes their filter entries.
+        """
         self._names_removed.update(removed)
         # No tree has an unknown name, so all addresses are those of abstracts.
         address_lists = self._filter.get_addresses_below(list(removed.values()), _ABOVE_ALL_ADDRESSES)
@@ -249,7 +255,7 @@ class Linker:
         self._unlink_from_chunks([abstract for abstract in abstracts if not abstract.level], removed)  # only leaves
 
     def _unlink_from_headings(self, documents: Sequence[int], removed: Mapping[int, str]) -> None:
-        """Remove the mentions of ``removed`` entities in the headings of documents."""
+        """Remove the mentions of ``removed`` entities in the headings of documents, and mark these as changed."""
         for document, occurrences in zip(
             documents, self._mentions.get_heading_occurrences_many(documents), strict=True
         ):
@@ -259,7 +265,7 @@ class Linker:
                 self.mark_changed(document, self._state.documents.get(document).chunk_ids())
 
     def _unlink_from_chunks(self, leaves: Iterable[AbstractRecord], removed: Mapping[int, str]) -> None:
-        """Remove the mentions of ``removed`` entities in the chunks below some leaf abstracts."""
+        """Remove the mentions of ``removed`` entities in the chunks below ``leaves``, abstracts of the lowest level."""
         owners = {chunk: leaf.document for leaf in leaves for chunk in range(leaf.first_chunk, leaf.last_chunk + 1)}
         # The chunks with other mentions inside a removed one, which must be counted again, by document.
         recounted_chunks: dict[int, list[int]] = {}
@@ -275,12 +281,14 @@ class Linker:
             else:
                 self._chunks_without_names[chunk] = {occurrence.entity for occurrence in removed_occurrences}
         for batch in iter_batches(recounted_chunks.items(), _MAX_BATCH_DOCUMENTS):
-            self._recount_chunks(dict(batch))
+            self._report_recounted_chunks(dict(batch))
 
-    def _recount_chunks(self, chunks: Mapping[int, Sequence[int]]) -> None:
-        """Read the chunks, by document, with other mentions inside removed ones, so that the delta reports the former.
+    def _report_recounted_chunks(self, chunks: Mapping[int, Sequence[int]]) -> None:
+        """Add chunks (ids by document) to the delta, with their texts and mentions, so that mentions are counted again.
 
-        The chunks of a document that is reported as changed anyway are only added to its changed chunks.
+        These chunks mentioned a removed name that contained another name ("New York" and "York"), which now counts as a
+        mention of its own. The chunks of a document that the delta reports as changed anyway are only marked as
+        changed.
         """
         for document, record in self._state.documents.get_many(chunks).items():
             if document in self._changed_chunks or _has_markup(record.title):
@@ -356,7 +364,10 @@ class Linker:
                 yield index, chunks
 
     def _link_stored_documents(self, candidates: Mapping[int, Sequence[_StoredChunk]], new_names: _NewNames) -> None:
-        """Find and link new names in the candidate chunks, and in the headings, of stored documents (by id)."""
+        """Find new names in the candidate chunks and in the headings of stored documents (by id), and store the links.
+
+        A link is the mention of a name in a chunk or heading, and the address of that text in the list of the name.
+        """
         records = self._state.documents.get_many(candidates)
         outlines = self._state.documents.get_outlines(candidates)
         mentioned_chunks = self._find_in_chunks(candidates, new_names)

@@ -15,8 +15,8 @@ from ..structures.names.entities import EntityRecord, EntityWriter
 class NameChanges:
     """The introductions that one set of changes adds and withdraws, by name; written once at the end.
 
-    An introduction is a statement that makes a name known. It has a form (the spelling) and a kind (the rule that found
-    the name). A slot of a name's record counts the introductions with one form and kind.
+    An introduction is a statement that makes a name known. It has a spelling and a kind (the rule that found
+    the name). A slot of a name's record counts the introductions with one spelling and kind.
     """
 
     def __init__(self, entities: EntityWriter, entity_filter: EntityFilter) -> None:
@@ -25,29 +25,33 @@ class NameChanges:
         self._filter = entity_filter
         #: The records loaded so far, by entity.
         self._records: dict[int, EntityRecord] = {}
-        #: The form and kind of each new introduction, by normal form.
+        #: The spelling and kind of each new introduction, by normal form.
         self._introductions: dict[str, list[tuple[str, str]]] = {}
         #: The entities of normal forms, and the reverse.
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
-        #: The index of the slot that counts the introductions of an entity with a form and a kind, for each of these
-        #: three; complete after :meth:`write_records`.
+        #: The index of the slot that counts the introductions of an entity with a spelling and a kind, for each of
+        #: these three; complete after :meth:`write_records`.
         self.slots: dict[tuple[int, str, str], int] = {}
 
-    def introduce(self, key: str, form: str, kind: str) -> None:
-        """Record a statement (an introduction) that makes the name with the normal form ``key`` known."""
-        self._introductions.setdefault(key, []).append((form, kind))
+    def introduce(self, key: str, spelling: str, kind: str) -> None:
+        """Record a statement (an introduction) that makes the name with the normal form ``key`` known.
 
-    def withdraw(self, entity: int, form: str, kind: str) -> None:
-        """Withdraw one statement (introduction) that makes a name known."""
+        ``kind`` is the kind of name, such as "alias": the rule that found it.
+        """
+        self._introductions.setdefault(key, []).append((spelling, kind))
+
+    def withdraw(self, entity: int, spelling: str, kind: str) -> None:
+        """Withdraw one statement (introduction) that makes an entity known by a spelling, as a kind of name."""
         self._load_records([entity])
         record = self._records[entity]
-        record.remove_introduction(record.get_slot_index(form, kind))
+        record.remove_introduction(record.get_slot_index(spelling, kind))
 
     def withdraw_slots(self, introductions: Sequence[tuple[int, int]]) -> dict[int, str]:
         """Withdraw statements that make names known; return the key of each entity.
 
-        Each of these ``introductions`` is given as the entity and the index of a slot in its record.
+        Each of these ``introductions`` is given as the entity and the index of a slot in its record. A slot counts the
+        statements that make the name known with one spelling and kind.
         """
         self._load_records([entity for entity, _ in introductions])
         for entity, slot in introductions:
@@ -73,7 +77,8 @@ class NameChanges:
     def write_records(self, new_ids: Mapping[str, int]) -> dict[str, int]:
         """Write the records of all changed names that a statement still makes known.
 
-        ``new_ids`` has the entities of new names, by key. Returns the entities of the names introduced here, by key.
+        ``new_ids`` has the entities of new names, by key. Returns the entities of the names introduced here, by key,
+        and sets :attr:`slots`.
         """
         self._ids.update(new_ids)
         self._records.update((entity, EntityRecord()) for entity in new_ids.values())
@@ -81,8 +86,8 @@ class NameChanges:
         for key, introductions in self._introductions.items():
             entity = self._ids[key]
             record = self._records[entity]
-            for form, kind in introductions:
-                self.slots[entity, form, kind] = record.add_introduction(form, kind)
+            for spelling, kind in introductions:
+                self.slots[entity, spelling, kind] = record.add_introduction(spelling, kind)
         self._entities.put_many({entity: record for entity, record in self._records.items() if record.is_introduced})
         return {key: self._ids[key] for key in self._introductions}
 

@@ -100,6 +100,7 @@ class PendingChanges:
     parts: dict[str, dict[str, tuple[Any, Matrix]]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
+        """True if there is any change."""
         return any((self.documents, *self.facts.values(), self.origins, self.files))
 
     @property
@@ -163,7 +164,8 @@ def make_pending(
 ) -> PendingDocument:
     """Return a document to store, cut into chunks; the user's ``vectors``, if any, replace the embedder's.
 
-    Raises InputError for an invalid document, and for vectors of a wrong number or dimension.
+    ``origin`` is the folder that the document was found in, if any. Raises InputError for an invalid document, and for
+    vectors of a wrong number or dimension.
     """
     chunked = chunk_document(document, settings)
     if vectors is None:
@@ -285,7 +287,7 @@ def complete_pending(
     embed: Callable[[Sequence[str]], Matrix],
     find_vectors: Callable[[str, Set[str]], dict[tuple[str, str], Matrix]] | None = None,
 ) -> None:
-    """Derive and embed the missing data of pending changes, so that they can be applied to a state.
+    """Derive and embed, in place, the missing data of pending changes, so that they can be applied to a state.
 
     This covers the documents, which are derived together, and the derived parts of stored documents whose facts
     changed. ``find_vectors`` takes a document key and texts, and returns known vectors of them by space and text.
@@ -327,8 +329,9 @@ def _derive_changed_parts(
 ) -> dict[str, dict[str, tuple[Any, Matrix]]]:
     """Return the parts of stored documents that depend on changed facts, with their vectors: by key and derivation.
 
-    ``changed_facts`` are the new values by document key and kind of fact, None for a deleted fact. ``find_vectors`` has
-    the meaning it has in :func:`complete_pending`.
+    A part is what a derivation computes from one document, such as a list of sentences. ``changed_facts`` are the new
+    values by document key and kind of fact, None for a deleted fact. ``find_vectors`` has the meaning it has in
+    :func:`complete_pending`.
     """
     labeled_parts: list[tuple[str, str, Any]] = []  # document key, label of the derivation, part
     missing_texts: list[dict[str, Sequence[str]]] = []
@@ -360,7 +363,7 @@ def _derive_changed_parts(
 
 
 def find_reusable_embeddings(state: State, documents: Iterable[tuple[str, Set[str]]]) -> dict[tuple[str, str], Matrix]:
-    """Return the vectors, by space and text, that new documents can take over from the documents they replace.
+    """Return the vectors, by vector space and text, that new documents take over from the documents they replace.
 
     ``documents`` are the keys of the new documents, each with its texts to embed.
     """

@@ -274,7 +274,7 @@ class _Rebuilder:
             return {}
 
     def _read_old_vectors(self, key: str, texts: Set[str]) -> dict[tuple[str, str], Matrix]:
-        """Return the old vectors of ``texts`` in the derived parts of a document, by vector space and text."""
+        """Return the old vectors of those ``texts`` that derivations computed from a document, by space and text."""
         try:
             record = self._old_state.documents.find_by_key(key)
             return {} if record is None else read_derived_vectors(self._old_state, record, texts)
@@ -290,9 +290,9 @@ class _Rebuilder:
         carried_vectors: dict[tuple[str, str], Matrix] = {}
         for record, extracted, vectors in batch:
             old_vectors.append({} if vectors is None else {CHUNK_VECTORS.name: vectors})
-            context = self._read_context_facts(record) if vectors is None else {}
+            context_facts = self._read_context_facts(record) if vectors is None else {}
             missing_texts.append(
-                collect_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context)
+                collect_missing_texts(extracted, old_vectors[-1], self._settings, self._derivations, context_facts)
             )
             carried_vectors.update(self._read_old_vectors(record.key, set(chain(*missing_texts[-1].values()))))
         new_vectors = collect_vectors(missing_texts, self._embed, carried_vectors)
@@ -330,7 +330,7 @@ class _Rebuilder:
                 yield key_and_value
 
     def _read_temperatures(self) -> Mapping[str, int]:
-        """Return the temperatures in the old filter by entity key; empty if it is damaged."""
+        """Return the temperatures (numbers of lookups) of entities by key; empty if the old filter is damaged."""
         try:
             entries = self._old_state.filter.iter_entries()
             return {key: entry.temperature for key, entry in entries if entry.temperature}

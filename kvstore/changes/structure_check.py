@@ -64,7 +64,7 @@ def _create_scratch_folder() -> TemporaryDirectory[str]:
 
 
 def _apply_delta(state: State, write: Any, delta: Delta) -> None:
-    """Apply a delta of ``state`` to every structure, through a write view of the scratch store."""
+    """Apply a delta of ``state`` to every derived structure, through a write view of the scratch store."""
     for structure in list_structures():
         structure.make_maintainer(state, write).apply_delta(delta)
 

@@ -66,8 +66,8 @@ def iter_unlinked_documents(
 ) -> Iterator[UnlinkedDocument]:
     """Yield documents with their texts, which are read together, in the order of ``languages``.
 
-    ``languages`` has the name of the language of each document, by id. ``read_derived_parts`` returns the derived parts
-    of a document.
+    ``languages`` has the name of the language of each document, by id. ``read_derived_parts`` takes a document id, and
+    returns what each derivation computed from it, by name.
     """
     records, outlines = state.documents.get_many(languages), state.documents.get_outlines(languages)
     stored_chunks = iter(state.chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))

@@ -20,7 +20,7 @@ from .pending import read_chunked_text
 
 
 def check_blocks(state: State, vectors: Vectors, visit_block: Callable[[int, Ids], object]) -> Iterator[str]:
-    """Yield a sentence for each fault of the blocks of a vector space.
+    """Yield a sentence for each fault of the blocks of ``vectors``, the vectors of one space on disk.
 
     Calls ``visit_block`` with the id of each readable block and the ids of the vectors in its rows (``FREE_ID``: a free
     row).
@@ -78,9 +78,9 @@ def check_derived(state: State, documents: Collection[int]) -> Iterator[str]:
 def _check_part(
     state: State, stored_derivation: StoredDerivation, document: int, part: Any, num_vectors: int
 ) -> Iterator[str]:
-    """Yield a sentence for each fault of the derived ``part`` of a document, or for a wrong number of vectors.
+    """Yield a sentence for each fault of ``part``, or for a wrong number of vectors.
 
-    ``document`` is the document's id. The document's text determines what the part must contain.
+    A part is what a derivation computes from one document, given by its id. The document's text determines it.
     """
     try:
         text = read_chunked_text(state, state.documents.get(document), stored_derivation.derivation.facts)
