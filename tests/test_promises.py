@@ -174,7 +174,7 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "The commit that introduces an entity also finds its mentions in older documents.": INTRODUCED,
     "The accepted edges depend only on the set of stated edges, not on their order.": (
         *SAME_DUMP,
-        "test_edge_filter.py::test_any_history_gives_the_verdicts_of_the_remaining_documents",
+        "test_edge_filter.py::test_any_history_gives_the_statuses_of_the_remaining_documents",
         "test_edges.py::test_stating_twice_and_withdrawing_twice_change_nothing",
     ),
     "kvstore accepts a displaced edge again when the edges that displaced it are removed.": (
