@@ -104,28 +104,28 @@ class EmptyList:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation of a part."""
+    """The negation of the condition ``part``."""
 
     part: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """The conjunction of the parts."""
+    """The conjunction (AND) of the conditions ``parts``."""
 
     parts: Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """The disjunction of the parts."""
+    """The disjunction (OR) of the conditions ``parts``."""
 
     parts: Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The condition that a part is true. It is false, not unknown, if the part is unknown.
+    """The condition that the condition ``part`` is true. It is false, not unknown, if ``part`` is unknown.
 
     If the field of the part denotes list elements, the part must be true for at least one of them.
     """
@@ -149,7 +149,7 @@ Condition = (
 
 
 def is_supported(condition: Condition) -> bool:
-    """True if the index can evaluate every part of a condition."""
+    """True if the index can evaluate a condition, with every condition that it is composed of."""
     match condition:
         case Unsupported():
             return False
@@ -161,7 +161,7 @@ def is_supported(condition: Condition) -> bool:
 
 
 def has_text_search(condition: Condition) -> bool:
-    """True if a part of a condition is a full-text query on the documents' texts."""
+    """True if a condition is, or is composed of, a full-text query on the documents' texts."""
     match condition:
         case MatchesText(field):
             return field == DOCUMENT_TEXT
@@ -173,5 +173,5 @@ def has_text_search(condition: Condition) -> bool:
 
 
 def build_in_condition(field: Field, values: Sequence[FieldValue | None]) -> Condition:
-    """Build the condition that a field equals one of some values (IN)."""
+    """Build the condition that a field equals one of some values (IN). A comparison with None gives unknown, as in SQL."""
     return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

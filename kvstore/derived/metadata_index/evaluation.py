@@ -102,7 +102,10 @@ class Evaluation:
         self._index: MetadataIndex = state.get_part(METADATA)
 
     def evaluate(self, condition: Condition, *, negated: bool = False) -> Bounds:
-        """Return the documents for which a condition is certainly and possibly true or, if ``negated``, false."""
+        """Return the documents for which a condition is certainly and possibly true or, if ``negated``, false.
+
+        Neither set contains documents for which the condition is unknown, as in SQL.
+        """
         match condition:
             case Not(part):
                 return self.evaluate(part, negated=not negated)
@@ -188,9 +191,10 @@ class Evaluation:
         return Bounds(certain, possible)
 
     def _find_non_null(self, field: Field) -> tuple[DocumentMask, DocumentMask | None] | None:
-        """Return the documents whose field is not NULL, and the documents with an unclear field (None if none has one).
+        """Return the documents whose field is not NULL, and the documents whose field is unclear (or None).
 
-        Returns None instead of the pair if the index does not cover the field.
+        A field is unclear if its document has too many values to be indexed. Returns None instead of the pair if the
+        index does not cover the field at all.
         """
         if isinstance(field, ColumnField):
             if field.name in TEXT_COLUMNS:
@@ -297,7 +301,8 @@ class Evaluation:
     def _compare_values(self, start: bytes, operator: str, value: FieldValue, same_kind: bool) -> Bounds:
         """Return the documents with a value at key prefix ``start`` that is ``operator`` ``value``.
 
-        Numbers are less than texts. With ``same_kind``, only numbers match a number, and only texts a text.
+        A key prefix encodes a field; the encoded value follows. Numbers are less than texts. With ``same_kind``, only
+        numbers match a number, and only texts a text.
         """
         if isinstance(value, str):
             return _make_exact(self._compare_texts(start, operator, value, TEXT if same_kind else NUMBER))
@@ -399,9 +404,7 @@ class Evaluation:
     def _match_change_times(self, matches: Callable[[str], bool]) -> Bounds:
         """Return the documents whose change time, as ISO 8601 text, satisfies ``matches``. Both bounds are equal."""
         seconds, indexes = np.unique(self.columns["changed"], return_inverse=True)
-        is_matching = np.fromiter(
-            (matches(_format_time(second)) for second in seconds.tolist()), np.bool_, len(seconds)
-        )
+        is_matching = np.array([matches(_format_time(second)) for second in seconds.tolist()], np.bool_)
         return _make_exact(self._make_mask(self.columns["document"][is_matching[indexes]]))
 
     # Keys of documents -----------------------------------------------------------------------------------------------
@@ -450,9 +453,9 @@ class Evaluation:
 def _combine_bounds(
     combine: Callable[[DocumentMask, DocumentMask], DocumentMask], first: Bounds, second: Bounds
 ) -> Bounds:
-    """Return the certain and possible matches of two parts joined by ``combine``, AND or OR of two masks.
+    """Return the certain and possible matches of two conditions joined by AND or OR, given their matches.
 
-    The result is exact if both parts are.
+    ``combine`` is AND or OR of two masks. The result is exact if both inputs are.
     """
     certain = combine(first.certain, second.certain)
     is_exact = first.is_exact and second.is_exact

@@ -63,7 +63,7 @@ _MAX_EXACT_DIGITS, _MAX_EXACT_EXPONENT = 15, 15
 
 
 def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
-    """Return the prefix of the keys of a field's values, or None if the field is not indexed.
+    """Return the prefix of the index keys of a field's values, or None if the field is not indexed.
 
     ``space`` is FIELD for the field itself, or ELEMENT for the elements of its list. A field is not indexed if a name
     on its path is empty or needs escapes in JSON, or if its path has too many names or bytes.
@@ -75,7 +75,7 @@ def encode_field_prefix(space: bytes, names: Sequence[str]) -> bytes | None:
 
 
 def encode_column_prefix(name: str) -> bytes:
-    """Return the prefix of the keys of a column's values."""
+    """Return the prefix of the index keys of the values in a column of texts of the table ``documents``."""
     return COLUMN + name.encode() + _TERMINATOR
 
 
@@ -119,7 +119,7 @@ def encode_number_bound(number: float) -> bytes:
 
 
 def decode_value(key: bytes) -> str | float:
-    """Decode the end of a key: the kind of a value, and the text or number."""
+    """Return the text or number that the end of an index key encodes; ``key`` begins with the kind of the value."""
     if key[:1] == TEXT:
         return key[1:-1].decode()
     bits, remainder, is_float = _NUMBER.unpack(key[1:])
@@ -137,9 +137,8 @@ def is_exact_decimal(number: float) -> bool:
     if isinstance(number, int):
         return True
     digits, _, exponent = repr(abs(number)).partition("e")
-    return (
-        len(digits.replace(".", "").strip("0")) <= _MAX_EXACT_DIGITS and abs(int(exponent or 0)) <= _MAX_EXACT_EXPONENT
-    )
+    num_digits = len(digits.replace(".", "").strip("0"))
+    return num_digits <= _MAX_EXACT_DIGITS and abs(int(exponent or 0)) <= _MAX_EXACT_EXPONENT
 
 
 def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]:
@@ -240,7 +239,7 @@ def pack_container(offsets: Iterable[int]) -> bytes:
 def _pack_bits(bits: int) -> bytes:
     """Encode the positions of the set bits of an integer, which are offsets of documents, as a container.
 
-    The container has a checksum and the smallest of the three forms.
+    The container has a checksum, and the smallest of three forms: a list, runs, or bits.
     """
     run_starts, run_ends = bits & ~(bits << 1), bits & ~(bits >> 1)
     list_bytes, run_bytes = 2 * bits.bit_count(), 4 * run_starts.bit_count()
@@ -267,9 +266,10 @@ def _list_bits(bits: int) -> list[int]:
 def change_container(
     old_container: memoryview | None, added: set[int], removed: set[int], table: str, key: bytes
 ) -> bytes | None:
-    """Return the bytes of a container after offsets are removed and others added, or None if the set becomes empty.
+    """Return the new bytes of a container (a set of document offsets) after a change, or None if it becomes empty.
 
-    ``old_container`` is the old container, or None if it does not exist. ``table`` and ``key`` are named in errors.
+    The offsets ``removed`` are removed before those ``added`` are added. ``old_container`` can be missing (None).
+    ``table`` and ``key`` are named in errors.
     """
     form = b"" if old_container is None else bytes(old_container[:1])
     if old_container is not None and form == _RUNS_FORM:
@@ -305,10 +305,8 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
         first_document = records.U32.unpack_from(key, len(key) - CONTAINER_INDEX_BYTES)[0] * DOCUMENTS_PER_CONTAINER
         # Most containers have one document. Decoding them here is faster.
         if len(container) == _SINGLE_NUMBER_BYTES and container[0] == _LISTED:
-            body, checksum = (
-                container[: _SINGLE_NUMBER.size],
-                records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)[0],
-            )
+            body = container[: _SINGLE_NUMBER.size]
+            (checksum,) = records.CHECKSUM.unpack_from(container, _SINGLE_NUMBER.size)
             if zlib.crc32(body) == checksum:
                 single_ids.append(first_document + body[1] + (body[2] << 8))  # an offset of two bytes
                 continue
@@ -318,7 +316,10 @@ def build_mask(containers: Iterable[tuple[bytes, memoryview]], num_documents: in
 
 
 def unpack_container(container: memoryview, table: str, key: bytes) -> ContainerNumbers:
-    """Return the offsets in a container, ascending. Raises CorruptionError if it is damaged."""
+    """Return the document offsets in a container, ascending. Raises CorruptionError if it is damaged.
+
+    ``table`` and ``key`` are named in the error.
+    """
     body = records.unseal(container, table, key)
     form = body[0] if len(body) else -1
     try:
@@ -335,7 +336,7 @@ def unpack_container(container: memoryview, table: str, key: bytes) -> Container
 
 
 def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
-    """Return a container as a mask over its documents. Raises CorruptionError if it is damaged."""
+    """Return a container, a set of document offsets, as a mask by offset. Raises CorruptionError if it is damaged."""
     if container[0] == _BITS and len(body := records.unseal(container, table, key)) == 1 + _BITMAP_BYTES:
         return np.unpackbits(np.frombuffer(body, np.uint8, offset=1), bitorder="little").view(np.bool_)
     mask = np.zeros(DOCUMENTS_PER_CONTAINER, np.bool_)
@@ -344,7 +345,7 @@ def unpack_mask(container: memoryview, table: str, key: bytes) -> DocumentMask:
 
 
 def _unpack_bits(container: memoryview, table: str, key: bytes) -> int:
-    """Return the offsets in a container of bits as the set bits of an integer.
+    """Return the document offsets in a container of bits as the set bits of an integer.
 
     Raises CorruptionError if the container is damaged or empty.
     """
@@ -368,7 +369,7 @@ def _unpack_boundaries(container: memoryview, table: str, key: bytes) -> list[in
 
 
 def _pack_boundaries(boundaries: list[int]) -> bytes:
-    """Encode a set of offsets as a container with a checksum, in the smallest of the three forms.
+    """Encode a set of document offsets as a container with a checksum: a list, runs or bits, whichever is smallest.
 
     ``boundaries`` are the boundaries of its runs, as :func:`_unpack_boundaries` returns them.
     """
@@ -383,9 +384,10 @@ def _pack_boundaries(boundaries: list[int]) -> bytes:
 
 
 def _toggle_offset(boundaries: list[int], offset: int) -> None:
-    """Add an offset to the runs with these ``boundaries``, or remove it if it is in a run, in place.
+    """Add an offset to runs of offsets, or remove it if it is in a run, in place.
 
-    Both add a boundary before and one after the offset; two equal boundaries cancel each other.
+    ``boundaries`` has the first offset of each run and the offset after it. Both add a boundary before and one after
+    the offset; two equal boundaries cancel each other.
     """
     for boundary in (offset, offset + 1):
         position = bisect_left(boundaries, boundary)
@@ -437,9 +439,10 @@ def get_column_values(record: DocumentRecord) -> DocumentColumns:
 
 
 def pack_rows(rows: ColumnValues) -> bytes:
-    """Encode the rows of one block's documents, in order of the document id, as a block with a checksum.
+    """Encode the numeric columns of one block's documents, in order of the document id, as a block with a checksum.
 
-    ``rows`` has the shape (documents, columns).
+    Each column is stored as distances from its minimum, in as few bytes as they need (frame of reference). ``rows`` has
+    the shape (documents, columns).
     """
     columns = np.array(rows.T, order="C")
     columns[0] %= DOCUMENTS_PER_BLOCK  # the positions of the documents in the block

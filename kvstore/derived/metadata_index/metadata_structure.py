@@ -128,7 +128,8 @@ class MetadataIndex:
     def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
         """Return each language code with the mask of the documents of a container that are in the language.
 
-        Containers of other documents are skipped, because their number grows with the store.
+        A container has 8,192 documents. Those of other documents are skipped, because their number grows with the
+        store.
         """
         prefix, key_suffix = encode_column_prefix(LANGUAGE_COLUMN), records.encode_u32(container_index)
         languages: list[tuple[str, DocumentMask]] = []
@@ -147,7 +148,10 @@ class MetadataIndex:
         return languages
 
     def iter_sets(self) -> Iterator[tuple[bytes, Iterable[int]]]:
-        """Yield the key of each value with ids of documents that have it. A key occurs once per container."""
+        """Yield the index key of each value with ids of documents that have it.
+
+        A key occurs once for each container of 8,192 documents.
+        """
         for key, value in self._view.scan(METADATA_SETS):
             index_start = len(key) - encoding.CONTAINER_INDEX_BYTES
             first_document = records.U32.unpack(key[index_start:])[0] * encoding.DOCUMENTS_PER_CONTAINER
@@ -155,13 +159,13 @@ class MetadataIndex:
             yield bytes(key[:index_start]), (offsets + first_document).tolist()
 
     def count_records(self) -> dict[str, int]:
-        """Return the number of stored containers, by its name in SHOW STATS."""
+        """Return the number of stored containers (sets of documents), by its name in SHOW STATS."""
         return {"values": self._view.count(METADATA_SETS)}
 
     def _read_block(
         self, key: bytes, value: memoryview, names: Sequence[str] = encoding.COLUMN_NAMES
     ) -> list[ColumnValues]:
-        """Return the values in a stored block of the columns ``names``, in their order."""
+        """Return the columns ``names`` of a stored block of documents, in order; ``key`` is the number of the block."""
         return encoding.unpack_columns(records.U32.unpack(key)[0], value, METADATA_COLUMNS, key, names)
 
 
@@ -220,7 +224,7 @@ class MetadataMaintainer:
         self._set_changes.clear()
 
     def _flush_columns(self) -> None:
-        """Write the collected rows into their blocks, and clear them."""
+        """Write the collected rows (numeric columns of documents) into their blocks, and clear them."""
         block_numbers = sorted(self._row_changes)
         keys = [records.encode_u32(block_number) for block_number in block_numbers]
         stored_blocks = self._write_view.get_many(METADATA_COLUMNS, keys)
@@ -272,7 +276,7 @@ class MetadataStructure:
         }
 
     def compute_statistics(self, content: MetadataIndex) -> Mapping[str, int]:
-        """Return the numbers of records for SHOW STATS."""
+        """Return the number of stored sets of documents for SHOW STATS."""
         return content.count_records()
 
 

@@ -47,12 +47,12 @@ def list_prefixes(pattern: str, glob: bool) -> list[str]:
     assert prefix_match is not None  # the prefix can be empty
     if glob:
         return [prefix_match[0][:_MAX_PREFIX_CHARS]]
-    cases: list[list[str]] = []
-    num_cases = 1
+    letter_variants: list[list[str]] = []
+    num_prefixes = 1
     for letter in prefix_match[0][:_MAX_PREFIX_CHARS]:
-        letter_cases = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
-        num_cases *= len(letter_cases)
-        if num_cases > _MAX_PATTERN_CASES:
+        variants = sorted({letter.lower(), letter.upper()}) if letter.isascii() else [letter]
+        num_prefixes *= len(variants)
+        if num_prefixes > _MAX_PATTERN_CASES:
             break
-        cases.append(letter_cases)
-    return list(map("".join, product(*cases)))
+        letter_variants.append(variants)
+    return list(map("".join, product(*letter_variants)))

@@ -65,9 +65,10 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
 
 
 def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate that is true if a field's value, or an element of its list, satisfies a condition.
+    """Return a predicate that is true if a value of a document's field (one, or those of a list) satisfies ``part``.
 
-    ``part`` is a condition on a single value. Raises ValueError for a condition that only SQL can express.
+    ``part`` is a condition on a single value, and names the field. Raises ValueError for a condition that only SQL can
+    express.
     """
     match part:
         case Compare(field, operator, value, same_kind=True):

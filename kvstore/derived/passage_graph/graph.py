@@ -99,7 +99,7 @@ class StoredDegrees:
 
     @property
     def only_entries(self) -> npt.NDArray[np.int64]:
-        """The only chunk of each entity with its features, as one number; 0 for an entity with several chunks."""
+        """The entry (chunk and features in one number) of each entity's only chunk; 0 for an entity with several."""
         return np.where(self._has_several, 0, self._payloads)
 
     @property
@@ -135,7 +135,7 @@ class PassageGraph(ViewReader):
         self._page_indexes: dict[int, int] = {}
 
     def read_chunk_rows(self, chunks: UInt64Array) -> ChunkRows:
-        """Return the rows of chunks: the entities that each names, with features. An unknown chunk has an empty row."""
+        """Return the entities that each chunk names, with features (bits: how it names them); none if it is unknown."""
         keys = list(map(records.encode_u64, chunks.tolist()))
         records_by_key = zip(keys, self._view.get_many(PASSAGE_ENTITIES, keys), strict=True)
         rows = [b"" if value is None else _decode_row(key, value) for key, value in records_by_key]
@@ -155,7 +155,7 @@ class PassageGraph(ViewReader):
         return StoredDegrees(self._pages[indexes, entities % np.uint32(ENTITIES_PER_PAGE)])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities, counted over the allowed documents only. Here all documents are allowed."""
+        """Return the degrees (numbers of chunks) of entities in the allowed documents, which are all documents here."""
         return self.read_degrees(entities)
 
     def read_entity_rows(self, entities: npt.NDArray[np.uint32], degrees: StoredDegrees, max_chunks: int) -> EntityRows:
@@ -209,15 +209,13 @@ class PassageGraph(ViewReader):
             yield records.U64.unpack(key)[0], dict(_list_edges(_decode_row(key, value)))
 
     def iter_degrees(self) -> Iterator[DecodedDegree]:
-        """Yield the decoded degree of every entity that has chunks or links."""
+        """Yield the degree (number of chunks, and further data) of every entity that has chunks or links."""
         for key, _ in self._view.scan(ENTITY_HEADS):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)
             degrees = self.read_degrees(entities)
             columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_entries)
-            for entity, total, informative, has_links, entry in zip(
-                *(column.tolist() for column in columns), strict=True
-            ):
+            for entity, total, informative, has_links, entry in zip(*map(np.ndarray.tolist, columns), strict=True):
                 if total or has_links:
                     only_chunk, features = entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
                     yield DecodedDegree(entity, total, informative, has_links, only_chunk, features)
@@ -245,9 +243,8 @@ class PassageGraph(ViewReader):
             new_pages = np.zeros((capacity - len(self._pages), ENTITIES_PER_PAGE), np.uint64)
             self._pages = np.concatenate((self._pages, new_pages))
         keys = list(map(records.encode_u32, missing_pages))
-        for index, (key, value) in enumerate(
-            zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True), first_index
-        ):
+        stored_pages = zip(keys, self._view.get_many(ENTITY_HEADS, keys), strict=True)
+        for index, (key, value) in enumerate(stored_pages, first_index):
             if value is not None:
                 self._pages[index] = _decode_page(key, value)
         self._page_indexes.update(zip(missing_pages, range(first_index, num_pages), strict=True))
@@ -277,10 +274,13 @@ class GraphWriter(ViewWriter, PassageGraph):
 
     def remove_entities(self, removed_entities: Mapping[int, Set[int]]) -> None:
         """Remove the entities ``removed_entities[chunk]`` from the row of each chunk."""
-        self._change_chunks(
-            removed_entities,
-            lambda chunk, old_row: {pair for pair in old_row if pair[0] not in removed_entities[chunk]},
-        )
+
+        def filter_row(chunk: int, old_row: set[tuple[int, int]]) -> set[tuple[int, int]]:
+            """Return the row of a chunk without its removed entities."""
+            removed = removed_entities[chunk]
+            return {(entity, features) for entity, features in old_row if entity not in removed}
+
+        self._change_chunks(removed_entities, filter_row)
 
     def put_mentions(self, counts: Mapping[int, EdgeRow], removed_entities: Set[int]) -> None:
         """Replace the counts of mentions in the rows of chunks; features of titles, headings and triples stay.
@@ -366,12 +366,10 @@ class GraphWriter(ViewWriter, PassageGraph):
         degrees: dict[int, int] = {}
         lists: dict[int, tuple[list[int], list[int]]] = {}
         for entity, degree in old_degrees.items():
-            if not degree & (_SEVERAL_FLAG | _PAYLOAD_MASK) and entity not in self._removed:
-                added_chunks = self._added.get(entity, ())
-                if len(added_chunks) <= 1:  # the case of most new names
-                    degrees[entity] = added_chunks[0] if added_chunks else 0
-                    continue
             removed, added = self._removed.get(entity, []), self._added.get(entity, [])
+            if not degree & (_SEVERAL_FLAG | _PAYLOAD_MASK) and not removed and len(added) <= 1:  # most new names
+                degrees[entity] = added[0] if added else 0
+                continue
             if not added and not degree & _SEVERAL_FLAG and removed == [degree & _PAYLOAD_MASK]:
                 degrees[entity] = 0  # its only chunk is removed
                 continue
@@ -478,7 +476,7 @@ def _decode_row(key: bytes, value: memoryview) -> bytes:
 
 
 def _list_edges(row: bytes) -> list[tuple[int, int]]:
-    """Return (entity, features) for each edge of a row, which has the edges packed as u64."""
+    """Return (entity, features) for each edge of a chunk's row, which has the edges packed as u64."""
     return [(number >> FEATURE_BITS, number & _FEATURE_MASK) for number in memoryview(row).cast("Q")]
 
 
@@ -488,17 +486,14 @@ def _decode_link_count(key: bytes, value: memoryview) -> int:
 
 
 def _encode_page(page: UInt64Array) -> bytes:
-    """Encode a page of degrees: a header with a checksum, then the numbers."""
+    """Encode the degrees of consecutive entities (a page): a header with a checksum, then a number per entity."""
     packed = page.astype("<u8", copy=False).tobytes()
     return _PAGE_HEADER.pack(_PAGE_ENCODING, zlib.crc32(packed)) + packed
 
 
 def _decode_page(key: bytes, value: memoryview) -> UInt64Array:
-    """Return the degrees of the entities of a page; raise CorruptionError if it is damaged."""
-    packed = value[_PAGE_HEADER.size :]  # 8 bytes for each entity
-    if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(value[: _PAGE_HEADER.size]) != (
-        _PAGE_ENCODING,
-        zlib.crc32(packed),
-    ):
+    """Return the degrees (see :class:`StoredDegrees`) of the entities of a page. Raises CorruptionError for damage."""
+    header, packed = value[: _PAGE_HEADER.size], value[_PAGE_HEADER.size :]  # 8 bytes for each entity
+    if len(packed) != 8 * ENTITIES_PER_PAGE or _PAGE_HEADER.unpack(header) != (_PAGE_ENCODING, zlib.crc32(packed)):
         raise CorruptionError(f"table {ENTITY_HEADS}, key {key.hex()}: the page fails its checksum; run CHECK")
     return np.frombuffer(packed, "<u8")

@@ -53,12 +53,12 @@ def get_entity(node: int) -> int:
 
 
 def mask_entities(nodes: Nodes) -> npt.NDArray[np.bool_]:
-    """Return the mask of the nodes that are entities."""
+    """Return the mask of the nodes that are entities (their highest bit is set), not chunks."""
     return nodes >= np.uint64(_ENTITY_BIT)
 
 
 def make_entity_nodes(entities: npt.NDArray[np.unsignedinteger]) -> Nodes:
-    """Return the nodes of entities."""
+    """Return the nodes of entities: their ids with the highest bit set."""
     return entities | np.uint64(_ENTITY_BIT)
 
 
@@ -68,12 +68,12 @@ class EntityDegrees(ReadRequest[Degrees]):
     entities: EntityIds
 
     def fetch(self, state: State) -> Degrees:
-        """Read the degree of each entity, in order."""
+        """Read the degree of each entity (number of chunks, and whether it has links), in order."""
         return state.get_part(GRAPH).read_degrees(self.entities)
 
 
 class NameDegrees(ReadRequest[list[Degrees]]):
-    """A request for the degrees of groups of entities, counted over the allowed documents.
+    """A request for the degrees (numbers of chunks) of groups of entities, counted over the allowed documents.
 
     A group has the entities of one name.
     """
@@ -81,7 +81,10 @@ class NameDegrees(ReadRequest[list[Degrees]]):
     entities: Sequence[Sequence[int]]
 
     def fetch(self, state: State) -> list[Degrees]:
-        """Return the degrees of each group of entities, counted over the allowed documents; reads all at once."""
+        """Return the degrees (numbers of chunks) of each group of entities, counted over the allowed documents.
+
+        All are read at once.
+        """
         all_entities = np.fromiter(chain.from_iterable(self.entities), np.uint32)
         degrees = state.get_part(GRAPH).read_visible_degrees(all_entities)
         ends = np.cumsum(list(map(len, self.entities)))
@@ -150,13 +153,16 @@ class NeighborhoodRequest(ReadRequest[Surroundings]):
         )
 
     def _read_chunks(self, state: State) -> ChunkSurroundings:
-        """Read the rows of the chunks, and the degrees of the entities in them."""
+        """Read the rows of the chunks (the entities they name), and the numbers of chunks of these entities."""
         graph = state.get_part(GRAPH)
         rows = graph.read_chunk_rows(self.chunks)
         return ChunkSurroundings(rows, graph.read_degrees(rows.entities))
 
     def _read_entities(self, state: State) -> EntitySurroundings:
-        """Read the chunks and links of the entities, and compute the cosines of chunks not ``compared`` before."""
+        """Read the chunks and links of the entities, and compute the cosines of those chunks with the vector.
+
+        Chunks in ``compared`` are not compared again.
+        """
         graph = state.get_part(GRAPH)
         degrees = graph.read_degrees(self.entities)
         rows = graph.read_entity_rows(self.entities, degrees, self.max_chunks)

@@ -66,7 +66,7 @@ class Neighbours(Columnar, list[Neighbour]):
     """Neighbors of an entity, strongest first."""
 
     def _get_named_rows(self) -> NamedRows:
-        """Return the column names, a row for each neighbor, and the SQL types of the columns."""
+        """Return the names of the columns, the values of each neighbor, and the SQL types of the columns."""
         return _COLUMNS, [[*astuple(neighbor)] for neighbor in self], _TYPES
 
     def _repr_html_(self) -> str:
@@ -80,6 +80,7 @@ class Neighbours(Columnar, list[Neighbour]):
 def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     """Return at most ``limit`` neighbors of a known entity, strongest first; the module describes their order."""
     graph, display_entities = state.get_part(GRAPH), load_display_entities(state)
+    # A name and its aliases are several entities, of which one is shown.
     own_entities = np.array(sorted(identity.entity_ids), np.uint32)
     entity = identity.entry.entity
     chunks = _list_chunks(graph, own_entities)
@@ -103,7 +104,7 @@ def find_neighbors(state: State, identity: Identity, limit: int) -> Neighbours:
     )
     name = state.entities.get(entity).name
     neighbors = Neighbours()
-    for index, display_name in ranked:
+    for index, display_name in ranked:  # indexes in ``candidates``
         candidate = int(candidates[index])
         document, chunk = first_chunks.get(candidate, (None, None))
         trees = tuple(sorted(trees_above[candidate])), tuple(sorted(trees_below[candidate]))
@@ -118,7 +119,8 @@ def _rank_candidates(
 ) -> list[tuple[int, str]]:
     """Return the index and the name of at most ``limit`` candidates with the highest scores, best first.
 
-    Of equal scores, that with fewer chunks comes first (``counts``), then in order of entity keys.
+    ``scores`` and ``counts`` (numbers of chunks) are those of the candidates. Of candidates with equal scores, the one
+    with fewer chunks comes first, then the one with the lesser key.
     """
     min_score = np.sort(scores)[max(0, len(scores) - limit)]
     selected = np.flatnonzero(scores >= min_score)
@@ -145,8 +147,8 @@ def _list_cooccurrences(
 ) -> tuple[EntityIds, npt.NDArray[np.int64]]:
     """Return pairs as two arrays: an entity other than ``entity``, and the index in ``chunks`` of a chunk naming it.
 
-    Entities are display entities, and pairs are distinct. Chunks that name an entity only in lower case are ignored,
-    since they often use its name as an ordinary word.
+    An entity with an alias is replaced by the entity that it is shown as, and pairs are distinct. Chunks that name an
+    entity only in lower case are ignored, since they often use its name as an ordinary word.
     """
     # An entity and the index of a chunk are packed into one number, so that np.unique drops duplicate pairs.
     code_arrays = [np.empty(0, np.int64)]
@@ -166,7 +168,8 @@ def _collect_links(
 ) -> tuple[dict[int, int], defaultdict[int, set[str]]]:
     """Return the total weight of the links to each linked entity, and the names of the kinds of those links.
 
-    ``own_entities`` are the entities merged into ``entity``. Edges of trees have a weight, but no name.
+    ``own_entities`` are the entities shown as ``entity``, because of aliases, and linked entities are likewise replaced
+    by those shown. Links that are edges of trees have a weight, but no name.
     """
     weights: dict[int, int] = {}
     names: defaultdict[int, set[str]] = defaultdict(set)
@@ -187,10 +190,10 @@ _TreesByEntity = defaultdict[int, set[str]]
 def _collect_trees(
     state: State, display_entities: DisplayEntities, identity: Identity
 ) -> tuple[_TreesByEntity, _TreesByEntity]:
-    """Return two maps from each neighbor of the entity ``identity`` in the forest to the names of trees.
+    """Return two maps from each neighbor of an entity in trees to the names of the trees.
 
-    The first has the trees in which the neighbor is a parent of the entity, the second the trees in which it is a
-    child.
+    ``identity`` is the entity with its names and aliases. The first has the trees in which the neighbor is a parent of
+    the entity, the second the trees in which it is a child.
     """
     trees_above: _TreesByEntity = defaultdict(set)
     trees_below: _TreesByEntity = defaultdict(set)
@@ -214,7 +217,7 @@ def _collect_trees(
 
 
 def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entities: EntityIds) -> npt.NDArray[np.int64]:
-    """Return the number of chunks that name each entity by any of its names.
+    """Return the number of chunks that name each entity, or an entity shown as it because of an alias.
 
     Chunks that mention it only in lower case count only if there are no others.
     """
@@ -229,8 +232,12 @@ def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entiti
 
 
 def _find_first_chunks(state: State, chunks: dict[int, UInt64Array]) -> dict[int, tuple[str, int]]:
-    """Return the document key and ordinal of the first of each entity's chunks; omit entities without chunks."""
+    """Return the document key and ordinal of the first of each entity's chunks, given by entity.
+
+    Entities without chunks are omitted.
+    """
     all_chunks = np.unique(np.concatenate([*chunks.values(), np.empty(0, np.uint64)])).astype(np.uint64)
+    # The sort key of a chunk is its document key and its id.
     sort_keys = dict(zip(all_chunks.tolist(), state.get_sort_keys(all_chunks.tolist()), strict=True))
     first_keys = {
         entity: min(sort_keys[chunk] for chunk in entity_chunks.tolist())

@@ -66,11 +66,11 @@ class Bias(Protocol):
 
     @property
     def chunks(self) -> Ids:
-        """The compared chunks, ids ascending."""
+        """The chunks whose cosines with :attr:`vector` are stored already, ids ascending."""
         ...
 
     def add_cosines(self, chunks: Ids, cosines: Matrix) -> None:
-        """Store the cosines of further chunks, ids ascending."""
+        """Store the cosines of further chunks (ids ascending) with :attr:`vector`."""
         ...
 
     def get_factors(self, chunks: Ids) -> Masses:
@@ -331,13 +331,13 @@ class _WeightedRows:
             yield self._weight_entity_rows(request.entities, surroundings.entities)
 
     def _weight_chunk_rows(self, nodes: Nodes, surroundings: ChunkSurroundings) -> _KernelRows:
-        """Return the rows of chunks with the weights of the steps to their entities."""
+        """Return the rows of chunks (``nodes``) for the kernel: steps to their entities, with weights."""
         (bounds, entities, features), degrees = surroundings
         weights = self._chunk_to_entity_weights[_flag_lower_only(degrees), features] * self._compute_rarity(degrees)
         return _KernelRows(nodes, bounds, make_entity_nodes(entities), weights, self._compute_entity_costs(degrees))
 
     def _weight_entity_rows(self, entities: npt.NDArray[np.uint32], surroundings: EntitySurroundings) -> _KernelRows:
-        """Return the rows of entities with the weights of the steps to their chunks and linked entities.
+        """Return the rows of entities for the kernel: steps to their chunks and linked entities, with weights.
 
         Passes the requested cosines to the bias, if there is one.
         """
@@ -372,14 +372,17 @@ class _WeightedRows:
         return link_weights
 
     def _compute_rarity(self, degrees: Degrees) -> Masses:
-        """Return the rarity (a power of the IDF) of entities, or 0 for one in more than ``max_chunks`` chunks."""
+        """Return the rarity of entities, a power of the IDF, or 0 for one in more than ``max_chunks`` chunks.
+
+        Chunks that mention an entity only in lower case count with the weight ``lower``, unless there are no others.
+        """
         lower_weights = np.where(_flag_lower_only(degrees), 1.0, self._weights.lower)
         weighted_counts = degrees.informative + lower_weights * (degrees.total - degrees.informative)
         rarity = np.log1p(self._num_chunks / np.maximum(weighted_counts, 1)) ** self._weights.rarity_exponent
         return np.where(degrees.total > self._weights.max_chunks, 0.0, rarity)
 
     def _compute_entity_costs(self, degrees: Degrees) -> Costs:
-        """Return the cost of the rows of entities: the number of their chunks, at least 1."""
+        """Return the number of edges to read for the row of each entity: the number of its chunks, at least 1."""
         return np.maximum(degrees.total, 1).astype(np.float64)
 
 

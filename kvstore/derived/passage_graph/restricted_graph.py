@@ -52,7 +52,10 @@ class RestrictedPassageGraph(PassageGraph):
         return EntityRows(_shrink_bounds(bounds, visible), chunks[visible], features[visible])
 
     def read_visible_degrees(self, entities: npt.NDArray[np.uint32]) -> StoredDegrees:
-        """Return the degrees of entities (numbers of chunks), counted over the allowed documents only."""
+        """Return the degrees of entities, counted over the allowed documents only, without flags for links.
+
+        A degree is the number of chunks that name an entity, and the number of those not only in lower case.
+        """
         degrees = self.read_degrees(entities)
         bounds, _, features = self.read_entity_rows(entities, degrees, NO_CHUNK_LIMIT)
         informative_bounds = _shrink_bounds(bounds, (features & ~np.uint16(LOWER)) != 0)
@@ -99,5 +102,8 @@ class RestrictedPassageGraph(PassageGraph):
 
 
 def _shrink_bounds(bounds: npt.NDArray[np.int64], visible: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return the row offsets ``bounds`` after the removal of edges; ``visible`` is true for remaining edges."""
+    """Return the offsets of rows, which are ``bounds`` now, after edges are removed from the concatenated rows.
+
+    ``visible`` is true for each edge that remains.
+    """
     return np.concatenate(([0], np.cumsum(visible, dtype=np.int64)))[bounds]

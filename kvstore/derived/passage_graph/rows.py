@@ -126,6 +126,7 @@ def find_heading_names(text: str, entity_filter: EntityFilter, max_words: int) -
     mentions = list(find_mentions(entity_filter, fold(text), max_words))
     if not mentions:
         return set(), set()
+    # The forms of a title are the title, and the title without the part in parentheses at its end.
     whole_keys = [to_entity_key(title_form) for title_form in (text, *get_title_forms(text))]
     own_names = {mention.entity for mention in mentions if mention.key in whole_keys}
     # All other names are inside the name of the whole text, so it must not count as an outer name.
@@ -163,13 +164,18 @@ def classify_form(encoded_form: bytes) -> tuple[bool, bool]:
     The first is true if it is not a function word, the second if it is in lower case without a digit.
     """
     form = encoded_form.decode()
-    return to_entity_key(form) not in FUNCTION_WORDS, form.islower() and not any(map(str.isdigit, form))
+    is_function_word = to_entity_key(form) in FUNCTION_WORDS
+    is_lower = form.islower() and not any(map(str.isdigit, form))
+    return not is_function_word, is_lower
 
 
 def mark_nested(spans: Iterable[tuple[int, int, Owner]]) -> Iterator[tuple[tuple[int, int, Owner], bool]]:
-    """Yield spans (start, end, owner) by start, the longest first, each with True if it is inside a longer span."""
+    """Yield spans (start, end, owner) by start, the longest first, each with True if it is inside a longer span.
+
+    ``owner`` is any object, such as the mention at a span.
+    """
     outer_start, outer_end = -1, -1  # the last span that is not nested
-    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+    for span in sorted(spans, key=lambda span: (span[0], -span[1])):  # by start, then by descending end
         start, end, _ = span
         is_nested = end <= outer_end and (start, end) != (outer_start, outer_end)
         if not is_nested:

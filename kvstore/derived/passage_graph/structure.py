@@ -70,9 +70,9 @@ class GraphMaintainer:
     def _build_rows_of_stored_document(
         self, document: int, chunks: Sequence[AddedChunk], pairs: Sequence[EntityPair]
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of the ``chunks`` of a stored document, by chunk id: the entities that it names.
+        """Return for each of the ``chunks`` of a stored document, by chunk id, the entities that it names and how.
 
-        ``pairs`` are the entity pairs that the document states in triples.
+        ``pairs`` are the pairs of entities that triples of the document join.
         """
         documents = self._state.documents
         return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
@@ -84,9 +84,9 @@ class GraphMaintainer:
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
-        """Return the edge row of each of the ``chunks`` of a document, by chunk id: the entities that the chunk names.
+        """Return for each of the ``chunks`` of a document, by chunk id, the entities that it names and how.
 
-        ``pairs`` are the entity pairs that the document states in triples.
+        ``outline`` has the document's sections. ``pairs`` are the pairs of entities that its triples join.
         """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))
@@ -151,7 +151,7 @@ class GraphStructure:
         }
 
     def compute_statistics(self, content: PassageGraph) -> Mapping[str, int]:
-        """Return the numbers of records for SHOW STATS."""
+        """Return the numbers of chunks and links in the graph for SHOW STATS."""
         return content.count_records()
 
 

@@ -45,7 +45,7 @@ def map_degrees(seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> 
 def compute_name_masses(
     seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
-    """Return the nodes of the names of a question with their masses, which sum to at most 1.
+    """Return the nodes of the names of a question with their masses (start probabilities), which sum to at most 1.
 
     ``degrees`` has the chunk counts of the entities of each seed, in the order of ``seeds``; it is the answer to
     :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the number of chunks that
@@ -72,7 +72,7 @@ def compute_name_masses(
 
 
 class Spread(NamedTuple):
-    """The approximate number of chunks that are about a name; 0 if no chunk names it.
+    """The spread of a name: the approximate number of chunks that are about it; 0 if no chunk names it.
 
     ``is_proper`` is true if most of the chunks that name it write it with capitals.
     """
@@ -122,8 +122,9 @@ def compute_spreads(
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
     """Return the likeliest walk to each node: its nodes from the seed to the target, and the names of all but the last.
 
-    Both lists are empty if no walk reaches the node. If several walks are equally likely, the walk with the start
-    nearest to the target wins, then the first by name, entities before chunks.
+    ``ranks`` is the PageRank that walked the graph from the seeds. Both lists are empty if no walk reaches the node. If
+    several walks are equally likely, the walk with the start nearest to the target wins, then the first by name,
+    entities before chunks.
     """
     targets = list(nodes)
     predecessors: dict[int, list[int]] = {}
@@ -155,7 +156,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
 
 
 def _format_node(is_chunk: bool, name: str, ordinal: int) -> str:
-    """Return the name of a node in the path of a hit: a document and the ordinal of a chunk, or an entity."""
+    """Return a node's description in the path of a hit, from its name: "chunk 3 of KEY", or the key of an entity."""
     return f"chunk {ordinal} of {name}" if is_chunk else name
 
 

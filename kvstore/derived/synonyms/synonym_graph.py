@@ -90,8 +90,9 @@ class Synonyms:
             num_candidates *= 4
 
     def _sort_pairs(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Sort pairs of entity and cosine by descending cosine, then by name."""
-        return sorted(pairs, key=lambda item: (-item[1], self._entities.get(item[0]).key))
+        """Sort pairs of entity and cosine by descending cosine, then by the key of the entity."""
+        ranked = sorted((-cosine, self._entities.get(entity).key, entity, cosine) for entity, cosine in pairs)
+        return [(entity, cosine) for _, _, entity, cosine in ranked]
 
     def _select_existing(self, pairs: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """Return the pairs of entity and cosine whose entity exists in the state."""
