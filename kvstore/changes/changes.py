@@ -241,7 +241,7 @@ class Changes:
     def _update_structures(self, linker: Linker) -> None:
         """Write what ``linker`` collected: the addresses of names (where each occurs), and their mentions.
 
-        Each maintainer updates its derived structure from the delta of the collected changes.
+        The maintainers of derived structures, such as the passage graph, update these from the delta of the changes.
         """
         linker.flush()
         delta = linker.build_delta()

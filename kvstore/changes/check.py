@@ -251,11 +251,9 @@ class _Checker:
     ) -> Iterator[str]:
         """Yield a sentence if the stored ``occurrences`` of names in the title and headings of a document are wrong."""
         expected = {
-            headed_abstract.make_occurrence(mention.entity, mention.key)
-            for headed_abstract in iter_headed_abstracts(record, outline)
-            for mention in find_mentions(
-                self._state.filter, fold(headed_abstract.text), self._state.settings.name_words
-            )
+            heading.make_occurrence(mention.entity, mention.key)
+            for heading in iter_headed_abstracts(record, outline)
+            for mention in find_mentions(self._state.filter, fold(heading.text), self._state.settings.name_words)
         }
         if expected != set(occurrences) or len(expected) != len(occurrences):  # or some are stored twice
             yield f"document {record.key!r}: its stored mentions differ from the names in its title and headings"
@@ -383,7 +381,7 @@ class _Checker:
                     yield f"{problem} has the source {record.source!r}"
 
     def _check_forest(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the entity forest, and sum the hashes of the addresses of its nodes."""
+        """Yield a sentence for each fault of the forest (trees of names), and sum the hashes of its addresses."""
         forest = self._state.forest
         self._totals["edges"] = sum(1 for _ in forest.iter_edges())
         for node, node_record in forest.iter_nodes():
@@ -451,7 +449,7 @@ class _Checker:
         )
 
     def _check_filter(self) -> Iterator[str]:
-        """Yield a sentence for each fault of the entity filter."""
+        """Yield a sentence for each fault of the entity filter, the index from names to entities."""
         yield from self._state.filter.check()
 
     def _check_indexes(self) -> Iterator[str]:

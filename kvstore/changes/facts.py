@@ -78,7 +78,10 @@ class _StatedDocuments(Fact[str, SourceDocument]):
             yield self.read(state, records.encode_u64(state.documents.find_id(key) or 0))
 
     def read(self, state: State, row_key: bytes) -> tuple[str, SourceDocument]:
-        """Return the key and content of the document of a row, with its vectors only if the user supplied them."""
+        """Return the key and content of a document, with its vectors only if the user supplied them.
+
+        ``row_key``, the key of its record, has the document's id.
+        """
         record = state.documents.get(records.U64.unpack(row_key)[0])
         text = state.documents.read_text(record.id).decode()
         vectors = None
@@ -232,7 +235,7 @@ class _StatedEdges(StatedFact[EdgeKey, StatedEdge]):
         return f"the user's edge between tree nodes {child} and {parent}"
 
     def read(self, state: State, row_key: bytes) -> tuple[EdgeKey, StatedEdge]:
-        """Return the edge between the two nodes of a row key."""
+        """Return the key and value of a stored edge; ``row_key``, the key of its record, has the ids of its nodes."""
         edge = state.forest.find_stated_edge(*records.U64_PAIR.unpack(row_key))
         assert edge is not None  # the caller found the row key in this state
         return edge.key, edge
@@ -320,7 +323,7 @@ class _StatedAliases(StatedFact[str, Alias]):
         return f"the alias {row_key.decode()!r}"
 
     def read(self, state: State, row_key: bytes) -> tuple[str, Alias]:
-        """Return the key and the alias with this row key; a merge is an :class:`Alias` of another kind."""
+        """Return the key and value of an alias or merge; ``row_key``, the key of its record, has the same text."""
         alias = state.aliases.get(row_key.decode())
         assert alias is not None  # the caller found the row key in this state
         return alias.key, alias

@@ -81,7 +81,7 @@ class MaintainedIndexBuilder(IndexFiller):
         return True
 
     def drop(self, kind: MaintainedIndex, progress: ReportProgress | None = None) -> None:
-        """Remove an index: first its parts, batch by batch, then its tables' remaining records and its own record."""
+        """Remove an index: first what it derived from documents, in batches, then its tables and its own record."""
         self._environment.write_with_growth(lambda view: _mark_dropping(kind, view))
         while True:
             try:
@@ -124,10 +124,11 @@ class MaintainedIndexBuilder(IndexFiller):
         vectors: Sequence[Matrix],
         view: WriteTransaction,
     ) -> None:
-        """Store a batch and record the progress of the index, unless the index was changed or dropped meanwhile.
+        """Store what was derived from a batch of documents, and record the progress of the index.
 
-        Stops at the first document whose facts changed; the next batch derives it again. ``vectors`` has the vectors of
-        each document of the batch.
+        Does nothing if the index no longer has the ``record`` that it had when the batch was derived. Stops at the
+        first document whose facts changed; the next batch derives it again. ``vectors`` has the vectors of each
+        document of the batch.
         """
         require_maintained(view)
         if Indexes(view).get(kind) != record:

@@ -84,11 +84,11 @@ class _NewNames:
             record.title and self._search_keys.find_in_text(fold_to_bytes(to_plain_text(record.title)), name_indexes)
         ):
             return occurrences  # the common case
-        for headed_abstract in iter_headed_abstracts(record, outline):
-            folded_text = fold_to_bytes(headed_abstract.text)
+        for heading in iter_headed_abstracts(record, outline):
+            folded_text = fold_to_bytes(heading.text)
             for name_index, start, end in self._search_keys.find_in_text(folded_text, name_indexes):
                 occurrences.add(
-                    headed_abstract.make_occurrence(
+                    heading.make_occurrence(
                         self.entities[name_index],
                         " ".join(folded_text[start:end].decode().split()),  # the normal form of the name
                     )
@@ -211,11 +211,11 @@ class Linker:
         self._new_documents[record.id] = AddedDocument(record, outline, added_chunks, parts, language)
         heading_occurrences: set[HeadingOccurrence] = set()
         folded_headings: list[bytes] = []
-        for headed_abstract in iter_headed_abstracts(record, outline):
-            folded = fold(headed_abstract.text)
+        for heading in iter_headed_abstracts(record, outline):
+            folded = fold(heading.text)
             folded_headings.append(folded.data)
             heading_occurrences.update(
-                headed_abstract.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
+                heading.make_occurrence(mention.entity, mention.key) for mention in self._find_mentions(folded)
             )
         self._traces.add(record.id, folded_headings, texts)
         if heading_occurrences:
@@ -247,7 +247,7 @@ class Linker:
         The caller removes their filter entries.
         """
         self._names_removed.update(removed)
-        # No tree has an unknown name, so all addresses are those of abstracts.
+        # No tree has an unknown name, so each address is that of an abstract, a node in a document's tree of summaries.
         address_lists = self._filter.get_addresses_below(list(removed.values()), _ABOVE_ALL_ADDRESSES)
         abstract_ids = list({address & addresses.TARGET_MASK: None for address in chain.from_iterable(address_lists)})
         abstracts = self._state.abstracts.get_many(abstract_ids)
@@ -306,7 +306,7 @@ class Linker:
             )
 
     def mark_changed(self, document: int, chunks: Iterable[int]) -> None:
-        """Mark chunks with unchanged texts whose facts or names changed, so structures must derive them again.
+        """Mark chunks with unchanged texts whose facts or names changed, so derived structures need updates.
 
         Chunks of new documents are not marked, because the delta has all of them.
         """

@@ -235,7 +235,10 @@ class _Rebuilder:
                     self._report.lost.append(f"document {key!r}: its record cannot be read; put it again")
 
     def _extract_document(self, document_id: int) -> tuple[DocumentRecord, ExtractedDocument, Matrix | None]:
-        """Return the record of a stored document, its content extracted again, and its vectors if they can be read."""
+        """Return the record of a stored document, its content extracted again, and its vectors if they can be read.
+
+        If the vectors were supplied by the user and cannot be read, the report lists them as lost.
+        """
         record = self._old_state.documents.get(document_id)
         text = self._old_state.documents.read_text(document_id).decode()
         extracted = derive(validate_stored(record, text), self._settings)

@@ -173,5 +173,5 @@ def has_text_search(condition: Condition) -> bool:
 
 
 def build_in_condition(field: Field, values: Sequence[FieldValue | None]) -> Condition:
-    """Build the condition that a field equals one of some values (IN). A comparison with None gives unknown, as in SQL."""
+    """Build the condition that a field equals one of some values (IN). Comparing with None gives unknown, as in SQL."""
     return AnyOf([Unknown() if value is None else Compare(field, "=", value) for value in values])

@@ -482,16 +482,17 @@ def _compute_parse_range(number: float) -> tuple[float, float]:
 
 def _compare_column(column: ColumnValues, operator: str, limit: float) -> npt.NDArray[np.bool_]:
     """Return a mask of the integers in a column that are ``operator`` ``limit``, which may be any number."""
+    is_less = operator in ("<", "<=")
     lowest, highest = -(1 << 63), (1 << 63) - 1
     if (isinstance(limit, float) and math.isinf(limit)) or not lowest <= limit <= highest:
-        # All integers of a column are on the same side of the limit.
-        return np.full(len(column), (operator in ("<", "<=")) == (limit > 0) and operator != "=")
+        # All integers of a column are less than a positive limit, and greater than a negative one.
+        return np.full(len(column), operator != "=" and is_less == (limit > 0))
     floor = math.floor(limit)
     if operator == "=":
         return column == floor if floor == limit else np.zeros(len(column), np.bool_)
     # A whole number is below a fraction if it is at most the fraction's floor.
     is_below = column <= floor if operator in ("<=", ">") or floor != limit else column < floor
-    return is_below if operator in ("<", "<=") else ~is_below
+    return is_below if is_less else ~is_below
 
 
 def _make_end_key(prefix: bytes) -> bytes:

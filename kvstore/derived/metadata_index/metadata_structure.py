@@ -128,8 +128,8 @@ class MetadataIndex:
     def _read_languages(self, container_index: int) -> list[tuple[str, DocumentMask]]:
         """Return each language code with the mask of the documents of a container that are in the language.
 
-        A container has 8,192 documents. Those of other documents are skipped, because their number grows with the
-        store.
+        A container has 8,192 documents. The scan skips containers of other documents, because their number grows with
+        the store.
         """
         prefix, key_suffix = encode_column_prefix(LANGUAGE_COLUMN), records.encode_u32(container_index)
         languages: list[tuple[str, DocumentMask]] = []

@@ -317,7 +317,7 @@ class _WeightedRows:
         return costs
 
     def read_rows(self, nodes: Nodes) -> Iterator[_KernelRows]:
-        """Read the rows of nodes in one request, and yield the rows of chunks, then the rows of entities."""
+        """Read the rows (edges) of nodes in one request, and yield those of chunks, then those of entities."""
         request = _make_row_request(nodes, self._weights, None if self._bias is None else self._bias.vector)
         if self._bias is not None:
             request = replace(request, compared=self._bias.chunks)

@@ -34,7 +34,10 @@ class GraphMaintainer:
         self._removed_chunks: list[int] = []
 
     def remove_document(self, record: DocumentRecord) -> None:
-        """Collect the removal of a document's chunks and of its title link. :meth:`apply_delta` writes both."""
+        """Collect the removal of a document's chunks, and of the link between its title and the short form of it.
+
+        :meth:`apply_delta` writes both.
+        """
         self._removed_chunks.extend(record.chunk_ids())
         self._change_title_link(record, -1)
 
@@ -125,7 +128,7 @@ class GraphStructure:
         return PassageGraph(state.lmdb) if state.allowed is None else RestrictedPassageGraph(state)
 
     def dump(self, content: PassageGraph, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
-        """Return the rows of all tables of the graph, with logical names in place of ids."""
+        """Return the rows of all tables of the graph, with keys and ordinals in place of ids."""
         return {
             PASSAGE_ENTITIES: (
                 (names.name_chunk(chunk), names.name_entity(entity), features)
