@@ -421,6 +421,8 @@ def test_a_title_outside_the_content_is_kept() -> None:
             "<dl><dt><img alt=term><dd><img alt=definition></dl><h2><img alt=title></h2><img alt='\u200b'>so",
             "- term: ![definition]()\n\n## title\n\nso",
         ),
+        ("<table><tr><th>h<th>i<tr><td>a<td><ul><li><img alt=yes></ul></table>", "| --- | --- |\n| a | yes |"),
+        ("<div class=note><h3>Note</h3><img alt=map></div><p>so", "Note:\n\n![map]()\n\nso"),
         ("<p><x-tab>First</x-tab><x-tab>second</x-tab>", "First second"),
         ("<dl><dt>wick<span class=classifier>cotton</span><dd>Draws oil.</dl>", "- wick cotton: Draws oil."),
     ],

@@ -209,7 +209,8 @@ class _PageWalker:
         if tag in _HEADING_LEVELS or (self._admonition_depth and self._is_admonition_title(node, tag)):
             level = _HEADING_LEVELS.get(tag, 6)
             leave = self._open_container(
-                lambda blocks: self._add_heading(level, blocks), BlockContainer(InlineBuilder(plain=True))
+                lambda blocks: self._add_heading(level, blocks),
+                BlockContainer(InlineBuilder(plain=True), keeps_images_inline=True),
             )
         elif tag in _LIST_TAGS and len(self._open_parts) <= _MAX_DEPTH:
             leave = self._open_list(node, tag)
@@ -265,7 +266,8 @@ class _PageWalker:
         Return a function that closes the container and passes its blocks to ``on_blocks``.
         """
         outer = self.container
-        keeps_images_inline = self._term_depth > 0 or isinstance(self._open_parts[-1], HtmlTable)
+        in_cell_or_term = isinstance(self._open_parts[-1], HtmlTable) or self._term_depth > 0
+        keeps_images_inline = in_cell_or_term or outer.keeps_images_inline
         inner = container or BlockContainer(in_toc=self._toc_depth > 0, keeps_images_inline=keeps_images_inline)
         self._open_parts.append(inner)
         self.container = inner

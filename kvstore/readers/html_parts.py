@@ -66,7 +66,7 @@ class BlockContainer:
     inline: InlineBuilder = field(default_factory=InlineBuilder)
     blocks: list[MarkdownBlock] = field(default_factory=list)
     in_toc: bool = False  # True in a table of contents
-    keeps_images_inline: bool = False  # True in a cell or term, whose images are its text
+    keeps_images_inline: bool = False  # True in a heading, cell or term, whose images are its text
     pending_label: str = ""  # the label of an admonition, until its first paragraph
 
     def flush_paragraph(self) -> None:
@@ -75,8 +75,9 @@ class BlockContainer:
         A footnote mark in a paragraph of its own becomes the label of the next paragraph. Images without text around
         them stay images, which no answer quotes.
         """
-        if not self.inline.plain and not self.keeps_images_inline:
-            self.blocks += map(make_image, self.inline.take_lone_images())
+        images = [] if self.keeps_images_inline else self.inline.take_lone_images()
+        if images:
+            self.add_blocks(*map(make_image, images))
         for text in self.inline.take_paragraphs():
             if self.inline.plain:  # a heading: it has no label, and its title is not escaped
                 self.blocks.append(MarkdownBlock("paragraph", text))
