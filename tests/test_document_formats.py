@@ -1067,6 +1067,7 @@ def test_long_runs_of_repeated_marks_are_read(name: str, text: str, start: str) 
          "# Title\n\n## One\n\nText `code` `B` link ref [1].\n\n[1] Note.\n"),
         ("* one\n  more\n\n  - in\n\n* two\n\n1. a\n2. b\n", "- one more\n  - in\n- two\n\n1. a\n2. b\n"),
         ("term\n  what it is\n\n:field: value\n\n-v, --verbose  tell\n", "- term: what it is\n\n- field: value\n\n- `-v, --verbose`: tell\n"),
+        ("--python3.11  Use it.\n-Wa3.0, /xa1  Warn.\n", "- `--python3.11`: Use it.\n- `-Wa3.0, /xa1`: Warn.\n"),
         ("So::\n\n    a\n      b\n\n.. code:: sql\n\n   SELECT 1\n", "So:\n\n```\na\n  b\n```\n\n```sql\nSELECT 1\n```\n"),
         (".. note:: Take care.\n\n.. toctree::\n\n   a\n\n.. comment\n\n.. function:: open(path)\n\n   Opens.\n", "Note: Take care.\n\n- `open(path)`: Opens.\n"),
         ("+---+----+\n| a | b  |\n+===+====+\n| 1 | x  |\n|   | y  |\n+---+----+\n\n== ==\nA  B\n== ==\n1  2\n== ==\n",

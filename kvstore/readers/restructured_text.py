@@ -60,7 +60,10 @@ _ENUMERATOR_PATTERN = re.compile(
     r"(?:\(?(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\)|(?:\d{1,9}|#|[A-Za-z]|[ivxlcIVXLC]{1,6})\.)\s+(?=\S)"
 )
 #: An option with its value. Its parts give no characters back, because a list could be split in countless ways.
-_OPTION = r"(?:--?|/)[\w?@#][\w-]*+(?:(?:[ =]?<?[A-Za-z]|(?:(?<=\w[A-Za-z])|(?<=\w-[A-Za-z]))(?=[.>]))[\w.-]*+>?+)?+"
+_OPTION = (
+    r"(?:--?|/)[\w?@#](?:(?=(?:[^\WA-Za-z]|-)*+[A-Za-z])[\w-]*+(?=[.>])[\w.-]*+>?+"  # a value without a separator
+    r"|[\w-]*+(?:[ =]?<?[A-Za-z][\w.-]*+>?+)?+)"
+)
 _OPTION_PATTERN = re.compile(rf"({_OPTION}(?:, {_OPTION})*+)(?:  +(?=\S)|$)")
 _SIMPLE_BORDER_PATTERN = re.compile(r"=+(?: +=+)+\s*$")
 _CODE_DIRECTIVES = frozenset(
