@@ -69,6 +69,11 @@ def test_a_triple_that_no_sentence_says_is_refused(triple: tuple[str, str, str],
         check_triple(*triple, TEXT)
 
 
+def test_a_subject_at_the_end_of_a_sentence_can_contain_the_verb() -> None:
+    with pytest.raises(ValueError, match="in this order"):
+        check_triple("Old Lives", "lives in", "Paris", "In Paris the Old Lives.")
+
+
 def test_other_languages_need_the_subject_before_the_object() -> None:
     text = "Die Mühle wurde 1802 gebaut. Anna Lind hat den Müller in Oslo besucht."
     check_triple("Anna Lind", "besucht", "Müller", text)

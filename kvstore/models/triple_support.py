@@ -176,8 +176,8 @@ class _OrderedSentence:
         if not RELATIVE_PRONOUNS.isdisjoint(self.words[span.last + 1 : start]):
             return False
         is_first = DETERMINERS.issuperset(self.words[: span.first])
-        follower = self.words[span.last + 1]
-        if is_first and follower in PREPOSITIONS and self.joins_object(PREPOSITIONS, span.last + 1, last + 1):
+        has_preposition = not PREPOSITIONS.isdisjoint(self.words[span.last + 1 : span.last + 2])
+        if is_first and has_preposition and self.joins_object(PREPOSITIONS, span.last + 1, last + 1):
             return True
         is_between_marks = last in self.ends and (is_first or span.last in self.ends)
         return is_between_marks or (is_first and self.words[last] == "and")
