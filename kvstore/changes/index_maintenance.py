@@ -158,7 +158,7 @@ class MaintainedIndexBuilder(IndexFiller):
 
 
 def _find_stored_derivation(kind: MaintainedIndex, view: View) -> StoredDerivation:
-    """Return the derivation of a maintained index, which computes parts of documents, with options and progress."""
+    """Return the derivation of an index (a computation on each document) with its stored options and progress."""
     return next(
         stored_derivation
         for stored_derivation in list_stored_derivations(view)

@@ -59,7 +59,7 @@ class NameChanges:
         return {entity: self._keys[entity] for entity, _ in introductions}
 
     def list_unintroduced(self) -> list[tuple[int, str]]:
-        """Return (entity, key) of each known name that no stored and no new statement makes known."""
+        """Return (entity, key) of each name with withdrawn statements that no stored or new statement makes known."""
         return [
             (entity, key)
             for key, entity in self._ids.items()

@@ -161,13 +161,13 @@ def build_index_keys(record: DocumentRecord, language: str | None) -> set[bytes]
 
 
 def _iter_metadata_keys(fields: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the keys of all values of a document's metadata, or of the object in it at the path ``parents``."""
+    """Yield the index keys of all values of a document's metadata, or of the object in it at the path ``parents``."""
     for name, value in fields.items():
         names = (*parents, name)
         field_prefix = encode_field_prefix(FIELD, names)
         if field_prefix is None or value is None:
             continue
-        element_prefix = ELEMENT + field_prefix[1:]  # the first byte is the space
+        element_prefix = ELEMENT + field_prefix[1:]  # the first byte, FIELD or ELEMENT, is the space
         encoded_value = encode_value(value)
         yield from _make_value_keys(field_prefix, encoded_value)
         if isinstance(value, list):

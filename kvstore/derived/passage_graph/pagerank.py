@@ -258,7 +258,7 @@ def _make_row_request(nodes: Nodes, weights: EdgeWeights, vector: Vector | None)
 
 
 def _take_rows(prefetched_rows: list[_KernelRows], nodes: Nodes) -> list[_KernelRows]:
-    """Remove the rows of ``nodes`` from the prefetched rows in place, and return them.
+    """Remove the rows (weighted edges) of ``nodes`` from the prefetched rows in place, and return them.
 
     Rows of other nodes stay prefetched until their nodes are pending, because the order in which rows are added changes
     the masses.
@@ -278,7 +278,7 @@ def _take_rows(prefetched_rows: list[_KernelRows], nodes: Nodes) -> list[_Kernel
 
 
 def _select_rows(rows: _KernelRows, mask: npt.NDArray[np.bool_]) -> _KernelRows:
-    """Return the rows of the nodes for which ``mask`` is true."""
+    """Return the rows (weighted edges) of the nodes for which ``mask``, with a flag per node, is true."""
     nodes, bounds, neighbors, weights, costs = rows
     lengths = np.diff(bounds)
     selected = np.repeat(mask, lengths)
@@ -324,7 +324,7 @@ class _WeightedRows:
         return self.weight_rows(request, self._reader.fetch(request))
 
     def weight_rows(self, request: NeighborhoodRequest, surroundings: Surroundings) -> Iterator[_KernelRows]:
-        """Yield the weighted rows of a request's answer: first the rows of chunks, then the rows of entities."""
+        """Compute the weights of the edges in a request's answer, and yield the edges of chunks, then of entities."""
         if surroundings.chunks is not None:
             yield self._weight_chunk_rows(request.chunks, surroundings.chunks)
         if surroundings.entities is not None:

@@ -147,7 +147,7 @@ def _embed_names(names: Sequence[str], steps: int, tools: BuildTools) -> list[Ma
 
 
 def _hash_name(name: str) -> int:
-    """Return a 64-bit digest that identifies the form of a name."""
+    """Return a 64-bit digest of a name as it is written, by which a changed spelling is noticed."""
     import hashlib  # imported here because it loads all of OpenSSL, and only building the index needs it
 
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
@@ -172,7 +172,10 @@ def _find_near_rows(
 
 
 def _symmetrize_pairs(pair_groups: Sequence[_SynonymPairs]) -> _SynonymPairs:
-    """Return all pairs in both directions without duplicates, in order of the first row and then the second."""
+    """Return all pairs of synonyms in both directions, without duplicates, in order of the first row, then the second.
+
+    A row is the number of a name in the index.
+    """
     first, second, cosines = (np.concatenate(column) for column in zip(*pair_groups, strict=True))
     # Both rows of a pair in one number, so that sorting the numbers sorts the pairs.
     pair_codes = np.concatenate([first, second]).astype(np.uint64) << np.uint64(32) | np.concatenate([second, first])
