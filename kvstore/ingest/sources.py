@@ -261,7 +261,10 @@ class _FileSearch:
             raise ReaderError(f"{address!r}: no file matches this pattern; check it, or name the folder itself")
 
     def _add_folder(self, root: Path) -> None:
-        """Add the files of a folder that have a known format and match the patterns; count the others as skipped."""
+        """Add the files of a folder that match the patterns to include or, without patterns, have a known format.
+
+        The others are counted as skipped, and so are, without patterns, the sources of built pages.
+        """
         real_root = _escape_path(os.path.realpath(root))
         self.covered.append(Coverage(real_root, self._accepts))
         for path, relative_path in self._walk_folder(root, None, self._accepts if self._has_include else None):

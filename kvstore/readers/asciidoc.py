@@ -297,7 +297,7 @@ class _AsciiDocFile:
     def _parse_list(self, lines: Sequence[str], index: int, depth: int) -> tuple[MarkdownBlock, int]:
         """Parse the list whose first item is at ``index``, and return it with the index of the line after it.
 
-        Items with the same marker are on the same level; an item with another marker begins an inner list.
+        Items with the same marker are on the same level; an item with a marker of no open list begins an inner list.
         """
         first_match = _ITEM_PATTERN.match(lines[index])
         assert first_match is not None
