@@ -117,7 +117,7 @@ def completion(shell: str) -> int:
 def demo(store: Path | None, embedder: str | None) -> int:
     """Run a tour with sample documents.
 
-    The tour ingests the documents, looks up names, asks questions, changes a document and repeats the questions."""
+    The tour ingests documents, looks up entities, asks questions, changes a document and repeats the questions."""
     from .demo import run_tour
 
     return run_tour(store, embedder)
@@ -203,7 +203,7 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
 )
 @click.option("--tree", metavar="TREE", help="Show only this tree.")
 @click.option(
-    "--limit", type=click.IntRange(0), default=150, show_default=True, help="Maximum number of names (0: no limit)."
+    "--limit", type=click.IntRange(0), default=150, show_default=True, help="Maximum number of entities (0: no limit)."
 )
 @click.option(
     "--to",
@@ -215,9 +215,9 @@ def explore(store: Path, port: int, no_browser: bool) -> int:
     help="File to write. The extension selects the format: .svg, .html, .dot, .graphml, .gexf or .json.",
 )
 def graph(store: Path, name: str | None, depth: int, tree: str | None, limit: int, file: Path) -> int:
-    """Write a graph of names to a file.
+    """Write a graph of entities (people, places and things) to a file.
 
-    The graph contains the names connected with NAME. Without NAME, the graph contains all trees of STORE."""
+    The graph contains the entities connected with NAME. Without NAME, the graph contains all trees of STORE."""
     from kvstore.integrations.entity_network import build_network_around, build_whole_network
     from kvstore.integrations.network_files import FORMATS, format_network
     from kvstore.language import format_count
