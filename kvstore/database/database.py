@@ -107,7 +107,7 @@ class Database(Handle):
     # Files in and out
 
     @property
-    def _begin(self) -> Callable[[], Transaction]:
+    def _begin_transaction(self) -> Callable[[], Transaction]:
         """A function that begins a transaction for documents that are already extracted and embedded."""
         return partial(self.transaction, models=False)
 
@@ -185,7 +185,7 @@ class Database(Handle):
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
         self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
-        destination = IngestDestination(self._session, self._begin)
+        destination = IngestDestination(self._session, self._begin_transaction)
 
         sources = list_ingest_paths(paths)
         path, growth = self.path, self._session.store.growth
@@ -220,7 +220,7 @@ class Database(Handle):
 
         check_options("options", options)
         return build_forecast(
-            IngestDestination(self._session, self._begin),
+            IngestDestination(self._session, self._begin_transaction),
             list_ingest_paths(paths),
             format,
             options or {},
@@ -261,7 +261,7 @@ class Database(Handle):
             self._session, kind, where=where, parameters=parameters, share=share, within=within, by=by
         )
         try:
-            return extraction.run(language_model, self._begin, progress)
+            return extraction.run(language_model, self._begin_transaction, progress)
         finally:
             self._record_spending("EXTRACT", language_model)
 
@@ -302,7 +302,7 @@ class Database(Handle):
         from .exchange import import_file
 
         self._require_writable("open it for writing to import")
-        report = import_file(self._session, self._begin, path)
+        report = import_file(self._session, self._begin_transaction, path)
         self._session.store.growth.compact_if_grown()
         return report
 

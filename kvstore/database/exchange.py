@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from ..changes import facts
 from ..changes.facts import ExportReport, ImportReport, SourceDocument, make_report
@@ -103,12 +103,20 @@ def _parse_export_path(path: str | os.PathLike[str]) -> Path:
     return source
 
 
+class _NumberedFact(NamedTuple):
+    """A fact with its key, such as an edge, and the number of its line in the file."""
+
+    line_number: int
+    key: Any
+    value: Any
+
+
 @dataclass(slots=True)
 class _Batch:
     """Facts read but not yet committed: documents by key, and other facts by kind with their line numbers."""
 
     documents: dict[str, PendingDocument] = field(default_factory=dict)
-    facts: dict[str, list[tuple[int, Any, Any]]] = field(default_factory=dict)
+    facts: dict[str, list[_NumberedFact]] = field(default_factory=dict)
     lines: int = 0
     chunks: int = 0
 
@@ -216,7 +224,7 @@ class _Importer(_ExportReader):
         """Prepare to import the file at ``path``; ``begin`` begins a transaction for each batch."""
         super().__init__(path)
         self._session = session
-        self._begin = begin
+        self._begin_transaction = begin
         self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
         self._batch = _Batch()
 
@@ -252,7 +260,7 @@ class _Importer(_ExportReader):
             if fact is facts.DOCUMENTS:
                 self._add_document(key, value)
             else:
-                self._batch.facts.setdefault(fact.name, []).append((line_number, key, value))
+                self._batch.facts.setdefault(fact.name, []).append(_NumberedFact(line_number, key, value))
 
     def _add_document(self, key: str, document_fields: SourceDocument) -> None:
         """Validate the fields of a document, cut it into chunks, and add it to the batch."""
@@ -279,7 +287,7 @@ class _Importer(_ExportReader):
             self._select_changed(batch), settings, self._session.open_state, self._session.store.embedder.embed
         )
         counts = {facts.DOCUMENTS.plural: len(documents)}
-        with self._begin() as transaction:
+        with self._begin_transaction() as transaction:
             for document in documents:
                 transaction._put(document)
             for fact in facts.list_stated_fact_kinds():

@@ -32,7 +32,7 @@ class IngestDestination:
     def __init__(self, session: Session, begin: Callable[[], Transaction]) -> None:
         """Write to the store of ``session``; ``begin`` begins a transaction for each batch."""
         self._session = session
-        self._begin = begin
+        self._begin_transaction = begin
         self.embed = session.store.embedder.embed
         self.open_state = session.open_state
 
@@ -62,7 +62,7 @@ class IngestDestination:
             records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)
             moved_origins = {key: origin for key, origin, record in records if record and record.origin != origin}
         if moved_origins:
-            with self._begin() as transaction:
+            with self._begin_transaction() as transaction:
                 transaction.set_origins(moved_origins)
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
@@ -103,7 +103,7 @@ class IngestDestination:
             if document.extracted
         ]
         documents = embed_documents(new_documents, self.settings, self.open_state, self.embed)
-        with self._begin() as transaction:
+        with self._begin_transaction() as transaction:
             for document in documents:
                 transaction._put(document)
             transaction.delete_many(deleted)
@@ -122,7 +122,7 @@ class IngestDestination:
 
         outcomes: dict[str, bool] = {}
         failures: list[Failure] = []
-        with self._begin() as transaction:
+        with self._begin_transaction() as transaction:
             for key, raw_facts in facts_by_key.items():
                 values_by_fact: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:

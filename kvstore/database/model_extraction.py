@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..arguments import check_integer, format_count
 from ..errors import (
@@ -94,6 +94,15 @@ class _DistinctPassage:
     tokens: int
     chunks: Sequence[int]
     is_written: bool
+
+
+class _Overhead(NamedTuple):
+    """The estimated tokens that are sent in addition to the passages."""
+
+    #: The tokens of a request without passages.
+    request_tokens: int
+    #: The tokens that a request adds around each passage.
+    frame_tokens: int
 
 
 @dataclass(slots=True)
@@ -315,12 +324,13 @@ class ModelExtraction:
             copied_passages=copies,
         )
 
-    def _measure_overhead(self) -> tuple[int, int]:
-        """Return the tokens of a request without passages, and the tokens that it adds around each passage."""
+    def _measure_overhead(self) -> _Overhead:
+        """Return the tokens that a request has without passages, and those that it adds around each passage."""
         # Prompts for one and for two empty passages differ by what a passage adds.
         empty_passage = SourcePassage(digest=b"", title=None, headings=(), text="", chunks=range(0))
         tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
-        return 2 * tokens_of_one - tokens_of_two, tokens_of_two - tokens_of_one + _ROUNDING_TOKENS
+        tokens_per_passage = tokens_of_two - tokens_of_one
+        return _Overhead(tokens_of_one - tokens_per_passage, tokens_per_passage + _ROUNDING_TOKENS)
 
     def _collect_passages(
         self,

@@ -70,11 +70,12 @@ def prepare_query(
     as_segments: bool | None = None,
     allow_empty: bool = False,
 ) -> tuple[Strategy, Query]:
-    """Validate the clauses of one or several questions, and return the strategy and the query.
+    """Validate the clauses of one or several questions, and return the strategy they name and a query for it.
 
-    For the clauses, see :class:`~kvstore.retrieval.question_clauses.Clauses`. With ``allow_empty``, the question can be
-    empty if a vector is given and the strategy is not lexical. The query finds only documents that satisfy ``where``,
-    and words that no document has are respelled. Raises InputError.
+    Without ``using``, ``top`` or ``depth``, the session's setting applies. For the clauses, see
+    :class:`~kvstore.retrieval.question_clauses.Clauses`. With ``allow_empty``, the question can be empty if a vector is
+    given and the strategy is not lexical. The query finds only documents that satisfy ``where``, and words that no
+    document has are respelled. Raises InputError.
     """
     session_settings = session.settings
     strategy = get_strategy(using or session_settings.strategy)
@@ -194,9 +195,14 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
 
 
 def _find_missing_index(state: State, strategy: Strategy) -> str | None:
-    """Return the kind of index that a strategy needs and the store lacks, or None."""
-    if fused_strategies := getattr(strategy, "strategies", None):
-        return next(filter(None, (_find_missing_index(state, part) for part in fused_strategies)), None)
+    """Return the kind of index that a strategy needs and the store lacks, or None.
+
+    Of a strategy that fuses others, the first missing index of those is returned.
+    """
+    for fused_strategy in getattr(strategy, "strategies", ()):
+        missing_index = _find_missing_index(state, fused_strategy)
+        if missing_index is not None:
+            return missing_index
     index_name: str | None = getattr(strategy, "needs", None)
     if index_name is None:
         return None
