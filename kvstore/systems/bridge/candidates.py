@@ -64,11 +64,11 @@ class CandidatePool:
 class Candidates(ReadRequest[CandidatePool]):
     """A request for the chunks below the abstracts that mention entities, and below ancestors and descendants of these.
 
-    ``seeds`` are the entities, rarest first, and ``depth`` is the maximum number of levels up or down. Returns at most
-    ``max_chunks`` allowed chunks with their cosines with the unit-length ``vector``.
+    ``entities`` are those of the question, rarest first, and ``depth`` is the maximum number of levels up or down.
+    Returns at most ``max_chunks`` allowed chunks with their cosines with the unit-length ``vector``.
     """
 
-    seeds: Sequence[QuestionEntity]
+    entities: Sequence[QuestionEntity]
     depth: int
     max_chunks: int
     vector: Vector
@@ -77,20 +77,22 @@ class Candidates(ReadRequest[CandidatePool]):
     def fetch(self, state: State) -> CandidatePool:
         """Collect the chunks below the abstracts that mention the question's entities, with their cosines with it.
 
-        The entities are ``self.seeds``; one that too many abstracts mention is skipped.
+        An entity that too many abstracts mention is skipped.
         """
         # The address of an abstract is its id together with a rank, in one integer.
-        addresses_by_seed = [(seed, _list_abstract_addresses(state, seed)) for seed in self.seeds]
-        seed_addresses = [(seed, packed_addresses) for seed, packed_addresses in addresses_by_seed if packed_addresses]
+        addresses_by_entity = [(entity, _list_abstract_addresses(state, entity)) for entity in self.entities]
+        entity_addresses = [
+            (entity, packed_addresses) for entity, packed_addresses in addresses_by_entity if packed_addresses
+        ]
         pool_builder = _PoolBuilder(state, self)
-        pool_builder.fill_pool(seed_addresses)
+        pool_builder.fill_pool(entity_addresses)
         chunks = np.array(sorted(pool_builder.pool), np.uint64)
         return CandidatePool(
             chunks=chunks,
             cosines=compute_cosines(state, chunks, self.vector),
             routes=pool_builder.pool,
             num_abstracts=len(pool_builder.visited_abstracts),
-            has_specific_entities=bool(seed_addresses),
+            has_specific_entities=bool(entity_addresses),
         )
 
     def list_chunks(self, answer: CandidatePool) -> Iterable[int]:
@@ -99,13 +101,13 @@ class Candidates(ReadRequest[CandidatePool]):
         return chunk_ids
 
 
-def _list_abstract_addresses(state: State, seed: QuestionEntity) -> list[int]:
+def _list_abstract_addresses(state: State, entity: QuestionEntity) -> list[int]:
     """Return the packed addresses of the abstracts that mention an entity, the most specific mentions first.
 
     A packed address is one integer: the rank of the mention (lower is more specific) and the id of the abstract. At
     most :data:`_MAX_ADDRESSES` are returned; a rank that does not fit completely is omitted.
     """
-    packed_addresses: list[int] = state.find_addresses(seed.identity, _MAX_ADDRESSES + 1).tolist()
+    packed_addresses: list[int] = state.find_addresses(entity.identity, _MAX_ADDRESSES + 1).tolist()
     if len(packed_addresses) > _MAX_ADDRESSES:
         rank, _ = addresses.split_address(packed_addresses[-1])
         packed_addresses = packed_addresses[: bisect_left(packed_addresses, addresses.make_address(rank, 0))]
@@ -129,26 +131,26 @@ class _PoolBuilder:
         self.pool: dict[int, AbstractRoute] = {}
         self.visited_abstracts: set[int] = set()
 
-    def fill_pool(self, seed_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
+    def fill_pool(self, entity_addresses: Sequence[tuple[QuestionEntity, list[int]]]) -> None:
         """Add chunks to the pool until it is full.
 
-        ``seed_addresses`` are the entities of the question with the packed addresses of their abstracts. Chunks below
+        ``entity_addresses`` are the entities of the question with the packed addresses of their abstracts. Chunks below
         the abstracts that mention an entity come first. Chunks below the ancestors and descendants of these abstracts
         follow, level by level.
         """
         passes = [
-            (level, seed, packed_addresses)
+            (level, entity, packed_addresses)
             for level in range(self._request.depth + 1)
-            for seed, packed_addresses in seed_addresses
+            for entity, packed_addresses in entity_addresses
         ]
-        for level, seed, packed_addresses in passes:
+        for level, entity, packed_addresses in passes:
             capacity, visited = self._request.max_chunks - len(self.pool), set[int]()
-            routes = dict(islice(self._iter_new_chunks(seed, packed_addresses, level, visited), capacity + 1))
+            routes = dict(islice(self._iter_new_chunks(entity, packed_addresses, level, visited), capacity + 1))
             if len(routes) > capacity:
                 # The order of chunks matters only if they do not all fit.
                 visited.clear()
                 sorted_addresses = self._sort_addresses(packed_addresses)
-                routes = dict(islice(self._iter_new_chunks(seed, sorted_addresses, level, visited), capacity))
+                routes = dict(islice(self._iter_new_chunks(entity, sorted_addresses, level, visited), capacity))
             self.pool |= routes
             self.visited_abstracts |= visited
             if len(self.pool) == self._request.max_chunks:
@@ -171,9 +173,9 @@ class _PoolBuilder:
         return sorted(packed_addresses, key=get_sort_key)
 
     def _iter_new_chunks(
-        self, seed: QuestionEntity, packed_addresses: Sequence[int], level: int, visited: set[int]
+        self, entity: QuestionEntity, packed_addresses: Sequence[int], level: int, visited: set[int]
     ) -> Iterator[tuple[int, AbstractRoute]]:
-        """Yield allowed chunks that are not in the pool yet, each with its route from the entity ``seed``.
+        """Yield allowed chunks that are not in the pool yet, each with its route from ``entity``.
 
         They are below the ancestors and descendants ``level`` levels away from the abstracts at the addresses (0: below
         those abstracts). An address packs a rank and the id of an abstract that mentions the entity. Adds the abstracts
@@ -192,7 +194,7 @@ class _PoolBuilder:
                     if abstract in self.visited_abstracts or abstract in visited:
                         continue
                     visited.add(abstract)
-                    route = AbstractRoute(seed.key, start, levels, abstract)
+                    route = AbstractRoute(entity.key, start, levels, abstract)
                     for chunk in self._iter_stored_chunks(abstract):
                         if chunk in self.pool or chunk in yielded or not (allowed is None or allowed.has_chunk(chunk)):
                             continue

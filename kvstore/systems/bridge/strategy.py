@@ -37,13 +37,13 @@ class BridgeStrategy:
         Falls back to dense search over all chunks if no entity is known, or if the known ones are in too many chunks.
         """
         num_chunks = query.chunk_count
-        seeds = recognize_entities(query)
+        entities = recognize_entities(query)
         max_candidates = max(_MIN_POOL_CHUNKS, int(option(query, self, "pool") * num_chunks))
-        pool = _collect_candidates(query, seeds, max_candidates) if seeds else None
+        pool = _collect_candidates(query, entities, max_candidates) if entities else None
         if pool is None or not pool.has_specific_entities:
             ranking = rank_by_vector(query, query.reach)
-            reason = "none of its entities is known" if not seeds else "its entities are in too many chunks"
-            with query.trace.step("no entity known" if not seeds else "no specific entity") as step:
+            reason = "none of its entities is known" if not entities else "its entities are in too many chunks"
+            with query.trace.step("no entity known" if not entities else "no specific entity") as step:
                 step.detail = "dense search over all chunks instead"
             return evidence_of(query, self.name, ranking, paths=f"near the question ({reason})", pool=num_chunks)
         with query.trace.step("cosine") as step:
@@ -57,9 +57,9 @@ class BridgeStrategy:
         return evidence_of(query, self.name, ranking, paths=format_path, pool=len(pool.chunks))
 
 
-def _collect_candidates(query: Query, seeds: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
-    """Fetch at most ``max_chunks`` candidate chunks of the entities ``seeds``, as a step of the query's trace."""
-    request = Candidates(seeds, query.depth, max_chunks, query.vector, query.allowed)
+def _collect_candidates(query: Query, entities: Sequence[QuestionEntity], max_chunks: int) -> CandidatePool:
+    """Fetch at most ``max_chunks`` candidate chunks of the question's ``entities``, as a step of the query's trace."""
+    request = Candidates(entities, query.depth, max_chunks, query.vector, query.allowed)
     with query.trace.step("filter to abstracts to chunks") as step:
         pool = query.reading.fetch(request)
         step.detail = f"{pool.num_abstracts} abstracts at depth {query.depth}, pool capped at {max_chunks} chunks"
