@@ -18,7 +18,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..errors import InputError, shorten
 from ..process.frozen_dataclass import frozen_dataclass
@@ -138,18 +138,25 @@ WordPattern(word='leave', is_exact=True, is_prefix=False))))
     return query
 
 
+class _QueryToken(NamedTuple):
+    """A part of a query: its kind (``string``, ``mark`` or ``word``), its text, and its offset in the query."""
+
+    kind: str
+    text: str
+    offset: int
+
+
 class _Parser:
     """A recursive-descent parser of a query."""
 
     def __init__(self, text: str) -> None:
         """Split the query ``text`` into tokens."""
         self._text = text
-        #: The kind, text and offset of each token.
-        self._tokens: list[tuple[str, str, int]] = []
+        self._tokens: list[_QueryToken] = []
         for match in _TOKEN_PATTERN.finditer(text):
             kind = match.lastgroup
             assert kind is not None  # every alternative is a named group
-            self._tokens.append((kind, match[kind], match.start(kind)))
+            self._tokens.append(_QueryToken(kind, match[kind], match.start(kind)))
         self._index = 0  # of the next token
         self._depth = 0  # the number of open parentheses
         self._num_words = 0
@@ -281,11 +288,11 @@ class _Parser:
             return InputError(
                 f"full-text query: expected {expected} at the end of {shorten(self._text, _MAX_QUOTED)!r}"
             )
-        return self._make_error(f"expected {expected}, found {shorten(self._tokens[self._index][1], _MAX_QUOTED)!r}")
+        return self._make_error(f"expected {expected}, found {shorten(self._tokens[self._index].text, _MAX_QUOTED)!r}")
 
     def _make_error(self, problem: str) -> InputError:
         """Return the error for a problem at the next token; its message begins with the token's position."""
-        return InputError(f"full-text query, character {self._tokens[self._index][2] + 1}: {problem}")
+        return InputError(f"full-text query, character {self._tokens[self._index].offset + 1}: {problem}")
 
 
 #: The number of cached queries: one statement can have hundreds of queries that each check every row.
