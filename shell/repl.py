@@ -166,9 +166,11 @@ def _is_complete_input(text: str) -> bool:
     """True if Enter runs the typed text: it is a dot command, or only questions and complete statements."""
     command = _expand_shortcuts(text)
     is_command = command.lstrip().startswith(COMMAND_PREFIXES)
-    statements, _, last_line = command.rstrip().rpartition("\n")
-    if not last_line.startswith(COMMAND_PREFIXES):
-        statements = command
+    statements, has_commands = command.rstrip(), True
+    while has_commands:  # command lines at the end need no semicolon
+        before, _, last_line = statements.rpartition("\n")
+        has_commands = bool(before) and last_line.startswith(COMMAND_PREFIXES)
+        statements = before.rstrip() if has_commands else statements
     return is_command or find_unquoted_question(text) is not None or is_complete(statements)
 
 

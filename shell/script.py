@@ -23,7 +23,7 @@ _BLOCK_BYTES = 1 << 16
 COMMAND_PREFIXES = (".", "\\")
 #: The commands that need no dot at the prompt.
 DOTLESS_COMMANDS = ("quit", "exit", "help")
-_COMMAND_PATTERN = re.compile(r"[.\\][a-z?]+\b|--|(?:quit|exit|help)\s*;?\s*\Z")
+_COMMAND_PATTERN = re.compile(r"[.\\][a-z]+\b|\\\?|--|(?:quit|exit|help)\s*;?\s*\Z")
 #: The number of characters that show whether a question begins, and the maximum length of its lines together.
 _MAX_START_CHARACTERS, _MAX_QUESTION_CHARACTERS = 200, 2000
 #: The maximum length of a statement in characters; room for the longest document with every character escaped.
@@ -93,7 +93,7 @@ def expand_questions(text: str) -> str:
     """
     parts: list[str] = []
     has_question = False
-    position = 0
+    position = _skip_space(text, 0)
     while position < len(text):
         end = _find_question_end(text, position)
         if end is not None:
@@ -101,12 +101,17 @@ def expand_questions(text: str) -> str:
             has_question = True
         else:
             end = _find_statement_end(text, position)
-            word = text[position:end].strip().rstrip(";").lower()
+            word = text[position:end].rstrip().removesuffix(";").rstrip().lower()
             parts.append(f".{word}" if word in DOTLESS_COMMANDS else text[position:end])
-        position = end
-        while position < len(text) and text[position].isspace():
-            position += 1
+        position = _skip_space(text, end)
     return "\n".join(parts) if has_question else text
+
+
+def _skip_space(text: str, position: int) -> int:
+    """Return the offset of the first character from ``position`` on that is not white space, or the end."""
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
 
 
 def _find_question_end(text: str, start: int) -> int | None:
@@ -142,21 +147,28 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
         or not language.list_expected_terminals(first_word[0])
     ):
         return False
-    statement = text[line_start : _find_statement_end(text, line_start)]
-    is_closed = statement.endswith(";")
-    terminals = language.list_expected_terminals(statement.removesuffix(";"))
-    if is_closed:
-        return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
-    # Enter does not run an incomplete statement, so only one that can be nothing else counts.
-    return bool(terminals) and is_ended and first_word[0].isupper()
+    # Enter does not run an unfinished statement, so only one that can be nothing else counts.
+    can_be_unfinished = is_ended and first_word[0].isupper()
+    if not can_be_unfinished and ";" not in text[line_start:]:
+        return False
+    semicolon_end = _find_semicolon_end(text, line_start)
+    if semicolon_end is None:
+        return can_be_unfinished and bool(language.list_expected_terminals(text[line_start:]))
+    terminals = language.list_expected_terminals(text[line_start : semicolon_end - 1])
+    return not terminals.isdisjoint(("$END", "QUERY_TEXT"))
 
 
 def _find_statement_end(text: str, start: int) -> int:
-    """Return the end offset of the statement or command line that begins at ``start``."""
-    if text.startswith(COMMAND_PREFIXES, start):
+    """Return the end offset of the statement, command line or line of comment that begins at ``start``."""
+    if text.startswith((*COMMAND_PREFIXES, "--"), start):
         line_end = text.find("\n", start)
         return len(text) if line_end < 0 else line_end
-    return next((token.end for token in iter_tokens(text, start) if token.kind == "semicolon"), len(text))
+    return _find_semicolon_end(text, start) or len(text)
+
+
+def _find_semicolon_end(text: str, start: int) -> int | None:
+    """Return the offset after the semicolon that ends the statement at ``start``, or None if it is unfinished."""
+    return next((token.end for token in iter_tokens(text, start) if token.kind == "semicolon"), None)
 
 
 def _iter_items(text: str, position: int, line: int, at_end: bool) -> Iterator[tuple[ScriptItem, int]]:

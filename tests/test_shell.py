@@ -637,6 +637,10 @@ def test_each_pasted_line_after_a_question_is_run(terminal: Callable[..., pexpec
         ("who rings it?\n-- a note\n.tables", "ASK 'who rings it?';\n-- a note\n.tables"),
         ("SELECT 'a?\nwho is b?' AS t;\nwho rings it?", "SELECT 'a?\nwho is b?' AS t;\nASK 'who rings it?';"),
         ("SELECT 1;\nwho rings it?\nexit", "SELECT 1;\nASK 'who rings it?';\n.exit"),
+        ("who rings it?\n-- a note\nwhere is it?", "ASK 'who rings it?';\n-- a note\nASK 'where is it?';"),
+        ("who rings it\nWITH the owner's bell;", "ASK 'who rings it WITH the owner''s bell';"),
+        ("who rings it?\nhelp ;\n\\?", "ASK 'who rings it?';\n.help\n\\?"),
+        ("\n" * 300 + "who rings it?", "ASK 'who rings it?';"),
     ],
 )
 def test_pasted_questions_end_before_statements(text: str, statements: str) -> None:
