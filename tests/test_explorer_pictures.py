@@ -151,3 +151,47 @@ def test_the_labels_of_a_picture_do_not_overlap(width: int) -> None:
         is_beside = one["x2"] <= other["x1"] or other["x2"] <= one["x1"]
         assert is_beside or one["y2"] <= other["y1"] or other["y2"] <= one["y1"]
     assert are_drawn[0] and all(are_drawn) == (width == 1000) and len(drawn) > 10
+
+
+#: Stubs of the browser for entity.js, with 20 names, for a user who prefers less motion.
+BROWSER = """
+    const elements = {};
+    const get = (id) => elements[id] ??= { dataset: { most: "40", kind: id }, clientWidth: 390, clientHeight: 400,
+      checked: true, value: "0", querySelectorAll: () => [],
+      addEventListener(type, listener) { this[type] = listener; } };
+    const names = Array.from({ length: 20 }, (_, index) => `name number ${index}`);
+    get("network-data").textContent = JSON.stringify({ name: "A", neighbours: names.map((name) => ({ name })),
+      joins: names.map((target) => ({ source: "A", target, score: 0.5, solid: true })) });
+    const pen = { measureText: (text) => ({ width: 6.5 * text.length }) };
+    Object.assign(globalThis, {
+      window: globalThis, setTimeout() {}, matchMedia: () => ({ matches: true, addEventListener() {} }),
+      getComputedStyle: () => ({ getPropertyValue: () => "#000", fontFamily: "sans-serif" }),
+      ResizeObserver: class { observe() {} },
+      document: { getElementById: get, createElement: () => ({ getContext: () => pen }),
+        querySelectorAll: (selector) => selector === "[data-kind]" ? [get("trees")] : [] },
+    });
+    const scripts = process.argv.slice(1);
+    const cytoscapeOfNode = require(scripts.shift());
+    globalThis.cytoscape = (options) => (
+      cytoscapeOfNode({ ...options, container: null, headless: true, styleEnabled: true }));
+    for (const script of scripts) require("vm").runInThisContext(require("fs").readFileSync(script, "utf8"));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_released_names_get_labels_for_their_new_places_without_motion() -> None:
+    static = Path(explore.__file__).with_name("static")
+    scripts = [static / name for name in ("vendor/cytoscape.min.js", "labels.js", "entity.js")]
+    call = """
+        kvstoreNetwork.nodes(".name").forEach((node, index) => {
+          node.position({ x: 40 + 15 * index, y: 40 * (index % 9) }); node.emit("dragfree"); });
+        get("release").click();
+        const nodes = kvstoreNetwork.nodes().not(".unlabeled");
+        const boxes = nodes.map((node) => findLabelBox({ ...node.position(), radius: node.height() / 2,
+          size: node.hasClass("middle") ? 14 : 12, label: node.data("label") }, 97.5, (text) => 6.5 * text.length));
+        console.log(JSON.stringify([kvstoreNetwork.nodes(".pinned").length, selectLabels(boxes)]));
+    """
+    command = ["node", "-e", BROWSER + call, *map(str, scripts)]
+    result = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    num_pinned, are_free = json.loads(result.stdout)
+    assert num_pinned == 0 and len(are_free) > 10 and all(are_free)

@@ -116,7 +116,8 @@
       if (fit || still) node.position(position);
       else node.animate({ position }, { duration: 250 });
     }
-    if (!fit && !still) setTimeout(showLabels, 300);
+    if (still) showLabels();
+    else if (!fit) setTimeout(showLabels, 300);
   };
   const tell = () => {
     const full = names() >= most ? ` The picture has its maximum of ${most} names.` : "";
