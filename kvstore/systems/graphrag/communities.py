@@ -278,7 +278,7 @@ class Communities(StoredCommunities):
         return list(sources)
 
     def is_stale(self, community: int) -> bool:
-        """True if a member or chunk of the community was deleted after the build, or a chunk was added to it."""
+        """True if, since the build, a chunk was added, or a member, chunk or sentence of the summary was deleted."""
         members = (self._rows.get(MEMBERS, records.encode_u32(community)) or ())[::2]  # without their weights
         return (
             community in self._newer_by_community
