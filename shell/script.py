@@ -24,6 +24,7 @@ COMMAND_PREFIXES = (".", "\\")
 #: The commands that need no dot at the prompt.
 DOTLESS_COMMANDS = ("quit", "exit", "help")
 _COMMAND_PATTERN = re.compile(r"[.\\][a-z]+\b|\\\?|--|(?:quit|exit|help)\s*;?\s*\Z")
+_QUOTE_OR_END_PATTERN = re.compile(r"[;'\"]|--|/\*")
 #: The number of characters that show whether a question begins, and the maximum length of its lines together.
 _MAX_START_CHARACTERS, _MAX_QUESTION_CHARACTERS = 200, 2000
 #: The maximum length of a statement in characters; room for the longest document with every character escaped.
@@ -141,15 +142,14 @@ def _begins_item(text: str, line_start: int, question: str) -> bool:
     if is_ended and (find_plain_question(line) is not None or _COMMAND_PATTERN.match(line)):
         return True
     first_word = re.match(r"[A-Za-z]+", line)
-    if (
-        not first_word
-        or not (is_ended or first_word[0].isupper())
-        or not language.list_expected_terminals(first_word[0])
-    ):
+    if not first_word or not (is_ended or first_word[0].isupper()):
+        return False
+    # What precedes a quote, a comment or the end must begin a statement. Most lines fail here, before the text is read.
+    if not language.list_expected_terminals(_QUOTE_OR_END_PATTERN.split(line, maxsplit=1)[0]):
         return False
     # Enter does not run an unfinished statement, so only one that can be nothing else counts.
     can_be_unfinished = is_ended and first_word[0].isupper()
-    if not can_be_unfinished and ";" not in text[line_start:]:
+    if not can_be_unfinished and text.find(";", line_start) < 0:
         return False
     semicolon_end = _find_semicolon_end(text, line_start)
     if semicolon_end is None:
