@@ -371,7 +371,7 @@ class _NodeReader:
             path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
             heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
-            hits[node.id] = _build_summary_hit(
+            hits[node.id] = build_summary_hit(
                 node.cosine, text, path, heading=heading, title=document.title, spans=spans
             )
         return hits
@@ -388,7 +388,7 @@ class _NodeReader:
                 related = " on related content" if topics.is_in_related_tree(topic) else ""
                 path = f"topic of {topics.count_chunks(topic)} chunks{related}: cosine {node.cosine:.3f}"
                 text, title = topics.get_text(topic), topics.get_title(topic) or None
-                hits[node.id] = _build_summary_hit(node.cosine, text, path, heading="", title=title, spans=spans)
+                hits[node.id] = build_summary_hit(node.cosine, text, path, heading="", title=title, spans=spans)
         return hits
 
     def read_topic_spans(self, topics: Sequence[int], limit: int | None = None) -> list[tuple[TextSpan, ...]]:
@@ -402,7 +402,7 @@ class _NodeReader:
         return [tuple(next(spans) for _ in stored_spans) for stored_spans in stored_spans_by_topic]
 
 
-def _build_summary_hit(
+def build_summary_hit(
     score: float, text: str, path: str, heading: str, title: str | None, spans: tuple[TextSpan, ...]
 ) -> Hit:
     """Return a hit of the kind ``summary`` with rank 0, located at the first of its spans."""

@@ -23,6 +23,7 @@ from ...retrieval.evidence import Evidence, Hit, TextSpan
 from ...retrieval.overview import is_overview_question
 from ...retrieval.query import Query
 from ...structures.read_requests import BatchedReader
+from .node_requests import build_summary_hit
 from .summary_requests import (
     ChunkPositions,
     DocumentCandidates,
@@ -218,18 +219,5 @@ def _build_hit(
     ``positions`` maps chunks to document keys and ordinals. ``path`` is the reason for the hit that EXPLAIN shows.
     """
     spans = tuple(TextSpan(*positions[sentence.chunk], sentence.start, sentence.end) for sentence in sentences)
-    first_span = spans[0]
-    return Hit(
-        rank=0,
-        score=0.0,
-        document=first_span.document,
-        ordinal=first_span.ordinal,
-        text=" ".join(sentence.text for sentence in sentences),
-        path=path,
-        start=first_span.start,
-        end=first_span.end,
-        heading=heading,
-        title=title,
-        kind="summary",
-        spans=spans,
-    )
+    text = " ".join(sentence.text for sentence in sentences)
+    return build_summary_hit(0.0, text, path, heading, title, spans)
