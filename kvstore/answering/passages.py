@@ -29,6 +29,7 @@ from .snippets import (
     TABLE_RULE_PATTERN,
     Snippet,
     SnippetHeading,
+    has_item_marker,
     render_inline,
     split_code,
     split_fields,
@@ -443,8 +444,7 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
         else:
             own_term, heading_end = _find_own_term(text, part)
             start = part.start if heading_end is None else heading_end
-            has_marker = strip_item_marker(text[start:end]) != text[start:end]
-            opens_item = has_marker and part.level <= term_level
+            opens_item = has_item_marker(text, start, end) and part.level <= term_level
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if part.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, part.level

@@ -280,8 +280,7 @@ def in_owner_thread(
         """Call the method if this is the owner thread and the transaction is open."""
         self._require_thread()
         with self._method_lock:
-            if not self._is_open:
-                raise ClosedError(self._closed_message)
+            self._require_open()
             return method(self, *args, **kwargs)
 
     return call
@@ -320,8 +319,7 @@ class OwnedTransaction(Queryable):
         """Apply all pending changes, and open the state with them, for as long as the context lasts."""
         self._require_thread()
         with self._method_lock:
-            if not self._is_open:
-                raise ClosedError(self._closed_message)
+            self._require_open()
             self._apply()
             self._changes.write_back()
             with State(
@@ -433,6 +431,16 @@ class OwnedTransaction(Queryable):
         self._is_open = False
         self._changes.close()
         self._write_transaction.abort()
+
+    def _apply_if_batch_is_large(self) -> None:
+        """Apply the pending changes if there are many."""
+        if self._changes.is_large:
+            self._apply(more_follow=True)
+
+    def _require_open(self) -> None:
+        """Raise ClosedError if the transaction has ended."""
+        if not self._is_open:
+            raise ClosedError(self._closed_message)
 
     def _require_thread(self) -> None:
         """Raise TransactionError if another thread began this open transaction."""

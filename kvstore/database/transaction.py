@@ -103,8 +103,7 @@ class Transaction(OwnedTransaction):
     def _put(self, document: PendingDocument) -> bool:
         """Store a document that is already chunked or extracted; return True if that changes anything."""
         is_changed = self._changes.put_document(document)
-        if self._changes.is_large:
-            self._apply(more_follow=True)
+        self._apply_if_batch_is_large()
         return is_changed
 
     @in_owner_thread
@@ -337,8 +336,7 @@ class Transaction(OwnedTransaction):
         if isinstance(fact, DocumentFact):
             self._require_text(fact, str(key))
         is_changed = self._changes.put_fact(fact, key, value, keep_existing=keep_existing)
-        if self._changes.is_large:
-            self._apply(more_follow=True)
+        self._apply_if_batch_is_large()
         return is_changed
 
     def _require_text(self, fact: DocumentFact[Any], key: str) -> None:

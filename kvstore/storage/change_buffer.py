@@ -301,26 +301,32 @@ class ChangeBuffer:
         changed_key: bytes | None = first_key
         for key, value in stored:
             while changed_key is not None and (changed_key > key if reverse else changed_key < key):
-                current_value = resolve_value(table, changed_key, get_chain(changed_key), None)
-                if current_value is not None:  # not removed
-                    yield changed_key, current_value
+                yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
                 changed_key = next(keys, None)
             if changed_key == key:
-                current_value = resolve_value(table, key, get_chain(key), value)
-                if current_value is not None:
-                    yield key, current_value
+                yield from _yield_if_present(table, key, get_chain(key), value)
                 changed_key = next(keys, None)
             else:
                 yield key, value
         while changed_key is not None:
-            current_value = resolve_value(table, changed_key, get_chain(changed_key), None)
-            if current_value is not None:
-                yield changed_key, current_value
+            yield from _yield_if_present(table, changed_key, get_chain(changed_key), None)
             changed_key = next(keys, None)
 
     def is_full(self, max_bytes: int) -> bool:
         """True if the segments (batches of changes) must be merged: too many, or at least ``max_bytes`` bytes."""
         return len(self.segment_keys) >= MAX_SEGMENTS or self.bytes >= max_bytes
+
+
+def _yield_if_present(
+    table: str, key: bytes, chain: Chain, stored_value: memoryview | None
+) -> Iterator[tuple[bytes, memoryview]]:
+    """Yield a changed record with its current value, unless it was removed.
+
+    ``chain`` has its buffered changes, and ``stored_value`` is its value in the table, if it has one.
+    """
+    value = resolve_value(table, key, chain, stored_value)
+    if value is not None:
+        yield key, value
 
 
 def make_segment_key(last_key: bytes | None) -> bytes:
