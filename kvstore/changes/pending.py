@@ -200,20 +200,6 @@ def derive_documents(documents: Sequence[PendingDocument], settings: FixedSettin
     ]
 
 
-def derive_and_embed(
-    documents: Sequence[PendingDocument],
-    settings: FixedSettings,
-    open_state: Callable[[], AbstractContextManager[State]],
-    embed: Callable[[Sequence[str]], Matrix],
-) -> list[PendingDocument]:
-    """Return documents with all data derived from them, and the vectors of their texts.
-
-    ``open_state`` opens the stored state, whose vectors are reused. Raises LanguageError and the errors of the
-    embedder.
-    """
-    return embed_documents(derive_documents(documents, settings), settings, open_state, embed)
-
-
 def embed_documents(
     documents: Sequence[PendingDocument],
     settings: FixedSettings,

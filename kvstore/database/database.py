@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..arguments import check_clauses, check_integer, check_options
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..changes.facts import ExportReport, ImportReport
+    from ..changes.pending import PendingDocument
     from ..changes.repair import RepairReport
     from ..ingest.forecast import Forecast
     from ..ingest.ingest_interface import Ingestion, IngestOptions, IngestProgress, IngestReport
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..structures.spending import Spending
     from .index_worker import RefreshedKinds
     from .model_extraction import ExtractionForecast, ExtractionProgress, ExtractionReport
-    from .transaction import Transaction
 
 
 class Database(Handle):
@@ -52,10 +51,9 @@ class Database(Handle):
         **properties: Any,
     ) -> bool:
         """Store a document like :meth:`Transaction.put`, but derive and embed it before taking the writer's lock."""
-        from ..changes.pending import derive_and_embed, make_pending
+        from ..changes.pending import make_pending
         from ..extraction.validation import validate
 
-        # All slow work is done before the writer's lock is taken.
         self._require_writable()
         valid_document = validate(key, text, **properties)
         if vectors is None:
@@ -63,33 +61,35 @@ class Database(Handle):
                 record = state.documents.find_by_key(key)
                 if record is not None and record.digest == valid_document.digest:
                     return False
-        pending = make_pending(valid_document, self.settings, vectors, origin)
-        open_state, embed = self._session.open_state, self._session.store.embedder.embed
-        (document,) = derive_and_embed([pending], self.settings, open_state, embed)
-        with self.transaction(models=False) as transaction:
-            return transaction._put(document)
+        return self._put_chunked([make_pending(valid_document, self.settings, vectors, origin)])[0]
 
     @copy_signature(lambda transaction: transaction.put_many)
     def put_many(self, documents: Iterable[Mapping[str, Any]], *, replace: bool = True) -> list[bool]:
         """Store documents like :meth:`Transaction.put_many`, but embed them before taking the writer's lock."""
-        from ..changes.pending import derive_and_embed
         from .checked_documents import check_documents, chunk_changed_documents
         from .transaction import Transaction
 
-        # All slow work is done before the writer's lock is taken.
         self._require_writable()
         checked_documents = check_documents(documents, Transaction.put)
         with self.state() as state:
             pending_documents = chunk_changed_documents(state, checked_documents, replace=replace)
-        open_state, embed = self._session.open_state, self._session.store.embedder.embed
-        embedded_documents = derive_and_embed(list(pending_documents.values()), self.settings, open_state, embed)
-        changes = [False] * len(checked_documents)
-        if embedded_documents:
-            with self.transaction(models=False) as transaction:
-                for index, document in zip(pending_documents, embedded_documents, strict=True):
-                    if replace or not transaction._has_document(document.document.key):
-                        changes[index] = transaction._put(document)
-        return changes
+        changes = self._put_chunked(list(pending_documents.values()), replace=replace)
+        changes_by_index = dict(zip(pending_documents, changes, strict=True))
+        return [changes_by_index.get(index, False) for index in range(len(checked_documents))]
+
+    def _put_chunked(self, documents: Sequence[PendingDocument], *, replace: bool = True) -> list[bool]:
+        """Derive, embed and store documents that are cut into chunks; return for each if that changes anything.
+
+        Without ``replace``, a document whose key is already stored is skipped.
+        """
+        from ..changes.pending import derive_documents, embed_documents
+
+        if not documents:
+            return []
+        documents = derive_documents(documents, self.settings)
+        documents = embed_documents(documents, self.settings, self.state, self._session.store.embedder.embed)
+        with self.transaction(models=False) as transaction:
+            return [transaction._put(document, replace=replace) for document in documents]
 
     update = make_one_shot(lambda transaction: transaction.update, models=True)
     delete = make_one_shot(lambda transaction: transaction.delete)
@@ -105,11 +105,6 @@ class Database(Handle):
     unmerge = make_one_shot(lambda transaction: transaction.unmerge)
 
     # Files in and out
-
-    @property
-    def _begin_transaction(self) -> Callable[[], Transaction]:
-        """A function that begins a transaction for documents that are already extracted and embedded."""
-        return partial(self.transaction, models=False)
 
     def ingest(
         self,
@@ -177,26 +172,14 @@ class Database(Handle):
         ...     [(step.done, step.total, step.documents) for step in ingestion], ingestion.report.added
         ([(0, 1, 0), (1, 1, 1)], 1)
         """
-        from ..ingest.ingest_interface import IngestOptions, list_ingest_paths, list_ingest_patterns
-        from ..ingest.ingest_log import log_ingest
+        from ..ingest.ingest_interface import IngestOptions
         from ..ingest.pipeline import create_ingestion
         from .ingest_destination import IngestDestination
 
         check_clauses("ingest_progress", options, IngestOptions.__annotations__)
         self._require_writable("open it for writing to ingest", fixes_settings=False)
         check_options("options", options.get("options"))
-        destination = IngestDestination(self._session, self._begin_transaction)
-
-        sources = list_ingest_paths(paths)
-        path, growth = self.path, self._session.store.growth
-
-        def finish(report: IngestReport) -> None:
-            """Compact the file if it has grown much, and log the ingest."""
-            growth.compact_if_grown()
-            log_ingest(path, sources, report)
-
-        patterns = list_ingest_patterns(include)
-        return create_ingestion(destination, sources, include=patterns, on_finish=finish, **options)
+        return create_ingestion(IngestDestination(self), paths, include=include, **options)
 
     def forecast_ingest(
         self,
@@ -215,17 +198,10 @@ class Database(Handle):
         (1, 1, 1, 0)
         """
         from ..ingest.forecast import build_forecast
-        from ..ingest.ingest_interface import list_ingest_paths, list_ingest_patterns
         from .ingest_destination import IngestDestination
 
         check_options("options", options)
-        return build_forecast(
-            IngestDestination(self._session, self._begin_transaction),
-            list_ingest_paths(paths),
-            format,
-            options or {},
-            list_ingest_patterns(include),
-        )
+        return build_forecast(IngestDestination(self), paths, format, options or {}, include)
 
     def extract(
         self,
@@ -257,11 +233,9 @@ class Database(Handle):
         language_model = self._session.get_language_model(model)
         if language_model is None:
             raise InputError("EXTRACT needs a language model; name one with MODEL (model=), or SET model")
-        extraction = ModelExtraction(
-            self._session, kind, where=where, parameters=parameters, share=share, within=within, by=by
-        )
+        extraction = ModelExtraction(self, kind, where=where, parameters=parameters, share=share, within=within, by=by)
         try:
-            return extraction.run(language_model, self._begin_transaction, progress)
+            return extraction.run(language_model, progress)
         finally:
             self._record_spending("EXTRACT", language_model)
 
@@ -283,9 +257,7 @@ class Database(Handle):
         """
         from .model_extraction import ModelExtraction
 
-        extraction = ModelExtraction(
-            self._session, kind, where=where, parameters=parameters, share=share, within=within, by=by
-        )
+        extraction = ModelExtraction(self, kind, where=where, parameters=parameters, share=share, within=within, by=by)
         return extraction.forecast()
 
     def import_(self, path: str | os.PathLike[str]) -> ImportReport:
@@ -302,7 +274,7 @@ class Database(Handle):
         from .exchange import import_file
 
         self._require_writable("open it for writing to import")
-        report = import_file(self._session, self._begin_transaction, path)
+        report = import_file(self, path)
         self._session.store.growth.compact_if_grown()
         return report
 
@@ -341,13 +313,8 @@ class Database(Handle):
         rebuilt = rebuild_store(self._session.environment, self.settings, self._session.store.embedder.embed)
         self._session.store.open_indexes.clear_caches()
         compact_if_sparse(self._session.environment)
-        get_logger().warning(
-            "%s: %d problems were found; rebuilt from %d documents, %d things lost",
-            self.path,
-            len(problems),
-            rebuilt.documents,
-            len(rebuilt.lost),
-        )
+        outcome = f"rebuilt from {rebuilt.documents} documents, {len(rebuilt.lost)} things lost"
+        get_logger().warning("%s: %d problems were found; %s", self.path, len(problems), outcome)
         return RepairReport(problems, rebuilt, self.check())
 
     def backup(self, path: str | os.PathLike[str], *, compact: bool = True) -> None:
@@ -475,21 +442,19 @@ class Database(Handle):
         ['synonyms']
         """
         self._require_writable("open it without readonly to refresh its indexes")
-        writer = None
         if within is not None:
             check_integer("within", within, 1)
-        if model is not None or within is not None:
-            from ..models.structured import StructuredModel
+        elif model is None:
+            return self._session.store.indexing.refresh(kind, progress)
+        from ..models.structured import StructuredModel
 
-            language_model = self._session.get_language_model(model)
-            if language_model is None:
-                raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
-            writer = StructuredModel(language_model, within)
+        language_model = self._session.get_language_model(model)
+        if language_model is None:
+            raise InputError("no language model is named; give MODEL 'name', or SET model = 'name'")
         try:
-            return self._session.store.indexing.refresh(kind, progress, writer)
+            return self._session.store.indexing.refresh(kind, progress, StructuredModel(language_model, within))
         finally:
-            if writer is not None:
-                self._record_spending("REFRESH", writer.model)
+            self._record_spending("REFRESH", language_model)
 
     def _record_spending(self, statement: str, model: LanguageModel) -> None:
         """Record the requests to a model at once, or with a later commit if another process holds the lock."""
@@ -530,7 +495,5 @@ class Database(Handle):
         from ..changes.statistics import collect_statistics
 
         with self.state() as state:
-            return (
-                collect_statistics(state, self._session.environment.statistics())
-                | self._session.store.indexing.measure_sizes()
-            )
+            file_statistics = self._session.environment.statistics()
+            return collect_statistics(state, file_statistics) | self._session.store.indexing.measure_sizes()

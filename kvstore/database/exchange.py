@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,13 +23,12 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..changes import facts
 from ..changes.facts import ExportReport, ImportReport, SourceDocument, make_report
-from ..changes.pending import PendingDocument, derive_and_embed, make_pending
+from ..changes.pending import PendingDocument, derive_documents, embed_documents, make_pending
 from ..errors import DocumentNotFoundError, InputError
 from ..extraction.validation import validate
 from ..storage.new_file import create_file_atomically
 from ..structures.state import State
-from .open_store import Session
-from .transaction import Transaction
+from .handle import Handle
 
 FORMAT = "kvstore-export"
 #: The file suffixes of an export of the whole store, and of an export of one table.
@@ -76,15 +75,15 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
     return make_report(ExportReport, counts)
 
 
-def import_file(session: Session, begin: Callable[[], Transaction], path: str | os.PathLike[str]) -> ImportReport:
-    """Import the facts of an exported file, with one commit per batch; ``begin`` begins a transaction.
+def import_file(handle: Handle, path: str | os.PathLike[str]) -> ImportReport:
+    """Import the facts of an exported file into the store of ``handle``, with one commit per batch.
 
     Returns the number of changed facts of each kind, and of unchanged ones. Facts with the same key are replaced. The
     store keeps its settings; only vectors supplied by the user must match its dimension and chunks. Raises InputError
     for an unreadable file or line, and the errors of a commit.
     """
     source = _parse_export_path(path)
-    return _Importer(session, begin, source).run()
+    return _Importer(handle, source).run()
 
 
 def check_export(path: str | os.PathLike[str]) -> None:
@@ -220,11 +219,10 @@ def _count_lines(file: BinaryIO) -> int:
 class _Importer(_ExportReader):
     """The import of one file: reads it line by line, and commits a batch whenever it is full."""
 
-    def __init__(self, session: Session, begin: Callable[[], Transaction], path: Path) -> None:
-        """Prepare to import the file at ``path``; ``begin`` begins a transaction for each batch."""
+    def __init__(self, handle: Handle, path: Path) -> None:
+        """Prepare to import the file at ``path`` into the store of ``handle``."""
         super().__init__(path)
-        self._session = session
-        self._begin_transaction = begin
+        self._handle = handle
         self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
         self._batch = _Batch()
 
@@ -274,7 +272,7 @@ class _Importer(_ExportReader):
             left_out=document_fields.left_out or 0,
             chunks=document_fields.chunks,
         )
-        document = make_pending(valid_document, self._session.store.settings, document_fields.vectors)
+        document = make_pending(valid_document, self._handle.settings, document_fields.vectors)
         self._batch.documents[key] = document
         self._batch.chunks += document.chunk_count
 
@@ -282,12 +280,11 @@ class _Importer(_ExportReader):
         """Commit the batch, whose last line has the number ``last_line``, and begin another."""
         batch, self._batch = self._batch, _Batch()
         # Embed before taking the writer's lock, because embedding takes most of the time.
-        settings = self._session.store.settings
-        documents = derive_and_embed(
-            self._select_changed(batch), settings, self._session.open_state, self._session.store.embedder.embed
-        )
+        settings, embed = self._handle.settings, self._handle._session.store.embedder.embed
+        derived_documents = derive_documents(self._select_changed(batch), settings)
+        documents = embed_documents(derived_documents, settings, self._handle.state, embed)
         counts = {facts.DOCUMENTS.plural: len(documents)}
-        with self._begin_transaction() as transaction:
+        with self._handle.transaction(models=False) as transaction:
             for document in documents:
                 transaction._put(document)
             for fact in facts.list_stated_fact_kinds():
@@ -302,7 +299,7 @@ class _Importer(_ExportReader):
 
     def _select_changed(self, batch: _Batch) -> list[PendingDocument]:
         """Return the documents of a batch that are new or differ from the store's."""
-        with self._session.open_state() as state:
+        with self._handle.state() as state:
             records = {key: state.documents.find_by_key(key) for key in batch.documents}
         return [
             document

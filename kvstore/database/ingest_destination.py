@@ -12,11 +12,11 @@ from ..changes import facts
 from ..changes.pending import PendingDocument, embed_documents
 from ..errors import DocumentNotFoundError, InputError
 from ..registry.fact import StatedFact
-from .open_store import Session
-from .transaction import Transaction
+from .handle import Handle
 
 if TYPE_CHECKING:
     from ..ingest.file_documents import Failure, FileDocument
+    from ..ingest.ingest_interface import IngestReport
     from ..ingest.worker import Job
     from ..readers import RawFact
     from ..settings import FixedSettings
@@ -29,12 +29,12 @@ class IngestDestination:
     It implements :class:`~kvstore.ingest.ingest_interface.Destination`, which documents the methods.
     """
 
-    def __init__(self, session: Session, begin: Callable[[], Transaction]) -> None:
-        """Write to the store of ``session``; ``begin`` begins a transaction for each batch."""
-        self._session = session
-        self._begin_transaction = begin
-        self.embed = session.store.embedder.embed
-        self.open_state = session.open_state
+    def __init__(self, handle: Handle) -> None:
+        """Write to the store of ``handle``."""
+        self._handle = handle
+        self._session = handle._session
+        self.embed = self._session.store.embedder.embed
+        self.open_state = self._session.open_state
 
     @property
     def settings(self) -> FixedSettings:
@@ -62,7 +62,7 @@ class IngestDestination:
             records = ((key, origin, find_document(key)) for key, origin in origins.items() if origin)
             moved_origins = {key: origin for key, origin, record in records if record and record.origin != origin}
         if moved_origins:
-            with self._begin_transaction() as transaction:
+            with self._handle.transaction(models=False) as transaction:
                 transaction.set_origins(moved_origins)
 
     def make_job(self, format: str | None, options: Mapping[str, Any], *, embed: bool) -> Job:
@@ -103,7 +103,7 @@ class IngestDestination:
             if document.extracted
         ]
         documents = embed_documents(new_documents, self.settings, self.open_state, self.embed)
-        with self._begin_transaction() as transaction:
+        with self._handle.transaction(models=False) as transaction:
             for document in documents:
                 transaction._put(document)
             transaction.delete_many(deleted)
@@ -122,7 +122,7 @@ class IngestDestination:
 
         outcomes: dict[str, bool] = {}
         failures: list[Failure] = []
-        with self._begin_transaction() as transaction:
+        with self._handle.transaction(models=False) as transaction:
             for key, raw_facts in facts_by_key.items():
                 values_by_fact: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:
@@ -142,3 +142,10 @@ class IngestDestination:
                 except (DocumentNotFoundError, InputError) as error:
                     failures.append(make_failure(raw_facts[0].place, error))
         return outcomes, failures
+
+    def finish(self, paths: Sequence[str], report: IngestReport) -> None:
+        """Compact the store's file if it has grown much, and log the ingest of ``paths``."""
+        from ..ingest.ingest_log import log_ingest
+
+        self._session.store.growth.compact_if_grown()
+        log_ingest(self._handle.path, paths, report)

@@ -34,9 +34,8 @@ from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassa
 from ..sql.document_filter import filter_documents
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
-from .open_store import Session
+from .handle import Handle
 from .request_queue import Request, RequestQueue
-from .transaction import Transaction
 
 #: The maximum error, in tokens, if the tokens of a passage are estimated part by part.
 _ROUNDING_TOKENS = 4
@@ -126,7 +125,7 @@ class ModelExtraction:
 
     def __init__(
         self,
-        session: Session,
+        handle: Handle,
         kind: str,
         *,
         where: str | Mapping[str, Any] | None = None,
@@ -144,7 +143,7 @@ class ModelExtraction:
             check_integer("within", within, 1)
         if by is not None and by.lower() not in SCORE_FUNCTIONS:
             raise InputError(f"there is no method {by!r} of selecting passages; BY takes {', '.join(SCORE_FUNCTIONS)}")
-        self._session = session
+        self._handle = handle
         self._fact: WrittenFact = get_written_fact(kind)
         self._share = share
         self._within = within
@@ -161,17 +160,16 @@ class ModelExtraction:
     def run(
         self,
         model: LanguageModel,
-        begin: Callable[[], Transaction],
         progress: Callable[[ExtractionProgress], None] | None = None,
     ) -> ExtractionReport:
-        """Let the model write texts, store them, and return a report; ``begin`` begins a transaction.
+        """Let the model write texts, store them, and return a report.
 
         Raises the errors of the model, and InvalidAnswerError after several consecutive unusable answers; texts written
         before an error are kept.
         """
         plan = self._build_plan()
         for key, texts in plan.copied_passages.items():
-            self._store_passages({key: texts}, begin)
+            self._store_passages({key: texts})
         num_copied = sum(len(texts.passages) for texts in plan.copied_passages.values())
         structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
         num_passages = num_copied
@@ -203,7 +201,7 @@ class ModelExtraction:
             except ModelError as error:
                 raise _add_progress(error, num_passages) from None
             passages_by_document = self._group_by_document(answers, plan.document_keys, model.name)
-            self._store_answer(passages_by_document, begin)
+            self._store_answer(passages_by_document)
             pending.record_answer(request, answers)
             num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
             # An answer is stored in every document with its passage; all but one of these texts are copies.
@@ -227,14 +225,12 @@ class ModelExtraction:
         """Return the progress after ``num_done`` of all requests to ``model``."""
         return ExtractionProgress(self._fact.kind, num_done, num_requests, model.sent_tokens)
 
-    def _store_answer(
-        self, passages_by_document: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]
-    ) -> None:
+    def _store_answer(self, passages_by_document: Mapping[str, WrittenPassages]) -> None:
         """Store the texts of one answer, even if the user interrupts that, because the answer is already paid for."""
         try:
-            self._store_passages(passages_by_document, begin)
+            self._store_passages(passages_by_document)
         except KeyboardInterrupt:
-            self._store_passages(passages_by_document, begin)
+            self._store_passages(passages_by_document)
             raise
 
     def _group_by_document(
@@ -250,11 +246,9 @@ class ModelExtraction:
                 passages_by_document.setdefault(key, {})[digest] = (model, passage_texts)
         return {key: WrittenPassages(passages) for key, passages in passages_by_document.items()}
 
-    def _store_passages(
-        self, passages_by_document: Mapping[str, WrittenPassages], begin: Callable[[], Transaction]
-    ) -> None:
+    def _store_passages(self, passages_by_document: Mapping[str, WrittenPassages]) -> None:
         """Store the texts that the model wrote, in one transaction; skip documents that were deleted meanwhile."""
-        with begin() as transaction:
+        with self._handle.transaction(models=False) as transaction:
             for key, texts in passages_by_document.items():
                 try:
                     transaction._put_fact(self._fact, key, texts)
@@ -263,7 +257,7 @@ class ModelExtraction:
 
     def _read_sources(self, request: Request) -> list[SourcePassage]:
         """Return the passages of a request (document keys by passage digest) that still exist in the current state."""
-        with self._session.open_state() as state:
+        with self._handle.state() as state:
             passages = (self._read_passages(state, key).get(digest) for digest, key in request.items())
             return [passage for passage in passages if passage is not None]
 
@@ -284,7 +278,7 @@ class ModelExtraction:
 
         The plan also has the texts to copy from other documents, and the forecast.
         """
-        with self._session.open_state() as state:
+        with self._handle.state() as state:
             allowed_documents = None
             if self._where is not None:
                 allowed_documents = filter_documents(state, self._where, self._parameters).allowed

@@ -94,14 +94,16 @@ class Transaction(OwnedTransaction):
         ]
         if pending_documents:
             self._session.store.require_language()
-        return [
-            (replace or self._changes.find_document(document.document.key) is None) and self._put(document)
-            for document in pending_documents
-        ]
+        return [self._put(document, replace=replace) for document in pending_documents]
 
     @in_owner_thread
-    def _put(self, document: PendingDocument) -> bool:
-        """Store a document that is already chunked or extracted; return True if that changes anything."""
+    def _put(self, document: PendingDocument, *, replace: bool = True) -> bool:
+        """Store a document that is already cut into chunks; return True if that changes anything.
+
+        Without ``replace``, a document whose key is already stored is skipped.
+        """
+        if not replace and self._changes.find_document(document.document.key) is not None:
+            return False
         is_changed = self._changes.put_document(document)
         self._apply_if_batch_is_large()
         return is_changed

@@ -8,6 +8,7 @@ endpoint is not called.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from ..registry.derivation import collect_missing_texts, derive_parts, list_main
 from .engines.processes import ProcessEngine
 from .file_documents import FileDocument
 from .file_visit import FileVisit, compute_reading_digest
-from .ingest_interface import Destination
+from .ingest_interface import Destination, list_ingest_patterns, list_paths
 from .sources import Source, find_sources
 from .worker import Limits
 from .worker_pool import WorkerPool
@@ -77,17 +78,17 @@ class NavigationSummary:
 
 def build_forecast(
     destination: Destination,
-    paths: Sequence[str | Path],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     format: str | None,
     options: Mapping[str, Any],
-    include: Sequence[str] = (),
+    include: str | Sequence[str] = (),
 ) -> Forecast:
     """Forecast an ingest of ``paths`` into ``destination`` from a sample of the files that it would read.
 
     ``format``, ``options`` and ``include`` are those of the ingest. Paths and files that cannot be read are listed as
     failures. Raises the other errors that the ingest would raise before it reads a file.
     """
-    files, skipped, failures = _find_files(paths, format, include)
+    files, skipped, failures = _find_files(list_paths(paths), format, list_ingest_patterns(include))
     new_files = _select_new_files(destination, files, compute_reading_digest(format, options))
     num_bytes = sum(source.size for source in new_files)
     sample = (  # evenly spaced files

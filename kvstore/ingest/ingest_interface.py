@@ -146,6 +146,10 @@ class Destination(Protocol):
         """
         ...
 
+    def finish(self, paths: Sequence[str], report: IngestReport) -> None:
+        """End an ingest of ``paths`` that was not stopped early."""
+        ...
+
 
 class IngestOptions(TypedDict, total=False):
     """The options of an ingest besides its paths and the patterns of files to include: see :func:`create_ingestion`."""
@@ -186,7 +190,7 @@ class Ingestion(Iterator[IngestProgress]):
         self.close()
 
 
-def list_ingest_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+def list_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """Return the paths of an ingest as strings; raises ArgumentError for an invalid path."""
     path_list = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     for path in path_list:

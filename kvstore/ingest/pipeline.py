@@ -8,8 +8,9 @@ their facts are joined to documents of the store.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from .document_languages import DocumentLanguages
 from .engines import PROCESSES, check_engine
 from .file_documents import Failure, FileDocument, FileItem, make_failure
 from .file_visit import FileVisit, compute_reading_digest
-from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport
+from .ingest_interface import Destination, Ingestion, IngestProgress, IngestReport, list_ingest_patterns, list_paths
 from .source_reading import SourceReader
 from .sources import Coverage, Source, find_sources
 from .throughput import Pace
@@ -57,22 +58,21 @@ _MAX_DUPLICATES_SHOWN = 3
 
 def create_ingestion(
     destination: Destination,
-    paths: Sequence[str | Path],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     format: str | None = None,
     prune: bool = False,
-    include: Sequence[str] = (),
+    include: str | Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     workers: int | None = None,
     engine: str = PROCESSES,
     time_limit: float = TIME_LIMIT,
     memory_limit: float | None = None,
-    on_finish: Callable[[IngestReport], None] = lambda report: None,
 ) -> Ingestion:
     """Return an ingest that stores the documents of ``paths`` in ``destination`` while it is iterated.
 
     With ``prune`` it removes documents whose files vanished from the named folders and patterns. ``include``: see
-    :func:`~kvstore.ingest.sources.find_sources`. ``on_finish`` is called with the report at the end.
+    :func:`~kvstore.ingest.sources.find_sources`.
 
     ``workers`` is the number of processes that read, extract and embed (0: this process; None: chosen by the size of
     the files, or the capacity of the engine). ``engine`` is where they run (:mod:`.engines`); the result is the same. A
@@ -80,6 +80,7 @@ def create_ingestion(
     its share of half of the machine's memory). Raises InputError for an invalid format, option or engine, and for an
     empty path; EngineError if the engine is unavailable or lost.
     """
+    path_list, patterns = list_paths(paths), list_ingest_patterns(include)
     ReadOptions.parse(options)
     if format is not None:
         check_format(format)
@@ -97,12 +98,12 @@ def create_ingestion(
     reading_options = dict(options or {})
     limits = Limits(time_limit, memory_limit)
     reader = SourceReader(destination, format, reading_options, workers, engine, limits)
-    run = _IngestRun(destination, reader, format, include, reading_options)
+    run = _IngestRun(destination, reader, format, patterns, reading_options)
 
     def run_steps() -> Generator[IngestProgress, None, None]:
-        """Run the ingest, then call ``on_finish``."""
-        yield from run.iter_steps(paths, prune)
-        on_finish(run.report)
+        """Run the ingest, and let the destination finish it."""
+        yield from run.iter_steps(path_list, prune)
+        destination.finish(path_list, run.report)
 
     return Ingestion(run_steps(), run.report)
 
