@@ -1,8 +1,8 @@
 """Conditions over documents as a small algebra, independent of the text that expresses them.
 
 A condition is true, false or unknown for a document, as in SQL (NULL compares as unknown). SQL's WHERE and dictionaries
-are both converted to these classes; :mod:`.evaluation` finds the documents. A part that the index cannot evaluate is
-:class:`Unsupported`.
+are both converted to these classes; :mod:`.evaluation` finds the documents. An operand that the index cannot evaluate
+is :class:`Unsupported`.
 """
 
 from __future__ import annotations
@@ -104,33 +104,33 @@ class EmptyList:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation of the condition ``part``."""
+    """The negation of the condition ``operand``."""
 
-    part: Condition
+    operand: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """The conjunction (AND) of the conditions ``parts``."""
+    """The conjunction (AND) of the conditions ``operands``."""
 
-    parts: Sequence[Condition]
+    operands: Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """The disjunction (OR) of the conditions ``parts``."""
+    """The disjunction (OR) of the conditions ``operands``."""
 
-    parts: Sequence[Condition]
+    operands: Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The condition that the condition ``part`` is true. It is false, not unknown, if ``part`` is unknown.
+    """The condition that the condition ``operand`` is true. It is false, not unknown, if ``operand`` is unknown.
 
-    If the field of the part denotes list elements, the part must be true for at least one of them.
+    If the field of the operand denotes list elements, the operand must be true for at least one of them.
     """
 
-    part: Condition
+    operand: Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ def is_supported(condition: Condition) -> bool:
     match condition:
         case Unsupported():
             return False
-        case Not(part) | Exists(part):
-            return is_supported(part)
-        case All(parts) | AnyOf(parts):
-            return all(map(is_supported, parts))
+        case Not(operand) | Exists(operand):
+            return is_supported(operand)
+        case All(operands) | AnyOf(operands):
+            return all(map(is_supported, operands))
     return True
 
 
@@ -165,10 +165,10 @@ def has_text_search(condition: Condition) -> bool:
     match condition:
         case MatchesText(field):
             return field == DOCUMENT_TEXT
-        case Not(part) | Exists(part):
-            return has_text_search(part)
-        case All(parts) | AnyOf(parts):
-            return any(map(has_text_search, parts))
+        case Not(operand) | Exists(operand):
+            return has_text_search(operand)
+        case All(operands) | AnyOf(operands):
+            return any(map(has_text_search, operands))
     return False
 
 

@@ -107,15 +107,15 @@ class Evaluation:
         Neither set contains documents for which the condition is unknown, as in SQL.
         """
         match condition:
-            case Not(part):
-                return self.evaluate(part, negated=not negated)
-            case All(parts) | AnyOf(parts):
+            case Not(operand):
+                return self.evaluate(operand, negated=not negated)
+            case All(operands) | AnyOf(operands):
                 # NOT (a AND b) is NOT a OR NOT b.
                 combine = np.logical_and if isinstance(condition, All) != negated else np.logical_or
-                all_bounds = (self.evaluate(part, negated=negated) for part in parts)
+                all_bounds = (self.evaluate(operand, negated=negated) for operand in operands)
                 return reduce(partial(_combine_bounds, combine), all_bounds)
-            case Exists(part):
-                bounds = self.evaluate(part)
+            case Exists(operand):
+                bounds = self.evaluate(operand)
                 return self._complement(bounds) if negated else bounds
             case Unknown():  # neither the condition nor its negation is true for any document
                 return _make_exact(self._index.make_empty_mask())

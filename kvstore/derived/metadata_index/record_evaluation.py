@@ -44,14 +44,14 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
     Raises ValueError for a condition that can be unknown (NULL).
     """
     match condition:
-        case Not(part):
-            negated = make_predicate(part, state)
+        case Not(operand):
+            negated = make_predicate(operand, state)
             return lambda record: not negated(record)
-        case All(parts):
-            all_predicates = [make_predicate(part, state) for part in parts]
+        case All(operands):
+            all_predicates = [make_predicate(operand, state) for operand in operands]
             return lambda record: all(predicate(record) for predicate in all_predicates)
-        case AnyOf(parts):
-            any_predicates = [make_predicate(part, state) for part in parts]
+        case AnyOf(operands):
+            any_predicates = [make_predicate(operand, state) for operand in operands]
             return lambda record: any(predicate(record) for predicate in any_predicates)
         case Present(field):
             return lambda record: _get_value(record, field, state) is not None
@@ -59,18 +59,18 @@ def make_predicate(condition: Condition, state: State) -> Callable[[DocumentReco
             return lambda record: _get_value(record, field, state) == []
         case Exists(Unknown()):
             return lambda record: False
-        case Exists(part):
-            return _make_value_predicate(part, state)
+        case Exists(operand):
+            return _make_value_predicate(operand, state)
     raise ValueError(f"a condition that can be unknown: {condition}")
 
 
-def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRecord], bool]:
-    """Return a predicate that is true if a value of a document's field (one, or those of a list) satisfies ``part``.
+def _make_value_predicate(operand: Condition, state: State) -> Callable[[DocumentRecord], bool]:
+    """Return a predicate that is true if a value of a document's field (one, or those of a list) satisfies ``operand``.
 
-    ``part`` is a condition on a single value, and names the field. Raises ValueError for a condition that only SQL can
-    express.
+    ``operand`` is a condition on a single value, and names the field. Raises ValueError for a condition that only SQL
+    can express.
     """
-    match part:
+    match operand:
         case Compare(field, operator, value, same_kind=True):
             compare, kind = COMPARISONS[operator], str if isinstance(value, str) else (int, float)
             return lambda record: any(
@@ -84,7 +84,7 @@ def _make_value_predicate(part: Condition, state: State) -> Callable[[DocumentRe
         case MatchesText(field, query):
             matches = build_text_matcher(query, state.settings.stemmer)
         case _:
-            raise ValueError(f"a condition that only SQL has: {part}")
+            raise ValueError(f"a condition that only SQL has: {operand}")
     return lambda record: any(
         isinstance(candidate, str) and matches(candidate) for candidate in _list_values(record, field, state)
     )
