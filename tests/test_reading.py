@@ -234,7 +234,7 @@ def test_cosines_are_the_same_bits_whether_or_not_vectors_are_in_memory(
 
     def count_vectors_in_memory() -> int:
         vectors = store._session.store.open_indexes.vectors.vectors
-        return 0 if vectors is None else sum(len(ids) for ids, _ in vectors.parts)
+        return 0 if vectors is None else sum(len(ids) for ids, _ in vectors.batches)
 
     with store.snapshot() as snapshot:
         assert_equal_cosines(snapshot._state)

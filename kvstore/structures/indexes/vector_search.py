@@ -19,7 +19,7 @@ from ..documents.allowed import ChunkSet
 from ..ranking import Ranking, best
 from ..state import State
 from ..vectors.hnsw import MAX_COSINE_ERROR, NearCodes
-from ..vectors.vector_cache import CoveredRange, VectorCache, VectorCacheContent, VectorPart, find_covered_stop
+from ..vectors.vector_cache import CoveredRange, VectorBatch, VectorCache, VectorCacheContent, find_covered_stop
 from ..vectors.vectors import Ids, Matrix, cosines
 from .index import Indexes, IndexRecord
 from .index_reading import bind_index, reject_file
@@ -41,14 +41,14 @@ def find_nearest_chunks(
     """
     state = state.unrestricted  # vectors that are read are cached for every state
     if state.open_indexes is None:
-        return rank_parts(state, list(state.vectors.scan()), query, top, allowed), EXACT_METHOD
+        return rank_vectors(state, list(state.vectors.scan()), query, top, allowed), EXACT_METHOD
     record = Indexes(state.lmdb).get(VECTOR_INDEX)
     if not exact and record is not None and VECTOR_INDEX.explain_no_file(record, state) is None:
         index = bind_index(state, VECTOR_INDEX)
         ranking = None if index is None else _search_index(state, index, query, top, allowed, record)
         if index is not None and ranking is not None:
             return ranking, f"HNSW graphs of change {index.change}, newer chunks exactly"
-    return rank_parts(state, _get_all_parts(state, state.open_indexes.vectors), query, top, allowed), EXACT_METHOD
+    return rank_vectors(state, _get_all_vectors(state, state.open_indexes.vectors), query, top, allowed), EXACT_METHOD
 
 
 def _search_index(
@@ -60,8 +60,8 @@ def _search_index(
     the record of the index.
     """
     with index.newer_vectors.lock:
-        newer_parts = _update_parts(state, index.newer_vectors)
-    if newer_parts is None:
+        newer_batches = _update_vectors(state, index.newer_vectors)
+    if newer_batches is None:
         return None
     ef = max(record.get_int_option("ef_search"), 2 * top)  # HNSW's name for the number of candidates
     while True:
@@ -71,8 +71,8 @@ def _search_index(
             reject_file(state, VECTOR_INDEX, error)
             return None
         contender_ids, contender_vectors = _gather_contenders(state, candidates, top)
-        parts = [(contender_ids, contender_vectors), *newer_parts]
-        ranking = rank_parts(state, parts, query, top, allowed, frozenset(contender_ids.tolist()))
+        batches = [(contender_ids, contender_vectors), *newer_batches]
+        ranking = rank_vectors(state, batches, query, top, allowed, frozenset(contender_ids.tolist()))
         # A row that the search has not visited in a segment is no nearer than the last row it returned.
         max_unseen_cosines = [
             segment_candidates.cosines[-1] + MAX_COSINE_ERROR * segment_candidates.scales[-1]
@@ -88,7 +88,7 @@ def _search_index(
         ef *= 4
 
 
-def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorPart:
+def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) -> VectorBatch:
     """Return the candidates that exist in the state and may be among the ``top`` nearest: chunk ids and stored vectors.
 
     ``candidates`` has those of each segment of the index. Their cosines are approximate, because they are computed from
@@ -116,27 +116,27 @@ def _gather_contenders(state: State, candidates: Sequence[NearCodes], top: int) 
     return np.array([*locations], np.uint64), state.vectors.gather([*locations.values()])
 
 
-def _get_all_parts(state: State, cache: VectorCache) -> list[VectorPart]:
+def _get_all_vectors(state: State, cache: VectorCache) -> list[VectorBatch]:
     """Return all vectors of a state as pairs (chunk ids, vectors), and cache them for the next search if they fit.
 
-    Cached parts can also have vectors of chunks that only other states have.
+    Cached batches can also have vectors of chunks that only other states have.
     """
     chunks, change = state.counters.chunks, state.counters.change
     with cache.lock:
         # Beyond this number, too many cached vectors belong to chunks that this state does not have.
-        parts = _update_parts(state, cache, max_vectors=1.5 * chunks + 1000)
-        if parts is None:
+        batches = _update_vectors(state, cache, max_vectors=1.5 * chunks + 1000)
+        if batches is None:
             can_cache = not state.lmdb.writable and chunks * state.vectors.dimension * 4 <= cache.limit
             is_cache_newer = cache.vectors is not None and cache.vectors.coverage[-1].change > change
             if not can_cache or is_cache_newer:
                 return list(state.vectors.scan())
-            parts = [state.vectors.read_all()] if chunks else []
-            if parts:
-                cache.vectors = VectorCacheContent((CoveredRange(change, state.counters.next_chunk),), tuple(parts))
-    return parts
+            batches = [state.vectors.read_all()] if chunks else []
+            if batches:
+                cache.vectors = VectorCacheContent((CoveredRange(change, state.counters.next_chunk),), tuple(batches))
+    return batches
 
 
-def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorPart] | None:
+def _update_vectors(state: State, cache: VectorCache, max_vectors: float = np.inf) -> list[VectorBatch] | None:
     """Return the cached vectors and those of chunks added since, as pairs (chunk ids, vectors); cache the added ones.
 
     Added vectors of a write transaction or of an older state are not cached. Returns None if nothing usable is cached,
@@ -146,39 +146,39 @@ def _update_parts(state: State, cache: VectorCache, max_vectors: float = np.inf)
     start = None if cached is None else find_covered_stop(cached.coverage, change)
     if cached is None or start is None:
         return None
-    own_parts: list[VectorPart] = []
+    uncached_batches: list[VectorBatch] = []
     if start < stop:
         stored_chunks = list(state.chunks.scan(start, stop))
         ids: Ids = np.array([chunk for chunk, _ in stored_chunks], np.uint64)
-        part = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
+        batch = (ids, state.vectors.gather([(record.block, record.row) for _, record in stored_chunks]))
         # Additions of a write transaction may be rolled back, and an older state than the newest does not know later
         # chunks.
         if state.lmdb.writable or change < cached.coverage[-1].change:
-            own_parts = [part]
+            uncached_batches = [batch]
         else:
-            cached = cached.extend(part, change, stop)
-    if sum(len(ids) for ids, _ in cached.parts) > max_vectors:
+            cached = cached.extend(batch, change, stop)
+    if sum(len(ids) for ids, _ in cached.batches) > max_vectors:
         return None
     cache.vectors = cached
-    return [*cached.parts, *own_parts]
+    return [*cached.batches, *uncached_batches]
 
 
-def rank_parts(
+def rank_vectors(
     state: State,
-    parts: Sequence[VectorPart],
+    batches: Sequence[VectorBatch],
     query: Matrix,
     top: int,
     allowed: ChunkSet | None,
     known_chunks: Collection[int] = (),
 ) -> Ranking:
-    """Return the ``top`` chunks of ``parts`` with the largest cosine, without chunks that the state does not have.
+    """Return the ``top`` chunks of ``batches`` with the largest cosine, without chunks that the state does not have.
 
-    A part is a pair of chunk ids and their vectors. Every vector is compared. The caller knows that the state has the
+    A batch is a pair of chunk ids and their vectors. Every vector is compared. The caller knows that the state has the
     ``known_chunks``, so these are not looked up.
     """
     num_requested = top + _NUM_SPARE
     while True:
-        chunks, scores = find_nearest(parts, query, num_requested, allowed)
+        chunks, scores = find_nearest(batches, query, num_requested, allowed)
         is_exhaustive = len(chunks) < num_requested
         stored_positions = _find_top_stored(state, chunks, scores, top, known_chunks)
         if len(stored_positions) >= top or is_exhaustive:
@@ -220,16 +220,16 @@ def _iter_portions(positions: npt.NDArray[np.intp], top: int) -> Iterator[npt.ND
 
 
 def find_nearest(
-    parts: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
+    batches: Iterable[tuple[Ids, Matrix]], query: Matrix, top: int, allowed: ChunkSet | None = None
 ) -> tuple[Ids, Matrix]:
     """Return the ids and cosines of the ``top`` vectors nearest to ``query``, best first, with all ties of the last.
 
-    All vectors are unit vectors, and ties are in no particular order. ``parts`` are pairs of ids and vectors, as
+    All vectors are unit vectors, and ties are in no particular order. ``batches`` are pairs of ids and vectors, as
     :meth:`Vectors.scan` yields them. ``allowed`` restricts the ids; no other cosines are computed.
     """
     best_ids: Ids = np.empty(0, np.uint64)
     best_scores: Matrix = np.empty(0, np.float32)
-    for ids, matrix in parts:
+    for ids, matrix in batches:
         if allowed is not None:
             rows = np.flatnonzero(allowed.get_chunk_mask(ids))
             ids, scores = ids[rows], cosines(matrix, query, rows)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from .vectors import Ids, Matrix
 
 #: Chunk ids and their vectors.
-VectorPart = tuple[Ids, Matrix]
+VectorBatch = tuple[Ids, Matrix]
 
 
 class CoveredRange(NamedTuple):
@@ -56,10 +56,10 @@ def extend_coverage(coverage: CoveredRanges, change: int, stop: int) -> CoveredR
 class VectorCacheContent:
     """An immutable version of the content of a :class:`VectorCache`: vectors and their coverage."""
 
-    def __init__(self, coverage: CoveredRanges, parts: tuple[VectorPart, ...] = ()) -> None:
-        """Store the vectors of ``parts``, pairs of chunk ids and vectors; ``coverage`` describes what they include."""
+    def __init__(self, coverage: CoveredRanges, batches: tuple[VectorBatch, ...] = ()) -> None:
+        """Store ``batches``, pairs of chunk ids and their vectors; ``coverage`` describes which chunks they include."""
         self.coverage = coverage
-        self.parts = parts
+        self.batches = batches
 
     def get_many(self, chunks: Ids) -> tuple[Matrix, npt.NDArray[np.bool_]]:
         """Return the vectors of the cached chunks among ``chunks``, in their order, and a mask of these chunks.
@@ -68,33 +68,33 @@ class VectorCacheContent:
         """
         is_cached = np.zeros(len(chunks), np.bool_)
         dimension = 0
-        if self.parts:
-            _, first_vectors = self.parts[0]
+        if self.batches:
+            _, first_vectors = self.batches[0]
             dimension = first_vectors.shape[1]
         matrix = np.empty((len(chunks), dimension), np.float32)
-        for (ids, vectors), order in zip(self.parts, self._part_orders, strict=True):
+        for (ids, vectors), order in zip(self.batches, self._batch_orders, strict=True):
             positions = np.searchsorted(ids, chunks, sorter=order)
             rows = order[np.minimum(positions, len(ids) - 1)] if len(ids) else positions
-            is_in_part = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
-            matrix[is_in_part] = vectors[rows[is_in_part]]
-            is_cached |= is_in_part
+            is_in_batch = (ids[rows] == chunks) if len(ids) else np.zeros(len(chunks), np.bool_)
+            matrix[is_in_batch] = vectors[rows[is_in_batch]]
+            is_cached |= is_in_batch
         return matrix[is_cached], is_cached
 
     @cached_property
-    def _part_orders(self) -> list[npt.NDArray[np.intp]]:
-        """For each part, its row numbers in order of ascending id."""
-        return [np.argsort(ids, kind="stable") for ids, _ in self.parts]
+    def _batch_orders(self) -> list[npt.NDArray[np.intp]]:
+        """For each batch, its row numbers in order of ascending id."""
+        return [np.argsort(ids, kind="stable") for ids, _ in self.batches]
 
-    def extend(self, new_vectors: VectorPart, change: int, stop: int) -> VectorCacheContent:
+    def extend(self, new_vectors: VectorBatch, change: int, stop: int) -> VectorCacheContent:
         """Return the content with ``new_vectors``: it has all chunks below ``stop`` that existed at ``change``."""
-        parts = [*self.parts, new_vectors]
-        # Join parts of similar size, so that their number grows only with the logarithm of the vectors.
-        while len(parts) > 1:
-            (previous_ids, _), (last_ids, _) = parts[-2:]
+        batches = [*self.batches, new_vectors]
+        # Join batches of similar size, so that their number grows only with the logarithm of the vectors.
+        while len(batches) > 1:
+            (previous_ids, _), (last_ids, _) = batches[-2:]
             if len(previous_ids) > 2 * len(last_ids):
                 break
-            parts[-2:] = [concatenate_parts(parts[-2:])]
-        return VectorCacheContent(extend_coverage(self.coverage, change, stop), tuple(parts))
+            batches[-2:] = [concatenate_batches(batches[-2:])]
+        return VectorCacheContent(extend_coverage(self.coverage, change, stop), tuple(batches))
 
 
 class VectorCache:
@@ -108,6 +108,6 @@ class VectorCache:
         self.lock = threading.Lock()
 
 
-def concatenate_parts(parts: Sequence[VectorPart]) -> VectorPart:
-    """Concatenate parts (chunk ids and their vectors) into one."""
-    return np.concatenate([ids for ids, _ in parts]), np.concatenate([matrix for _, matrix in parts])
+def concatenate_batches(batches: Sequence[VectorBatch]) -> VectorBatch:
+    """Concatenate batches (chunk ids and their vectors) into one."""
+    return np.concatenate([ids for ids, _ in batches]), np.concatenate([matrix for _, matrix in batches])
