@@ -49,16 +49,17 @@ _PAGE_ENCODING = b"KVG1"
 _PAGE_HEADER = struct.Struct("<4sI")
 #: Entities per page of degrees.
 ENTITIES_PER_PAGE = (records.compute_max_value_size(1) - _PAGE_HEADER.size) // 8
-# A degree, as it is stored: 0 for an entity without chunks; the entry of its only chunk (see below); or _SEVERAL_FLAG,
+# A degree, as it is stored: 0 for an entity without chunks; the packed edge to its only chunk; or _SEVERAL_FLAG,
 # the number of its chunks and the number of the informative ones. _LINKED_FLAG is set if the entity has links.
 _SEVERAL_FLAG = 1 << 63
 _LINKED_FLAG = 1 << 62
 _PAYLOAD_MASK = _LINKED_FLAG - 1
 _TOTAL_MASK = (1 << 31) - 1
 _INFORMATIVE_SHIFT = 31
-# An entry is a chunk shifted left, with the features of the edge from the entity to it in the low bits.
-_ENTRY_FEATURE_BITS = 16
-_ENTRY_FEATURE_MASK = (1 << _ENTRY_FEATURE_BITS) - 1
+# The edge from an entity to a chunk is packed into one number: the chunk id shifted left, with the features in the low
+# bits.
+_CHUNK_EDGE_FEATURE_BITS = 16
+_CHUNK_EDGE_FEATURE_MASK = (1 << _CHUNK_EDGE_FEATURE_BITS) - 1
 
 #: Chunks whose rows are changed in one batch.
 CHUNKS_PER_BATCH = 4096
@@ -79,12 +80,12 @@ class StoredDegrees:
         """Decode ``values``, one number per entity.
 
         A number with _SEVERAL_FLAG has two counts: of the entity's chunks, and of its informative chunks, which do not
-        mention it only in lower case. A number without the flag is the entry (chunk and features) of the entity's only
-        chunk, or 0 if it has no chunk.
+        mention it only in lower case. A number without the flag is the packed edge (chunk and features) to the entity's
+        only chunk, or 0 if it has no chunk.
         """
         self.values = values
         self._has_several: npt.NDArray[np.bool_] = (values & np.uint64(_SEVERAL_FLAG)) != 0
-        #: The values without flags: two counts of chunks, or the entry of the only chunk.
+        #: The values without flags: two counts of chunks, or the packed edge to the only chunk.
         self._payloads: npt.NDArray[np.int64] = (values & np.uint64(_PAYLOAD_MASK)).astype(np.int64)
         #: The number of chunks of each entity.
         self.total: npt.NDArray[np.int64] = np.where(
@@ -94,12 +95,12 @@ class StoredDegrees:
         self.informative: npt.NDArray[np.int64] = np.where(
             self._has_several,
             self._payloads >> _INFORMATIVE_SHIFT,
-            (self._payloads & _ENTRY_FEATURE_MASK & ~LOWER) != 0,
+            (self._payloads & _CHUNK_EDGE_FEATURE_MASK & ~LOWER) != 0,
         )
 
     @property
-    def only_entries(self) -> npt.NDArray[np.int64]:
-        """The entry (chunk and features in one number) of each entity's only chunk; 0 for an entity with several."""
+    def only_edges(self) -> npt.NDArray[np.int64]:
+        """The packed edge (chunk and features) to each entity's only chunk; 0 for an entity with several chunks."""
         return np.where(self._has_several, 0, self._payloads)
 
     @property
@@ -171,14 +172,14 @@ class PassageGraph(ViewReader):
         block_entities = np.array([entity for entity, _ in blocks], np.uint32)
         sizes = np.array([len(block) for _, block in blocks], np.int64)
         has_one = totals == 1
-        owners = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
-        entries = np.concatenate((degrees.values[has_one] & np.uint64(_PAYLOAD_MASK), *(block for _, block in blocks)))
-        # The index in ``entities`` of the owner of each entry; a stable sort keeps the chunks of an owner in order.
-        row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), owners)]
+        edge_entities = np.concatenate((entities[has_one], np.repeat(block_entities, sizes)))
+        edges = np.concatenate((degrees.values[has_one] & np.uint64(_PAYLOAD_MASK), *(block for _, block in blocks)))
+        # The index in ``entities`` of the entity of each edge; a stable sort keeps the chunks of an entity in order.
+        row_indexes = np.argsort(entities)[np.searchsorted(np.sort(entities), edge_entities)]
         order = np.argsort(row_indexes, kind="stable")
-        entries = entries[order]
+        edges = edges[order]
         bounds = np.searchsorted(row_indexes[order], np.arange(len(entities) + 1))
-        return EntityRows(bounds, entries >> np.uint64(_ENTRY_FEATURE_BITS), entries.astype(np.uint16))
+        return EntityRows(bounds, edges >> np.uint64(_CHUNK_EDGE_FEATURE_BITS), edges.astype(np.uint16))
 
     def read_link_rows(self, entities: npt.NDArray[np.uint32]) -> LinkRows:
         """Return the links of entities, in the order of ``entities``, then by linked entity and kind."""
@@ -214,10 +215,10 @@ class PassageGraph(ViewReader):
             first_entity = records.U32.unpack(key)[0] * ENTITIES_PER_PAGE
             entities = np.arange(first_entity, first_entity + ENTITIES_PER_PAGE, dtype=np.uint32)
             degrees = self.read_degrees(entities)
-            columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_entries)
-            for entity, total, informative, has_links, entry in zip(*map(np.ndarray.tolist, columns), strict=True):
+            columns = (entities, degrees.total, degrees.informative, degrees.has_links, degrees.only_edges)
+            for entity, total, informative, has_links, edge in zip(*map(np.ndarray.tolist, columns), strict=True):
                 if total or has_links:
-                    only_chunk, features = entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
+                    only_chunk, features = edge >> _CHUNK_EDGE_FEATURE_BITS, edge & _CHUNK_EDGE_FEATURE_MASK
                     yield DecodedDegree(entity, total, informative, has_links, only_chunk, features)
 
     def iter_links(self) -> Iterator[tuple[int, Link]]:
@@ -229,8 +230,8 @@ class PassageGraph(ViewReader):
     def iter_listed_edges(self) -> Iterator[tuple[int, int, int]]:
         """Yield (entity, chunk, features) for each edge of an entity with several chunks, from the block lists."""
         for entity, _, block in self._lists.scan():
-            for entry in block.tolist():
-                yield entity, entry >> _ENTRY_FEATURE_BITS, entry & _ENTRY_FEATURE_MASK
+            for edge in block.tolist():
+                yield entity, edge >> _CHUNK_EDGE_FEATURE_BITS, edge & _CHUNK_EDGE_FEATURE_MASK
 
     def _read_pages(self, page_numbers: Set[int]) -> None:
         """Read the pages of degrees with these numbers into the cache, unless they are cached."""
@@ -259,7 +260,7 @@ class GraphWriter(ViewWriter, PassageGraph):
     def __init__(self, view: WriteView) -> None:
         """Start without changes; the graph is read and written through ``view``."""
         super().__init__(view)
-        #: By entity, the entries of chunks (with features) added to its row and removed from it.
+        #: By entity, the packed edges (chunk and features) added to its row and removed from it.
         self._added: dict[int, list[int]] = {}
         self._removed: dict[int, list[int]] = {}
         #: By entity, other entity and kind, the change of the count of a link.
@@ -315,10 +316,10 @@ class GraphWriter(ViewWriter, PassageGraph):
                 if old_row == new_row:
                     continue
                 removed, added = (old_row - new_row, new_row - old_row) if old_row and new_row else (old_row, new_row)
-                first_entry = chunk << _ENTRY_FEATURE_BITS
+                featureless_edge = chunk << _CHUNK_EDGE_FEATURE_BITS
                 for changes, edges in ((self._removed, removed), (self._added, added)):
                     for entity, features in edges:
-                        changes.setdefault(entity, []).append(first_entry | features)
+                        changes.setdefault(entity, []).append(featureless_edge | features)
                 if new_row:
                     packed = pack_numbers(sorted([entity << FEATURE_BITS | features for entity, features in new_row]))
                     new_values[key] = records.seal(packed)
@@ -380,15 +381,15 @@ class GraphWriter(ViewWriter, PassageGraph):
                 if not degree & _SEVERAL_FLAG:
                     degrees[entity] = encode_degree(len(added), _count_informative(added))
                 continue
-            old_entries = {degree & _PAYLOAD_MASK} if degree & _PAYLOAD_MASK else set[int]()
-            if not old_entries.issuperset(removed):
+            old_edges = {degree & _PAYLOAD_MASK} if degree & _PAYLOAD_MASK else set[int]()
+            if not old_edges.issuperset(removed):
                 raise _make_chunk_error(entity)
-            new_entries = sorted(old_entries.difference(removed).union(added))
-            if len(new_entries) > 1:
-                lists[entity] = [], new_entries
-                degrees[entity] = encode_degree(len(new_entries), _count_informative(new_entries))
+            new_edges = sorted(old_edges.difference(removed).union(added))
+            if len(new_edges) > 1:
+                lists[entity] = [], new_edges
+                degrees[entity] = encode_degree(len(new_edges), _count_informative(new_edges))
             else:
-                degrees[entity] = new_entries[0] if new_entries else 0
+                degrees[entity] = new_edges[0] if new_edges else 0
         degrees |= self._flush_lists(lists, old_degrees)
         return degrees
 
@@ -397,8 +398,9 @@ class GraphWriter(ViewWriter, PassageGraph):
     ) -> dict[int, int]:
         """Write the changes of block lists, and return the new degrees of the entities that had a list before.
 
-        ``lists`` has the entries removed from each entity's list and those added to it. A list that is left with fewer
-        than two entries is deleted; a degree then encodes the entry itself instead of counts (:func:`encode_degree`).
+        ``lists`` has the packed edges (chunk and features) removed from each entity's list and those added to it. A
+        list that is left with fewer than two edges is deleted; the degree is then the packed edge instead of two
+        counts.
         """
         degrees: dict[int, int] = {}
         short_lists: list[int] = []
@@ -415,8 +417,8 @@ class GraphWriter(ViewWriter, PassageGraph):
             )
             if total < 2:
                 short_lists.append(entity)
-        for entity, entry in self._lists.take_many(short_lists).items():
-            degrees[entity] = int.from_bytes(entry, "little")  # the only entry of a list, or 0 for an empty list
+        for entity, packed_edge in self._lists.take_many(short_lists).items():
+            degrees[entity] = int.from_bytes(packed_edge, "little")  # 0 for an empty list
         return degrees
 
     def _flush_links(self, changes_by_entity: Mapping[int, Mapping[tuple[int, int], int]]) -> dict[int, bool]:
@@ -444,9 +446,9 @@ class GraphWriter(ViewWriter, PassageGraph):
         return {entity: link is not None for entity, link in zip(changes_by_entity, last_links, strict=True)}
 
 
-def _count_informative(entries: list[int]) -> int:
-    """Return the number of entries (chunks with features) with any feature besides mentions in lower case."""
-    return sum(entry & _ENTRY_FEATURE_MASK & ~LOWER != 0 for entry in entries)
+def _count_informative(edges: list[int]) -> int:
+    """Return the number of edges (packed chunk and features) with any feature besides mentions in lower case."""
+    return sum(edge & _CHUNK_EDGE_FEATURE_MASK & ~LOWER != 0 for edge in edges)
 
 
 def _make_chunk_error(entity: int) -> CorruptionError:

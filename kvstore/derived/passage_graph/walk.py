@@ -1,7 +1,7 @@
 """A walk over chunks and entities that starts at the names of a question.
 
-In: the entities recognized in a question. Out: the masses of the seeds, and a description of the path to each chunk
-that the walk reaches.
+In: the entities recognized in a question. Out: the masses of the start nodes, and a description of the path to each
+chunk that the walk reaches.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from .pagerank import PageRank
 _MAX_RARE_CHUNKS = 50
 
 
-def make_degree_request(seeds: Sequence[QuestionEntity]) -> NameDegrees:
-    """Return a request for the degrees (numbers of chunks) of the entities of each seed, a name of the question."""
-    return NameDegrees([seed.identity.entity_ids for seed in seeds])
+def make_degree_request(names: Sequence[QuestionEntity]) -> NameDegrees:
+    """Return a request for the degrees (numbers of chunks) of the entities of each name of a question."""
+    return NameDegrees([name.identity.entity_ids for name in names])
 
 
-def map_degrees(seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
+def map_degrees(names: Sequence[QuestionEntity], degrees: Sequence[Degrees]) -> dict[int, int]:
     """Return the number of chunks of each entity of a question, by the entity's node.
 
-    ``degrees`` is the answer to :func:`make_degree_request`, in the order of ``seeds``.
+    ``degrees`` is the answer to :func:`make_degree_request`, in the order of ``names``.
     """
     return {
         make_entity_node(entity): total
-        for seed, name_degrees in zip(seeds, degrees, strict=True)
-        for entity, total in zip(seed.identity.entity_ids, name_degrees.total.tolist(), strict=True)
+        for name, name_degrees in zip(names, degrees, strict=True)
+        for entity, total in zip(name.identity.entity_ids, name_degrees.total.tolist(), strict=True)
     }
 
 
 def compute_name_masses(
-    seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared: Collection[str] = ()
+    names: Sequence[QuestionEntity], degrees: Sequence[Degrees], compared: Collection[str] = ()
 ) -> dict[int, float]:
     """Return the nodes of the names of a question with their masses (start probabilities), which sum to at most 1.
 
-    ``degrees`` has the chunk counts of the entities of each seed, in the order of ``seeds``; it is the answer to
+    ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
     :func:`make_degree_request`. The mass of a name is proportional to its specificity, 1 / the number of chunks that
     name it (HippoRAG, section 2.3, node specificity). Names that the question compares (keys in ``compared``) have
     equal masses. The mass of a name is divided equally among its entities that occur in chunks. If even the rarest name
@@ -56,12 +56,12 @@ def compute_name_masses(
     """
     specificity: dict[str, float] = {}
     nodes: dict[str, list[int]] = {}
-    for seed, name_degrees in zip(seeds, degrees, strict=True):
+    for name, name_degrees in zip(names, degrees, strict=True):
         totals = np.where(name_degrees.informative, name_degrees.informative, name_degrees.total)
         if totals.any():
-            specificity[seed.key] = 1 / int(totals.sum())
-            entity_totals = zip(seed.identity.entity_ids, totals.tolist(), strict=True)
-            nodes[seed.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
+            specificity[name.key] = 1 / int(totals.sum())
+            entity_totals = zip(name.identity.entity_ids, totals.tolist(), strict=True)
+            nodes[name.key] = [make_entity_node(entity) for entity, total in entity_totals if total > 0]
     compared_keys = [key for key in compared if key in specificity]
     specificity |= dict.fromkeys(compared_keys, max((specificity[key] for key in compared_keys), default=0.0))
     total = math.fsum(specificity.values())
@@ -81,25 +81,25 @@ class Spread(NamedTuple):
     is_proper: bool
 
 
-def make_all_words_request(seeds: Sequence[QuestionEntity], stem: Callable[[str], str]) -> TermSetCountRequest:
+def make_all_words_request(names: Sequence[QuestionEntity], stem: Callable[[str], str]) -> TermSetCountRequest:
     """Return a request for the number of chunks that contain all words of each name, except function words."""
     return TermSetCountRequest(
         [
-            {stem(word) for word in segment_words(key) if word not in FUNCTION_WORDS}
-            for seed in seeds
-            for key, _ in seed.identity.names
+            {stem(word) for word in segment_words(alias) if word not in FUNCTION_WORDS}
+            for name in names
+            for alias, _ in name.identity.names
         ]
     )
 
 
 def compute_spreads(
-    seeds: Sequence[QuestionEntity], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
+    names: Sequence[QuestionEntity], degrees: Sequence[Degrees], all_words_counts: Sequence[int]
 ) -> dict[str, Spread]:
     """Return the spread of each name of a question, by its key.
 
-    ``degrees`` has the chunk counts of the entities of each seed; it is the answer to :func:`make_degree_request`.
-    ``all_words_counts`` has the number of chunks with all words of a name, for each name of each seed in turn; it is
-    the answer to :func:`make_all_words_request`.
+    ``degrees`` has the chunk counts of the entities of each of ``names``; it is the answer to
+    :func:`make_degree_request`. ``all_words_counts`` has the number of chunks with all words of a name, for each name
+    and each of its aliases in turn; it is the answer to :func:`make_all_words_request`.
 
     The spread is the geometric mean of a count of the name and the number of chunks with all its words. The count of
     the name is the geometric mean of the number of chunks that name it and the number of its addresses (no more than
@@ -109,21 +109,21 @@ def compute_spreads(
     """
     counts = iter(all_words_counts)
     spreads = {}
-    for seed, name_degrees in zip(seeds, degrees, strict=True):
+    for name, name_degrees in zip(names, degrees, strict=True):
         total, informative = int(name_degrees.total.sum()), int(name_degrees.informative.sum())
-        name_count = math.sqrt(min(seed.count, total) * (informative or total))
-        all_words_count = sum(islice(counts, len(seed.identity.names)))
+        name_count = math.sqrt(min(name.count, total) * (informative or total))
+        all_words_count = sum(islice(counts, len(name.identity.names)))
         num_chunks = math.sqrt(name_count * (all_words_count or name_count))
         # ``informative`` counts the chunks that do not write the name in lower case only.
-        spreads[seed.key] = Spread(num_chunks, is_proper=2 * informative > total)
+        spreads[name.key] = Spread(num_chunks, is_proper=2 * informative > total)
     return spreads
 
 
 def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> dict[int, tuple[list[int], list[str]]]:
-    """Return the likeliest walk to each node: its nodes from the seed to the target, and the names of all but the last.
+    """Return the likeliest walk to each node: its nodes from the start, and the names of all but the last.
 
-    ``ranks`` is the PageRank that walked the graph from the seeds. Both lists are empty if no walk reaches the node. If
-    several walks are equally likely, the walk with the start nearest to the target wins, then the first by name,
+    ``ranks`` is the PageRank that walked the graph from its start nodes. Both lists are empty if no walk reaches the
+    node. If several walks are equally likely, the walk with the start nearest to the node wins, then the first by name,
     entities before chunks.
     """
     targets = list(nodes)
@@ -149,7 +149,7 @@ def find_walks(reader: BatchedReader, ranks: PageRank, nodes: Iterable[int]) -> 
         walk = [node]
         while (node_predecessors := predecessors[walk[-1]]) and walk[-1] not in node_predecessors:
             walk.append(min(node_predecessors, key=names.__getitem__))
-        # Without predecessors, no walk leads to the node; a seed is its own predecessor.
+        # Without predecessors, no walk leads to the node; a start node is its own predecessor.
         walk = walk[::-1] if node_predecessors else []
         walks[node] = walk, [_format_node(*names[predecessor]) for predecessor in walk[:-1]]
     return walks

@@ -117,21 +117,21 @@ class AdaptiveStrategy:
             record_recognized_entities(query, entities, step)
         spreads = compute_spreads(entities, degrees, all_words_counts)
         names = _select_start_names(query, entities, spreads)  # those that are not in too many chunks
-        parts = decompose_question(query, names)
+        decomposition = decompose_question(query, names)
         with query.trace.step("weigh walk") as step:
-            factors = _compute_walk_factors(query, hybrid, entities, parts, spreads)
+            factors = _compute_walk_factors(query, hybrid, entities, decomposition, spreads)
             weight = self._get_max_walk_weight(query) * factors.weight_fraction
             step.detail = f"{weight:.3g}: {factors}"
         walk_result = None
         if weight >= _MIN_WALK_WEIGHT:
             name_degrees = [degree for entity, degree in zip(entities, degrees, strict=True) if entity in names]
-            walk_result = _run_walk(query, hybrid, names, name_degrees, parts)
+            walk_result = _run_walk(query, hybrid, names, name_degrees, decomposition)
         chunks, scores, paths = hybrid.chunks, hybrid.scores, hybrid.format_paths()
         if walk_result is not None:
             chunks, scores = _merge_scores(hybrid, walk_result, weight)
             paths = {}  # those of the walk follow, for the best chunks only
         if has_triples:
-            chunks, scores, triple_paths = _add_triple_chunks(query, hybrid, parts, chunks, scores)
+            chunks, scores, triple_paths = _add_triple_chunks(query, hybrid, decomposition, chunks, scores)
             paths |= triple_paths
         ranking = best(query.reading, chunks, scores, query.reach)
         if walk_result is not None:
@@ -162,15 +162,15 @@ def _run_walk(
     hybrid: HybridResult,
     names: Sequence[QuestionEntity],
     degrees: Sequence[Degrees],
-    parts: Decomposition,
+    decomposition: Decomposition,
 ) -> WalkResult | None:
     """Walk the entity graph from the names of a question and the best chunks of dense and lexical search.
 
-    ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and remainder. Returns
-    None if the walk reaches no allowed chunk.
+    ``degrees`` has the number of chunks of each name, and ``decomposition`` the remainder of the question without its
+    names. Returns None if the walk reaches no allowed chunk.
     """
     rankings = [hybrid.dense_ranking[:NUM_NEAREST], hybrid.lexical_ranking[:NUM_NEAREST]]
-    walk_result = walk_graph(query, names, degrees, parts, rankings)
+    walk_result = walk_graph(query, names, degrees, decomposition, rankings)
     return walk_result if walk_result is not None and len(walk_result.chunks) else None
 
 
@@ -263,17 +263,18 @@ def _compute_walk_factors(
     query: Query,
     hybrid: HybridResult,
     names: Sequence[QuestionEntity],
-    parts: Decomposition,
+    decomposition: Decomposition,
     spreads: Mapping[str, Spread],
 ) -> _WalkFactors:
     """Compute the quantities that determine how much the graph walk counts for a question.
 
-    ``names`` are its known names, ``spreads`` the number of chunks about each, and ``parts`` the names and the
-    remainder of the question. ``hybrid`` is the result of hybrid search.
+    ``names`` are its known names, ``spreads`` the number of chunks about each, and ``decomposition`` the names that it
+    compares and its remainder without names. ``hybrid`` is the result of hybrid search.
     """
     stem = query.stem
     informative = get_informative_terms(query.question, stem)
-    remainder_terms = get_informative_terms(parts.remainder, stem) if parts.remainder != query.question else informative
+    remainder = decomposition.remainder
+    remainder_terms = get_informative_terms(remainder, stem) if remainder != query.question else informative
     total_rarity = math.fsum(rarity for term, rarity in hybrid.rarities.items() if term in informative)
     remainder_rarities = [
         rarity for term, rarity in hybrid.rarities.items() if term in informative and term in remainder_terms
@@ -286,7 +287,7 @@ def _compute_walk_factors(
         total_chunks=query.chunk_count,
         remainder_fraction=remainder_fraction,
         num_words=len(remainder_rarities),
-        is_comparison=bool(parts.compared_keys),
+        is_comparison=bool(decomposition.compared_keys),
         coverage=hybrid.coverage,
     )
 
@@ -328,19 +329,19 @@ def _merge_scores(hybrid: HybridResult, walk_result: WalkResult, weight: float) 
 
 
 def _add_triple_chunks(
-    query: Query, hybrid: HybridResult, parts: Decomposition, chunks: Ids, scores: npt.NDArray[np.float64]
+    query: Query, hybrid: HybridResult, decomposition: Decomposition, chunks: Ids, scores: npt.NDArray[np.float64]
 ) -> tuple[Ids, npt.NDArray[np.float64], dict[int, str]]:
     """Add the chunks of names that the best chunks' triples state facts about, and raise their scores.
 
     Only triples that match the question count (:mod:`.triple_joins`). ``chunks`` are the candidates, ids ascending, and
-    ``parts`` are the question's names and the rest of it.
-    Returns all chunks, their scores, and the paths of the chunks that were not candidates. The bonus of a chunk grows
-    with the match of the triple and the cosine of the chunk. Scores are rescaled to at most 1.
+    ``decomposition`` has the remainder of the question without its names. Returns all chunks, their scores, and the
+    paths of the chunks that were not candidates. The bonus of a chunk grows with the match of the triple and the cosine
+    of the chunk. Scores are rescaled to at most 1.
     """
-    remainder_terms = get_informative_terms(parts.remainder, query.stem)
+    remainder_terms = get_informative_terms(decomposition.remainder, query.stem)
     rarities = {term: rarity for term, rarity in hybrid.rarities.items() if term in remainder_terms}
     best_chunks = [chunk for chunk, _ in best(query.reading, chunks, scores, _NUM_JOINING_CHUNKS)]
-    vector, question_key = query.embed_part(parts.remainder), to_entity_key(query.question)
+    vector, question_key = query.embed_part(decomposition.remainder), to_entity_key(query.question)
     with query.trace.step("names that triples join") as step:
         joined = query.reading.fetch(JoinedChunksRequest(best_chunks, question_key, rarities, vector, query.stem))
         step.detail = "; ".join(dict.fromkeys(map(" → ".join, joined.pairs))) or "none"

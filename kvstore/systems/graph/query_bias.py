@@ -67,27 +67,27 @@ class QueryBias:
         return factors
 
 
-def has_informative_remainder(query: Query, parts: Decomposition) -> bool:
+def has_informative_remainder(query: Query, decomposition: Decomposition) -> bool:
     """True if the question has enough informative terms outside its names to rank chunks.
 
     A question without names has no remainder.
     """
-    if parts.remainder == query.question:
+    if decomposition.remainder == query.question:
         return False
-    terms = get_informative_terms(parts.remainder, query.stem)
+    terms = get_informative_terms(decomposition.remainder, query.stem)
     # A single ASCII letter is what is left of a name, such as the s of "X's".
     return sum(len(term) > 1 or not term.isascii() for term in terms) >= _MIN_INFORMATIVE_TERMS
 
 
-def make_bias_request(query: Query, parts: Decomposition, strength: float) -> NearestChunksRequest | None:
+def make_bias_request(query: Query, decomposition: Decomposition, strength: float) -> NearestChunksRequest | None:
     """Build a request for the chunk nearest to the question without its names, by which a graph walk is biased.
 
-    Returns None if the walk has no bias. ``parts`` are the names and the remainder of the question.
-    ``strength`` is how strongly the walk prefers similar chunks; with 0 it has no bias.
+    Returns None if the walk has no bias. ``decomposition`` has the remainder of the question without its
+    names. ``strength`` is how strongly the walk prefers similar chunks; with 0 it has no bias.
     """
-    if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, parts):
+    if strength <= 0 or query.user_vector is not None or not has_informative_remainder(query, decomposition):
         return None
-    return NearestChunksRequest(query.embed_part(parts.remainder), top=1)
+    return NearestChunksRequest(query.embed_part(decomposition.remainder), top=1)
 
 
 def build_query_bias(request: NearestChunksRequest, nearest_ranking: Ranking, strength: float) -> QueryBias | None:

@@ -120,22 +120,22 @@ def walk_graph(
     query: Query,
     names: Sequence[QuestionEntity],
     degrees: Sequence[Degrees],
-    parts: Decomposition,
+    decomposition: Decomposition,
     rankings: Sequence[Ranking],
     weights: WalkWeights = WalkWeights(),
 ) -> WalkResult | None:
     """Run personalized PageRank over entities and chunks; score the chunks by their rank (mass) and relevance.
 
     The walk starts at the ``names`` of the question and at its nearest chunks, the first of ``rankings`` (by dense and
-    by lexical search). ``degrees`` has the number of chunks of each name, and ``parts`` are the question's names and
-    remainder. Returns None if the walk has no start.
+    by lexical search). ``degrees`` has the number of chunks of each name, and ``decomposition`` the names that the
+    question compares and its remainder without names. Returns None if the walk has no start.
     """
     reading = query.reading
-    starts = compute_name_masses(names, degrees, parts.compared_keys)
+    starts = compute_name_masses(names, degrees, decomposition.compared_keys)
     chunk_mass = weights.passages if starts else 1.0  # of all chunks; the names have the mass 1 together
     for ranking in rankings:
         _add_starts(starts, ranking[:_MAX_STARTS], chunk_mass / len(rankings))
-    inputs = _read_walk_inputs(query, parts, starts, names, degrees, rankings, weights.bias)
+    inputs = _read_walk_inputs(query, decomposition, starts, names, degrees, rankings, weights.bias)
     _add_relation_starts(query, inputs, starts)
     if not starts:
         return None
@@ -150,10 +150,10 @@ def walk_graph(
         )
         step.detail, step.count = ranks.cost, len(ranks.chunks)
         if inputs.bias is not None:
-            step.detail += f"; {len(inputs.bias.chunks)} chunks weighted by {parts.remainder!r}"
+            step.detail += f"; {len(inputs.bias.chunks)} chunks weighted by {decomposition.remainder!r}"
     chunks, masses = _select_candidates(query, ranks, rankings)
     term_weights = build_term_weights(reading.counters, inputs.terms, inputs.counts)
-    relevance = _score_relevance(query, parts.remainder, term_weights, chunks)
+    relevance = _score_relevance(query, decomposition.remainder, term_weights, chunks)
     return WalkResult(chunks, masses * np.exp(weights.relevance * relevance), ranks)
 
 
@@ -178,7 +178,7 @@ class _WalkInputs:
 
 def _read_walk_inputs(
     query: Query,
-    parts: Decomposition,
+    decomposition: Decomposition,
     starts: Mapping[int, float],
     names: Sequence[QuestionEntity],
     degrees: Sequence[Degrees],
@@ -191,8 +191,8 @@ def _read_walk_inputs(
     the triples of the first chunks of ``rankings`` are read. A chunk draws the walk by its cosine with the question
     without its names, times ``bias_strength``.
     """
-    words = parse_question_words(parts.remainder, query.stem)
-    nearest_request = make_bias_request(query, parts, bias_strength)
+    words = parse_question_words(decomposition.remainder, query.stem)
+    nearest_request = make_bias_request(query, decomposition, bias_strength)
     entity_nodes = list(filter(is_entity, starts))
     seed_request = make_seed_request(
         starts, map_degrees(names, degrees), None if nearest_request is None else nearest_request.vector
@@ -258,7 +258,7 @@ class GraphStrategy:
             )
             record_recognized_entities(query, names, recognition)
             step.count = len(near_ranking)
-        parts = decompose_question(query, names)
+        decomposition = decompose_question(query, names)
         with query.trace.step("lexical search") as step:
             terms = words.list_lookup_terms(counts)
             term_weights = build_term_weights(reading.counters, terms, counts)
@@ -272,11 +272,11 @@ class GraphStrategy:
         near_ranking = near_ranking[:NUM_NEAREST]
         rankings = [near_ranking, word_search.ranking[:NUM_NEAREST]]
         weights = WalkWeights(**{name: option(query, self, name) for name in asdict(_DEFAULTS)})
-        walk_result = walk_graph(query, names, degrees, parts, rankings, weights)
+        walk_result = walk_graph(query, names, degrees, decomposition, rankings, weights)
         if walk_result is None:
             return evidence_of(query, self.name, tails[0], paths="near the question", pool=len(tails[0]))
         scores = walk_result.scores
-        if has_units and option(query, self, "units") and has_informative_remainder(query, parts):
+        if has_units and option(query, self, "units") and has_informative_remainder(query, decomposition):
             shares = _compute_path_shares(query, term_weights, names, walk_result.chunks, near_ranking)
             scores = scores * np.exp(option(query, self, "units") * shares)
         ranking = best(query.reading, walk_result.chunks, scores, query.reach)
