@@ -207,7 +207,7 @@ def _build_passage(group: _ChunkGroup, state: State) -> Passage:
     context = state.documents.read_text_slice(group.document, context_start, end)
     text = context.encode()[start - context_start :].decode()
     starts_mid_line = bool(context[: len(context) - len(text)].rpartition("\n")[2].strip())
-    heading = " > ".join(build_heading_path(state.documents.get_outline(record.id), group.section))
+    heading = " > ".join(build_heading_path(state.documents.get_sections(record.id), group.section))
     is_whole_document = group.last - group.first + 1 == record.chunk_count
     passage = Passage(record.key, record.title, heading, start, text, is_whole_document)
     language = find_sentence_language(state, record.id)

@@ -303,7 +303,7 @@ class Changes:
         """Remove the chunks of documents with their postings and vectors."""
         chunks = [chunk for record in documents for chunk in record.chunk_ids()]
         stored_chunks = iter(zip(chunks, self._chunks.get_many(chunks), strict=True))
-        outlines = self.documents.get_outlines(record.id for record in documents)
+        outlines = self.documents.get_sections_many(record.id for record in documents)
         for record in documents:
             outline, text = outlines[record.id], self.documents.read_text(record.id)
             language = find_stemmed_language(self._settings.stemmer, record.meta, text)

@@ -210,7 +210,7 @@ class _Checker:
         text = state.documents.read_text(record.id)
         if len(text) != record.size:
             yield f"document {record.key!r}: {len(text)} bytes of text, {record.size} recorded"
-        outline = state.documents.get_outline(record.id)
+        outline = state.documents.get_sections(record.id)
         chunks = list(record.chunk_ids())
         language = find_stemmed_language(state.settings.stemmer, record.meta, text)
         stem = get_document_stemmer(state.settings.stemmer, language)

@@ -80,7 +80,7 @@ def _dump_documents(state: State, documents: Mapping[int, DocumentRecord], logic
                 logical.name_abstract(section.abstract),
             )
             for record in documents.values()
-            for index, section in enumerate(state.documents.get_outline(record.id))
+            for index, section in enumerate(state.documents.get_sections(record.id))
         ],
         "chunks": [
             (documents[chunk.document].key, chunk.ordinal, chunk.start, chunk.end, chunk.section, chunk.words)

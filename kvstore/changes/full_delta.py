@@ -43,7 +43,7 @@ def build_full_delta(state: State, documents: Iterable[DocumentRecord]) -> Itera
         new_documents.append(
             AddedDocument(
                 record,
-                state.documents.get_outline(record.id),
+                state.documents.get_sections(record.id),
                 load_added_chunks(state, record.id, list(record.chunk_ids())),
                 read_parts(record.id),
                 get_language_name(find_document_language(record.meta, text_start)),

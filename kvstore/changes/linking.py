@@ -369,7 +369,7 @@ class Linker:
         A link is the mention of a name in a chunk or heading, and the address of that text in the list of the name.
         """
         records = self._state.documents.get_many(candidates)
-        outlines = self._state.documents.get_outlines(candidates)
+        outlines = self._state.documents.get_sections_many(candidates)
         mentioned_chunks = self._find_in_chunks(candidates, new_names)
         new_mentions = {
             added_chunk.id: added_chunk.mentions

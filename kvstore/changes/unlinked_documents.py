@@ -69,7 +69,7 @@ def iter_unlinked_documents(
     ``languages`` has the name of the language of each document, by id. ``read_derived_parts`` takes a document id, and
     returns what each derivation computed from it, by name.
     """
-    records, outlines = state.documents.get_many(languages), state.documents.get_outlines(languages)
+    records, outlines = state.documents.get_many(languages), state.documents.get_sections_many(languages)
     stored_chunks = iter(state.chunks.get_many([chunk for record in records.values() for chunk in record.chunk_ids()]))
     chunks_by_document = {
         document: list(islice(stored_chunks, records[document].chunk_count)) for document in languages

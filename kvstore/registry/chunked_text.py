@@ -69,7 +69,7 @@ def build_chunked_text(extracted: ExtractedDocument, facts: Mapping[str, Any]) -
 
 def load_chunked_text(state: State, record: DocumentRecord, facts: Mapping[str, Any]) -> ChunkedText:
     """Load the chunked text of a stored document; ``facts`` are those stated about it, by kind."""
-    text, outline = state.documents.read_text(record.id), state.documents.get_outline(record.id)
+    text, outline = state.documents.read_text(record.id), state.documents.get_sections(record.id)
     chunks = [ChunkSpan(chunk.start, chunk.end, chunk.section) for chunk in state.chunks.get_many(record.chunk_ids())]
     language = get_language_name(find_document_language(record.meta, text))
     return ChunkedText(

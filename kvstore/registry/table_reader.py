@@ -61,7 +61,7 @@ class TableReader:
         #: Counts pages if the state is measured, else None.
         self.measured_view = state.lmdb if isinstance(state.lmdb, MeasuredView) else None
         self.get_document = lru_cache(256)(state.documents.get)
-        self.get_outline = lru_cache(16)(state.documents.get_outline)
+        self.get_sections = lru_cache(16)(state.documents.get_sections)
         self.get_entity_name = lru_cache(4096)(lambda entity: state.entities.get(entity).name)
         self.get_tree_name = lru_cache(256)(state.forest.get_tree_name)
         self.list_mentions = lru_cache(64)(state.mentions.get_occurrences)

@@ -343,7 +343,7 @@ class ChunkReadRequest(ReadRequest[list[LoadedChunk]]):
         """Read the records of chunks, their documents and their outlines."""
         records = state.chunks.get_many(self.chunks)
         documents = state.documents.get_many(record.document for record in records)
-        outlines = state.documents.get_outlines(documents)
+        outlines = state.documents.get_sections_many(documents)
         return [
             LoadedChunk(state, chunk, record, documents[record.document], outlines[record.document])
             for chunk, record in zip(self.chunks, records, strict=True)

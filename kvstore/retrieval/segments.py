@@ -385,7 +385,7 @@ class _SegmentBuilder:
     def _get_outline(self, document: int) -> list[Section]:
         """Return the sections of a document, cached."""
         if document not in self._outlines:
-            self._outlines[document] = self._state.documents.get_outline(document)
+            self._outlines[document] = self._state.documents.get_sections(document)
         return self._outlines[document]
 
 

@@ -84,7 +84,7 @@ def describe_document(state: State, key: str) -> dict[str, Any]:
         "abstracts": sum(1 for _ in record.iter_abstract_ids()),
         "changed": record.changed,
         "origin": record.origin,
-        "headings": [section.title for section in state.documents.get_outline(record.id)],
+        "headings": [section.title for section in state.documents.get_sections(record.id)],
         **{fact_kind.plural: 0 for fact_kind in list_document_fact_kinds()},
         **{kind.plural: kind.count_items(value) for kind, _, value in iter_document_facts(state, record)},
         "introduces": sorted(

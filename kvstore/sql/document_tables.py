@@ -127,7 +127,7 @@ CANDIDATE_DOCUMENTS = replace(
 
 def _format_heading(reader: TableReader, row: TableRow, record: Any) -> str | None:
     """Return the headings above a chunk, given by its record, from the outermost on, joined by `` > ``, or None."""
-    return " > ".join(build_heading_path(reader.get_outline(record.document), record.section)) or None
+    return " > ".join(build_heading_path(reader.get_sections(record.document), record.section)) or None
 
 
 def _read_vector(reader: TableReader, row: TableRow, record: Any) -> bytes:

@@ -57,20 +57,20 @@ def list_stated_pairs(state: State, document: int) -> list[EntityPair]:
 class DocumentRows:
     """A builder of the rows of chunks of one document.
 
-    ``pairs`` are the pairs of entities that its triples join, ``outline`` its sections. ``max_words`` is the maximum
-    number of words of a name.
+    ``pairs`` are the pairs of entities that its triples join, ``sections`` its sections under headings. ``max_words``
+    is the maximum number of words of a name.
     """
 
     def __init__(
         self,
         record: DocumentRecord,
-        outline: list[Section],
+        sections: list[Section],
         pairs: Sequence[EntityPair],
         entity_filter: EntityFilter,
         max_words: int,
     ) -> None:
         """Find the names in the title of a document; see the class for the arguments."""
-        self._outline = outline
+        self._sections = sections
         self._pairs = pairs
         self._filter = entity_filter
         self._max_words = max_words
@@ -100,7 +100,7 @@ class DocumentRows:
         """Return the entities in the headings of a section and its ancestors, each with bits of features. Cached."""
         heading_flags = self._heading_flags.get(section)
         if heading_flags is None:
-            heading = self._outline[section]
+            heading = self._sections[section]
             heading_flags = dict(self._get_heading_flags(heading.parent))  # -1 (no parent) is in the cache
             for entity, flag in self._find_name_flags(heading.title, edges.HEADING_WHOLE, edges.HEADING_PART).items():
                 heading_flags[entity] = heading_flags.get(entity, 0) | flag

@@ -78,25 +78,25 @@ class GraphMaintainer:
         ``pairs`` are the pairs of entities that triples of the document join.
         """
         documents = self._state.documents
-        return self._build_rows(documents.get(document), documents.get_outline(document), chunks, pairs)
+        return self._build_rows(documents.get(document), documents.get_sections(document), chunks, pairs)
 
     def _build_rows(
         self,
         record: DocumentRecord,
-        outline: list[Section],
+        sections: list[Section],
         chunks: Sequence[AddedChunk],
         pairs: Sequence[EntityPair],
     ) -> dict[int, EdgeRow]:
         """Return for each of the ``chunks`` of a document, by chunk id, the entities that it names and how.
 
-        ``outline`` has the document's sections. ``pairs`` are the pairs of entities that its triples join.
+        ``sections`` are those of the document. ``pairs`` are the pairs of entities that its triples join.
         """
         unmentioned_pairs = (
             find_unmentioned_pairs(pairs, self._state.mentions.get_occurrences_many(record.chunk_ids()))
             if pairs
             else set()
         )
-        rows = DocumentRows(record, outline, pairs, self._state.filter, self._state.settings.name_words)
+        rows = DocumentRows(record, sections, pairs, self._state.filter, self._state.settings.name_words)
         return {chunk.id: rows.build_row(chunk, unmentioned_pairs) for chunk in chunks}
 
     def _change_title_link(self, record: DocumentRecord, change: int) -> None:

@@ -33,8 +33,8 @@ FIRST_UPPER_ABSTRACT = 1 << 40
 class ChunkRecord(NamedTuple):
     """A chunk: bytes ``start`` to ``end`` of its document's stored text.
 
-    ``section`` indexes the document's outline (-1: before the first heading). ``words`` is the length that BM25 divides
-    by. ``block`` and ``row`` locate its vector.
+    ``section`` is the index of its section in the document (-1: before the first heading). ``words`` is the length that
+    BM25 divides by. ``block`` and ``row`` locate its vector.
     """
 
     document: int
@@ -130,7 +130,7 @@ class AbstractRecord:
     """A node of a document's tree of abstracts (summaries).
 
     ``level`` 0 is a leaf. ``first_chunk`` to ``last_chunk``, both included, are the chunks of its descendants.
-    ``section`` is the index of its section in the document's outline (-1: the whole document). ``summary`` holds the
+    ``section`` is the index of its section in the document (-1: the whole document). ``summary`` holds the
     byte spans of its summary sentences in the document's text, ascending.
     """
 
@@ -185,7 +185,7 @@ class Abstracts:
         """
         if record.section < 0:
             return self._documents.get(record.document).title
-        path = build_heading_path(self._documents.get_outline(record.document), record.section)
+        path = build_heading_path(self._documents.get_sections(record.document), record.section)
         return path[-1]
 
     def read_text(self, record: AbstractRecord) -> str:

@@ -125,8 +125,8 @@ _FIELDS = [field.name for field in fields(DocumentRecord) if field.name != "id"]
 class Section:
     """A section under a heading: bytes ``start`` to ``end`` of the stored text, including the heading line.
 
-    ``parent`` is the index of the enclosing section in the document's outline, or -1. ``abstract`` is the id of the
-    abstract that summarizes the section.
+    ``parent`` is the index of the enclosing section in the document's list of sections, or -1. ``abstract`` is the id
+    of the abstract that summarizes the section.
     """
 
     level: int
@@ -371,15 +371,15 @@ class Documents(ViewReader):
                 self._shared_data.add_text(document, text)
         return text
 
-    def get_outline(self, document: int) -> list[Section]:
+    def get_sections(self, document: int) -> list[Section]:
         """Return the sections of a document in order of the text; empty if it has no headings."""
-        return self.get_outlines([document])[document]
+        return self.get_sections_many([document])[document]
 
-    def get_outlines(self, documents: Iterable[int]) -> dict[int, list[Section]]:
-        """Return the sections of several documents, by id; see :meth:`get_outline`."""
-        return self._outline_cache.get_many(list(documents), self._read_outlines)
+    def get_sections_many(self, documents: Iterable[int]) -> dict[int, list[Section]]:
+        """Return the sections of several documents, by id, in order of the text; empty for one without headings."""
+        return self._outline_cache.get_many(list(documents), self._read_sections)
 
-    def _read_outlines(self, documents: list[int]) -> list[list[Section]]:
+    def _read_sections(self, documents: list[int]) -> list[list[Section]]:
         """Read the sections of each document; empty for a document without headings."""
         keys = list(map(records.encode_u64, documents))
         values = zip(keys, self._view.get_many(tables.OUTLINES, keys), strict=True)
@@ -410,16 +410,16 @@ class DocumentWriter(ViewWriter, Documents):
                 raise _make_key_error(key)
         return list(documents.values())
 
-    def put(self, record: DocumentRecord, text: bytes, outline: list[Section]) -> None:
-        """Store a new document: its record, whose id is unused, its text (UTF-8) and the sections of its outline."""
+    def put(self, record: DocumentRecord, text: bytes, sections: list[Section]) -> None:
+        """Store a new document: its record, whose id is unused, its text (UTF-8) and its sections."""
         key = records.encode_u64(record.id)
         self._put_record(record)
         self._write_view.put(tables.DOCUMENT_KEYS, encode_key(record.key), key)
         self._write_view.put(tables.TEXTS, key, records.seal(encode_text(text)))
-        if outline:
+        if sections:
             rows = [
                 [section.level, section.title, section.parent, section.start, section.end, section.abstract]
-                for section in outline
+                for section in sections
             ]
             self._write_view.put(tables.OUTLINES, key, records.pack(rows))
 
@@ -446,8 +446,8 @@ class DocumentWriter(ViewWriter, Documents):
         )
 
 
-class OutlineEntry(Protocol):
-    """A section of an outline: its title and its parent, stored or not yet stored."""
+class HeadedSection(Protocol):
+    """A section of a document, stored or not yet stored: its title and its parent."""
 
     @property
     def title(self) -> str: ...
@@ -458,16 +458,16 @@ class OutlineEntry(Protocol):
         ...
 
 
-def build_heading_path(outline: Sequence[OutlineEntry], section: int) -> list[str]:
+def build_heading_path(sections: Sequence[HeadedSection], section: int) -> list[str]:
     """Return the titles from the outermost section down to ``section``; empty for -1.
 
-    Raises CorruptionError if the outline has no such section, or if a section's parent does not precede it.
+    Raises CorruptionError if there is no such section, or if a section's parent does not precede it.
     """
     path: list[str] = []
-    index_limit = len(outline)  # lowered at each step, because a parent precedes its sections
+    index_limit = len(sections)  # lowered at each step, because a parent precedes its sections
     while section >= 0:
         if section >= index_limit:
             raise CorruptionError(f"section {section} is missing in the outline of its document; run CHECK")
-        path.append(outline[section].title)
-        section, index_limit = outline[section].parent, section
+        path.append(sections[section].title)
+        section, index_limit = sections[section].parent, section
     return path[::-1]

@@ -253,13 +253,13 @@ class HeadedAbstract(NamedTuple):
         return HeadingOccurrence(entity, rank, self.abstract)
 
 
-def iter_headed_abstracts(record: DocumentRecord, outline: list[Section]) -> Iterator[HeadedAbstract]:
+def iter_headed_abstracts(record: DocumentRecord, sections: list[Section]) -> Iterator[HeadedAbstract]:
     """Yield the title of a document, if it has one and a root abstract, then its headings, each with its abstract."""
     if record.title and record.root is not None:
         from ...text.blocks import to_plain_text
 
         yield HeadedAbstract(to_plain_text(record.title), TITLE_WHOLE_RANK, TITLE_PART_RANK, record.root)
-    for section in outline:
+    for section in sections:
         yield HeadedAbstract(section.title, HEADING_WHOLE_RANK, HEADING_PART_RANK, section.abstract)
 
 

@@ -216,11 +216,13 @@ class UnitContentsRequest(ReadRequest[list[UnitContent]]):
         """Return the text of each unit (sentence), with its title and headings, in the order of the ids."""
         units = state.get_part(UNITS)
         texts, stored = units.list_texts(self.ids), units.get(self.ids)
-        sections = {unit.chunk: units.get_section(unit) for unit in stored}  # -1: before the first heading
-        outlines = state.documents.get_outlines(document.id for document, section in sections.values() if section >= 0)
+        locations = {unit.chunk: units.get_section(unit) for unit in stored}  # section -1: before the first heading
+        sections = state.documents.get_sections_many(
+            document.id for document, section in locations.values() if section >= 0
+        )
         title_and_headings = {
-            chunk: (document.title, build_heading_path(outlines[document.id], section) if section >= 0 else [])
-            for chunk, (document, section) in sections.items()
+            chunk: (document.title, build_heading_path(sections[document.id], section) if section >= 0 else [])
+            for chunk, (document, section) in locations.items()
         }
         return [UnitContent(text, *title_and_headings[unit.chunk]) for text, unit in zip(texts, stored, strict=True)]
 

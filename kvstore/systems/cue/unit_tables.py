@@ -52,7 +52,7 @@ def _iter_chunk_units(reader: TableReader, chunk: int) -> TableRows:
 def _format_headings(reader: TableReader, unit: StoredUnit) -> str | None:
     """Return the headings above a unit (sentence), joined by " > ", or None if there are none."""
     section = reader.state.chunks.get(unit.chunk).section
-    return " > ".join(build_heading_path(reader.get_outline(unit.document), section)) or None
+    return " > ".join(build_heading_path(reader.get_sections(unit.document), section)) or None
 
 
 UNIT_TABLE = SqlTable(

@@ -356,7 +356,7 @@ class _NodeReader:
         self.load_abstracts(node.id.number for node in nodes)
         abstracts = [self._abstracts[node.id.number] for node in nodes]
         documents = self._state.documents.get_many(abstract.document for abstract in abstracts)
-        outlines = self._state.documents.get_outlines(documents)
+        sections = self._state.documents.get_sections_many(documents)
         chunk_groups, positions = self._locate_nodes([node.id for node in nodes])
         hits = {}
         for node, abstract, chunks, (_, first_ordinal) in zip(nodes, abstracts, chunk_groups, positions, strict=True):
@@ -369,7 +369,7 @@ class _NodeReader:
             ordinal = document.get_abstract_ordinal(node.id.number)
             last_ordinal = first_ordinal + len(chunks) - 1
             path = f"abstract {ordinal}, of chunks {first_ordinal} to {last_ordinal}: cosine {node.cosine:.3f}"
-            heading = " > ".join(build_heading_path(outlines[document.id], abstract.section))
+            heading = " > ".join(build_heading_path(sections[document.id], abstract.section))
             text = self._state.abstracts.read_text(abstract)
             hits[node.id] = build_summary_hit(
                 node.cosine, text, path, heading=heading, title=document.title, spans=spans

@@ -155,16 +155,16 @@ class DocumentParts(ReadRequest[list[list[DocumentPart]]]):
 
     def fetch(self, state: State) -> list[list[DocumentPart]]:
         """Split the documents into at most ``limit`` parts if possible; return each document's parts with headings."""
-        outlines = state.documents.get_outlines(record.id for record in self.documents)
+        sections = state.documents.get_sections_many(record.id for record in self.documents)
         parts: list[list[DocumentPart]] = []
-        for record, sections in zip(self.documents, self._split_documents(state), strict=True):
+        for record, chunk_ranges in zip(self.documents, self._split_documents(state), strict=True):
             ordinals = {chunk: ordinal for ordinal, chunk in enumerate(record.chunk_ids())}
             parts.append(
                 [
                     DocumentPart(
-                        ordinals[first], ordinals[last], " > ".join(build_heading_path(outlines[record.id], section))
+                        ordinals[first], ordinals[last], " > ".join(build_heading_path(sections[record.id], section))
                     )
-                    for first, last, section in sections
+                    for first, last, section in chunk_ranges
                 ]
             )
         return parts
