@@ -51,11 +51,11 @@ def test_the_choice_is_the_greedy_one(sentences: list[SentenceWords], weights: d
 def test_no_limit_is_passed(
     sentences: list[SentenceWords], weights: dict[str, float], room: int, most: int, data: st.DataObject
 ) -> None:
-    owners = data.draw(st.lists(st.integers(0, 2), min_size=len(sentences), max_size=len(sentences)))
-    chosen = select_greedy_cover(sentences, weights, room, max_sentences=most, owners=owners, max_per_owner=2)
+    documents = data.draw(st.lists(st.integers(0, 2), min_size=len(sentences), max_size=len(sentences)))
+    chosen = select_greedy_cover(sentences, weights, room, max_sentences=most, documents=documents, max_per_document=2)
     assert len(set(chosen)) == len(chosen) <= most
     assert sum(sentences[number].length for number in chosen) <= room
-    assert max(Counter(owners[number] for number in chosen).values(), default=0) <= 2
+    assert max(Counter(documents[number] for number in chosen).values(), default=0) <= 2
 
 
 def test_a_word_counts_if_it_is_rare_and_repeated() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kvstore.answering.answer_types import _TYPE_PATTERNS
 from kvstore.errors import InputError
-from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_parts
+from kvstore.text.blocks import parse_blocks, replace_sound_annotations, split_chunk_blocks
 from kvstore.text.languages import detect_english
 from kvstore.text.mail_names import is_address_field
 from kvstore.text.names import (
@@ -437,15 +437,15 @@ def test_words_and_stems() -> None:
         get_stemmer("klingon")
 
 
-def test_the_parts_of_a_chunk_are_described() -> None:
+def test_the_blocks_of_a_chunk_are_described() -> None:
     text = (
         "x = 1\n\ny = 2\n```\n\nOptions of the lamp:\n\n- `-a`, `--all`: Lights all. Even those far off.\n\n"
         "  As here:\n\n  ```sh\n  lamp -a\n  ```\n\n- `-b`: Blinks.\n  - twice\n\n"
         "Their oil\n\n| lamp | oil |\n| --- | --- |\n| north | 3 |\n\n## Wicks\nCut them."
     )
     descriptions = [
-        (part.kind, text[part.start : part.end].split("\n")[0], part.level, part.introduces_next)
-        for part in split_parts(text)
+        (block.kind, text[block.start : block.end].split("\n")[0], block.level, block.introduces_next)
+        for block in split_chunk_blocks(text)
     ]
     assert descriptions == [
         ("code", "x = 1", 0, False),
@@ -460,10 +460,10 @@ def test_the_parts_of_a_chunk_are_described() -> None:
         ("heading", "## Wicks", 2, False),
         ("prose", "Cut them.", 0, False),
     ]
-    terms = [text[part.start : part.term_end] for part in split_parts(text) if part.term_end > part.start]
+    terms = [text[block.start : block.term_end] for block in split_chunk_blocks(text) if block.term_end > block.start]
     assert terms == ["- `-a`, `--all`", "- `-b`"]
-    assert [part.continues for part in split_parts("| north | 3 |\n| south | 4 |\n\nEnd.")] == [True, False]
-    assert [part.introduces_next for part in split_parts("So it is:\n\none two\n\nthree", "text")] == [
+    assert [block.continues for block in split_chunk_blocks("| north | 3 |\n| south | 4 |\n\nEnd.")] == [True, False]
+    assert [block.introduces_next for block in split_chunk_blocks("So it is:\n\none two\n\nthree", "text")] == [
         True,
         False,
         False,
@@ -471,9 +471,9 @@ def test_the_parts_of_a_chunk_are_described() -> None:
 
 
 @given(st.text("ab. :|-`#>\n\t1*~", max_size=60))
-def test_parts_of_any_text_are_in_order(text: str) -> None:
+def test_blocks_of_any_text_are_in_order(text: str) -> None:
     position = 0
-    for part in split_parts(text):
-        assert position <= part.start < part.end <= len(text)
-        assert part.start <= part.term_end <= part.end or part.kind != "item"
-        position = part.end
+    for block in split_chunk_blocks(text):
+        assert position <= block.start < block.end <= len(text)
+        assert block.start <= block.term_end <= block.end or block.kind != "item"
+        position = block.end

@@ -20,7 +20,7 @@ from ..retrieval.evidence import Hit, TextSpan
 from ..structures.documents.chunks import ChunkRecord
 from ..structures.documents.documents import build_heading_path
 from ..structures.state import State
-from ..text.blocks import BlockPart, parse_blocks, split_parts, to_plain_text
+from ..text.blocks import ChunkBlock, parse_blocks, split_chunk_blocks, to_plain_text
 from ..text.patterns import compile_lazily
 from ..text.words import FUNCTION_WORDS, count_written_words, is_unspaced
 from .block_kinds import FIELD_PATTERN, find_block_kind
@@ -423,10 +423,10 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
     :func:`split_snippets`.
     """
     term, term_level = "", 0  # the term that is being defined, and the depth of its item
-    for block_index, part in enumerate(split_parts(text)):
-        start, end = part.start, part.end
-        block_kind = find_block_kind(text[start:end]) if part.kind == "prose" else None
-        if part.kind == "heading":
+    for block_index, block in enumerate(split_chunk_blocks(text)):
+        start, end = block.start, block.end
+        block_kind = find_block_kind(text[start:end]) if block.kind == "prose" else None
+        if block.kind == "heading":
             term = ""
             title, _, _ = text[start:end].partition("\n")  # without an underline
             heading = render_inline(title).lstrip("# ")
@@ -434,20 +434,20 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
             yield from split_release(heading, start, end, block_index)
         elif _LINK_DEFINITIONS_PATTERN.fullmatch(text, start, end):
             continue
-        elif part.kind == "code":
+        elif block.kind == "code":
             yield from split_code(text, start, end, block_index)
-        elif part.kind == "table":
+        elif block.kind == "table":
             first_row = header_row if block_index == 0 else ""
-            yield from split_table(text, start, end, block_index, first_row if part.continues else None)
+            yield from split_table(text, start, end, block_index, first_row if block.continues else None)
         elif block_kind is not None:
             yield from block_kind.split(text, start, end, block_index)
         else:
-            own_term, heading_end = _find_own_term(text, part)
-            start = part.start if heading_end is None else heading_end
-            opens_item = has_item_marker(text, start, end) and part.level <= term_level
+            own_term, heading_end = _find_own_term(text, block)
+            start = block.start if heading_end is None else heading_end
+            opens_item = has_item_marker(text, start, end) and block.level <= term_level
             # A paragraph, another term, or an item that is not below the term ends the definition.
-            if part.kind != "item" or own_term or opens_item:
-                term, term_level = own_term, part.level
+            if block.kind != "item" or own_term or opens_item:
+                term, term_level = own_term, block.level
             for field_start, field_end in split_fields(text, start, end):
                 label = term if field_start == start else ""
                 yield from split_prose(
@@ -455,24 +455,24 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
                     field_start,
                     field_end,
                     block_index,
-                    kind=part.kind,
+                    kind=block.kind,
                     term=label,
                     language=language,
                     has_own_term=bool(own_term and label and heading_end is None),
-                    introduces_next=part.introduces_next and field_end == end,
+                    introduces_next=block.introduces_next and field_end == end,
                 )
 
 
-def _find_own_term(text: str, part: BlockPart) -> tuple[str, int | None]:
+def _find_own_term(text: str, block: ChunkBlock) -> tuple[str, int | None]:
     """Return the term that a paragraph or item defines ("" without one), and where its run-in heading ends, or None.
 
     A run-in heading is a sentence in bold at the beginning. It is the term of the text that follows it.
     """
-    start, end = part.start, part.end
+    start, end = block.start, block.end
     run_in_heading = _RUN_IN_HEADING_PATTERN.match(text, start, end)
     if run_in_heading is not None:
         return render_inline(run_in_heading["title"]), run_in_heading.end()
-    term = render_inline(strip_item_marker(text[start : part.term_end])) if part.term_end > start else ""
+    term = render_inline(strip_item_marker(text[start : block.term_end])) if block.term_end > start else ""
     if not term:
         definition = _DEFINITION_PATTERN.match(text, start, end)
         term = "" if definition is None else render_inline(definition["term"])

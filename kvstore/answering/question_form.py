@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..text.everyday_words import ADJECTIVE, VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, VERB, get_part_of_speech
 from ..text.languages import detect_question_language, is_latin
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
@@ -234,9 +234,9 @@ def _find_subject(question: str) -> str:
         del words[-1]  # the main verb
     elif auxiliary and len(words) > 1:
         participle = _PARTICIPLE_PATTERN.fullmatch(words[-1])
-        if participle and (not participle["irregular"] or get_everyday_kind(words[-1]) == VERB):
+        if participle and (not participle["irregular"] or get_part_of_speech(words[-1]) == VERB):
             del words[-1]
-    if len(words) > 2 and get_everyday_kind(words[0]) in (VERB, ADJECTIVE) and words[1] in _PREPOSITIONS.split("|"):
+    if len(words) > 2 and get_part_of_speech(words[0]) in (VERB, ADJECTIVE) and words[1] in _PREPOSITIONS.split("|"):
         del words[:2]
     is_pronoun = words[:1] in (["I"], ["you"], ["we"])
     return "" if is_pronoun else " ".join(words)

@@ -25,9 +25,9 @@ from ..text.blocks import (
     format_summary_sentence,
     is_mail_header,
     parse_blocks,
+    split_chunk_blocks,
     split_field_lines,
     split_mail_fields,
-    split_parts,
     to_plain_text,
 )
 from ..text.capital_names import CapitalNames, load_name_words
@@ -112,7 +112,7 @@ def get_first_sentence(text: str, language: str | None = None) -> str:
     ``language`` decides where the sentence ends (None: the rules for English). Returns an empty string if the chunk has
     only headings, tables and code.
     """
-    paragraph = next((part for part in split_parts(text) if part.kind in ("prose", "item")), None)
+    paragraph = next((block for block in split_chunk_blocks(text) if block.kind in ("prose", "item")), None)
     if paragraph is None:
         return ""
     prose = text[paragraph.start : paragraph.end]

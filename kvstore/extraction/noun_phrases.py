@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind, is_everyday
+from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_part_of_speech, is_everyday
 from ..text.name_words import CONTEXTUAL_ADJECTIVES, QUALIFYING_ADJECTIVES
 from ..text.names import is_demonym, is_term, to_singular
 from ..text.patterns import compile_lazily
@@ -134,14 +134,14 @@ class NounPhrases:
         """
         head = self._words[index]
         is_compound = self.is_noun_compound(index)
-        begins_with_verb = get_everyday_kind(name.split()[0]) in (VERB, OTHER)
+        begins_with_verb = get_part_of_speech(name.split()[0]) in (VERB, OTHER)
         if not is_compound and (begins_with_verb or head.lemma in _EMPTY_NOUNS):
             return []
         first, last = self.find_phrase_bounds(index)
         written = self._sentence.text[self._words[first].start : self._words[last].end]
         is_clear = is_compound and self._is_clear_compound(first, last)
         # "client runs" could also be a noun and its verb.
-        is_verbal = is_compound and head.text.endswith("s") and get_everyday_kind(head.text) == VERB
+        is_verbal = is_compound and head.text.endswith("s") and get_part_of_speech(head.text) == VERB
         return [
             Term(form, _MIN_TERM_USES, is_clear=is_clear, is_verbal=is_verbal)
             for form in dict.fromkeys((name, " ".join(written.split())))
@@ -166,7 +166,9 @@ class NounPhrases:
         words = self._words[first : last + 1]
         if not all(word.is_nominal or word.tag == "HYPH" for word in words):
             return False
-        return first < last and not any(get_everyday_kind(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1])
+        return first < last and not any(
+            get_part_of_speech(word.text) in (VERB, ADJECTIVE, OTHER) for word in words[:-1]
+        )
 
     def find_phrase_bounds(self, index: int) -> tuple[int, int]:
         """Return the indexes of the first and last word of the noun phrase or proper name around a noun."""

@@ -12,7 +12,7 @@ is stated as a fact, less if it is only possible, and 0 if it is not stated.
 
 from __future__ import annotations
 
-from ..text.everyday_words import ADJECTIVE, NOUN, OTHER, VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, NOUN, OTHER, VERB, get_part_of_speech
 from .noun_phrases import FINITE_VERB_TAGS, NounPhrases
 from .relation_words import BELONGS_TO, IS_A, LOCATED_IN, OF, PART_OF
 from .syntax import Sentence
@@ -212,12 +212,12 @@ class RelationFilter:
         copulas = (self._words[child].text for child in self._sentence.find_dependents(index, "cop"))
         if word.tag == "NNS" and any(copula in ("is", "was") for copula in copulas):
             return False  # "which is at least two pages"
-        if first < last and get_everyday_kind(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
+        if first < last and get_part_of_speech(self._words[first].text) in (VERB, ADJECTIVE, OTHER):
             return False  # an established star, a fatal error
         if first > 0 and self._words[first - 1].is_nominal and self._words[first - 1].text.islower():
             return False  # part of a longer name: a gas mantle manufacturer
         is_known_noun = (
-            get_everyday_kind(word.lemma) == NOUN or word.lemma.endswith(_PERSON_ENDINGS) or self._is_generic(index)
+            get_part_of_speech(word.lemma) == NOUN or word.lemma.endswith(_PERSON_ENDINGS) or self._is_generic(index)
         )
         return is_known_noun and last - first < _MAX_CLASS_WORDS and not self._is_coordinated_modifier(index)
 
@@ -318,7 +318,7 @@ class RelationFilter:
         """
         word = self._words[index]
         first, last = self._phrases.find_phrase_bounds(index)
-        kind = get_everyday_kind(word.text)
+        kind = get_part_of_speech(word.text)
         is_bare = first == last and not self._sentence.get_dependent_lemmas(index, "det")
         if is_bare and kind in (ADJECTIVE, OTHER, VERB) and (index == 0 or not word.text[:1].isupper()):
             return None  # an imperative or adjective tagged as a noun
@@ -330,7 +330,7 @@ class RelationFilter:
             if (
                 first < last
                 and self._words[first].text.islower()
-                and get_everyday_kind(self._words[first].text) is not None
+                and get_part_of_speech(self._words[first].text) is not None
             ):
                 return None  # the returned MessagePort
             # "Grey's Anatomy": a noun after a possessor is part of a name.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from itertools import chain
 
-from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, OTHER, VERB, get_part_of_speech
 from ..text.words import FUNCTION_WORDS
 
 ARTICLES = frozenset(("a", "an", "the"))
@@ -113,10 +113,10 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
         return True
     if previous_word in _NOUN_SIGNS or word.endswith("ing"):
         return False
-    kind = get_everyday_kind(word)
+    kind = get_part_of_speech(word)
     if word in IRREGULAR_VERBS or word.endswith("ed") or kind == VERB:
         return True
-    if kind is None and word.endswith("s") and get_everyday_kind(previous_word) != ADJECTIVE:
+    if kind is None and word.endswith("s") and get_part_of_speech(previous_word) != ADJECTIVE:
         return True  # a rare word, as in "he audits"
     # Other words can be verbs too, as in "he exercises the power" and "beekeepers open the hive".
     # Subject and verb agree: one of them ends in s.
@@ -126,7 +126,7 @@ def _is_verb(word: str, previous_word: str, next_word: str) -> bool:
 
 def is_adverb(word: str) -> bool:
     """True if a word ends in "ly", is in lower case, and is not known as a noun or adjective."""
-    can_be_adverb = get_everyday_kind(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
+    can_be_adverb = get_part_of_speech(word) in (None, OTHER) and word not in _RARE_NOUNS_IN_LY
     return word.islower() and word.endswith("ly") and can_be_adverb
 
 
@@ -137,7 +137,7 @@ def is_past_form(word: str) -> bool:
 
 def is_common_verb(word: str) -> bool:
     """True if a word in lower case is a common verb, or has the ending of a past tense."""
-    is_verb = word in BE_WORDS or get_everyday_kind(word) == VERB or is_past_form(word)
+    is_verb = word in BE_WORDS or get_part_of_speech(word) == VERB or is_past_form(word)
     return is_verb and word.islower() and word not in PREPOSITIONS_IN_ING
 
 

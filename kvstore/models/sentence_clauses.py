@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..text.everyday_words import NOUN, get_everyday_kind
+from ..text.everyday_words import NOUN, get_part_of_speech
 from ..text.words import FUNCTION_WORDS, split_written_words
 from .english_words import ARTICLES, AUXILIARIES, DETERMINERS, RELATIVE_PRONOUNS, find_verb, is_participle
 
@@ -86,7 +86,7 @@ def _can_begin_noun_phrase(word: str) -> bool:
     """True if a word can be a noun, a name, or a determiner before a noun."""
     if word.lower() in FUNCTION_WORDS:
         return word.lower() in DETERMINERS
-    return not word.endswith("ly") and (word[0].isupper() or get_everyday_kind(word) in (NOUN, None))
+    return not word.endswith("ly") and (word[0].isupper() or get_part_of_speech(word) in (NOUN, None))
 
 
 def _is_predicate(words: Sequence[str], verb: int, clause_words: set[str]) -> bool:

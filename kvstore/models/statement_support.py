@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.everyday_words import NOUN, get_everyday_kind
+from ..text.everyday_words import NOUN, get_part_of_speech
 from ..text.languages import detect_language
 from ..text.patterns import compile_lazily
 from ..text.sentences import split_sentences
@@ -165,7 +165,7 @@ def has_unresolved_pronoun(sentence: str) -> bool:
     for index, word in enumerate(split_written_words(sentence)):
         if word.lower() in PRONOUNS:
             return True
-        is_noun = index > 0 or get_everyday_kind(word) in (NOUN, None)
+        is_noun = index > 0 or get_part_of_speech(word) in (NOUN, None)
         if word[0].isupper() and is_noun and word.lower() not in FUNCTION_WORDS:
             return False
     return False

@@ -16,7 +16,7 @@ from itertools import dropwhile, groupby, pairwise, product
 from typing import NamedTuple
 
 from ..process.frozen_dataclass import frozen_dataclass
-from ..text.everyday_words import ADJECTIVE, get_everyday_kind
+from ..text.everyday_words import ADJECTIVE, get_part_of_speech
 from ..text.languages import detect_language
 from ..text.normalize import fold_text
 from ..text.patterns import compile_lazily
@@ -149,7 +149,7 @@ class _OrderedSentence:
             self.written_words[position][0].isupper()
             and self.words[position] not in FUNCTION_WORDS
             # A common first word has its capital from the sentence; "New" of "New York" can be an adjective.
-            and (position > 0 or get_everyday_kind(self.words[position]) in (None, ADJECTIVE))
+            and (position > 0 or get_part_of_speech(self.words[position]) in (None, ADJECTIVE))
             for position in neighbors
         )
 

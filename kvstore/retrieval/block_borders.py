@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..text.blocks import skip_marker, split_parts
+from ..text.blocks import skip_marker, split_chunk_blocks
 
 if TYPE_CHECKING:
     from ..structures.documents.documents import DocumentRecord, Documents, Section
@@ -92,7 +92,7 @@ class BlockFinder:
             return []
         spans: list[tuple[int, int]] = []
         previous_kind = ""
-        for block in split_parts(text):
+        for block in split_chunk_blocks(text):
             continues_item = (
                 block.kind == previous_kind == "item" and skip_marker(text, block.start, block.end) == block.start
             )

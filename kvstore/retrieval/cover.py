@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..extraction.chunking import find_sentence_language
 from ..structures.ranking import sort_chunks
 from ..structures.state import State
-from ..text.blocks import format_summary_sentence, skip_marker, split_parts
+from ..text.blocks import format_summary_sentence, skip_marker, split_chunk_blocks
 from ..text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 from ..text.sentences import split_sentences
 from ..text.words import count_text_tokens
@@ -77,7 +77,7 @@ def iter_content_sentences(
     English).
     """
     is_ascii = text.isascii()
-    for block in split_parts(text, format):
+    for block in split_chunk_blocks(text, format):
         if block.kind not in ("prose", "item"):
             continue
         content_start = skip_marker(text, block.start, block.end)
@@ -125,8 +125,8 @@ def select_cover(
         compute_word_weights(candidates, question_words) if weights is None else weights,
         max_tokens,
         sizes=[count_text_tokens(sentence.text) for sentence in candidates],
-        owners=[sentence.document for sentence in candidates] if max_per_document is not None else (),
-        max_per_owner=max_per_document,
+        documents=[sentence.document for sentence in candidates] if max_per_document is not None else (),
+        max_per_document=max_per_document,
     )
     return [candidates[index] for index in sorted(indexes)]
 

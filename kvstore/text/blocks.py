@@ -4,12 +4,12 @@ In: plain text (paragraphs, some of which :mod:`.find_plain_headings` recognizes
 lines end with ``\\n``. Out: :class:`Block` spans in characters, in order, that together contain everything but blank
 lines. Any string is valid input.
 
-A chunk is a piece of such a text and can begin and end inside a block; :func:`split_parts` returns its blocks and parts
-of blocks. In stored Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines
-that begin with ``|``, its header first and the rule ``| --- |`` second. An entry of a definition or option list is an
-item ``- term: definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a
-paragraph ``Note: …``, a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image. A
-mail header is a paragraph of fields with names and values (RFC 5322, section 2.2).
+A chunk can begin and end inside a block; :func:`split_chunk_blocks` returns its blocks and parts of blocks. In stored
+Markdown, code is fenced, with a blank line before the opening fence. A table consists of lines that begin with ``|``,
+its header first and the rule ``| --- |`` second. An entry of a definition or option list is an item ``- term:
+definition``, or ``- term:`` with the blocks of the definition indented below. An admonition is a paragraph ``Note: …``,
+a footnote a paragraph ``[1] …``, and a caption a paragraph next to its table, code or image. A mail header is a
+paragraph of fields with names and values (RFC 5322, section 2.2).
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Block:
 
 
 @frozen_dataclass
-class BlockPart:
-    """A block of a chunk's text, or the part of one that the chunk contains, in characters of that text.
+class ChunkBlock:
+    """A block of a chunk's text, or the rest of one that the chunk cuts, with its span in characters of that text.
 
     ``kind`` is heading, prose, item, table or code. ``level`` is that of a heading or the depth of an item (1: the
     outermost). ``term_end`` is the end of the term of an item ``term: definition``, or ``start`` without one.
-    ``introduces_next``: the end of the part introduces the next part, which cannot be understood without it.
+    ``introduces_next``: the end of the block introduces the next block, which cannot be understood without it.
     ``continues``: a table or code that begins in an earlier chunk.
     """
 
@@ -124,42 +124,47 @@ def is_lead_in(text: str) -> bool:
     return text.rstrip().rstrip("*`_ ").endswith((":", "："))
 
 
-def split_parts(text: str, format: str = "markdown") -> list[BlockPart]:
-    """Split a chunk's text into parts: its blocks (paragraphs, list items, tables, code), or the pieces of cut blocks.
+def split_chunk_blocks(text: str, format: str = "markdown") -> list[ChunkBlock]:
+    """Split a chunk's text into blocks: headings, paragraphs, list items, tables and code, in order.
+
+    The chunk can begin and end inside a block; the first and last block are then only the rest of it.
 
     ``format`` is the format of the chunk's document, ``text`` or ``markdown``.
 
-    >>> [(part.kind, part.introduces_next) for part in split_parts("Ask it:\\n\\n```sh\\nls\\n```")]
+    >>> [(block.kind, block.introduces_next) for block in split_chunk_blocks("Ask it:\\n\\n```sh\\nls\\n```")]
     [('prose', True), ('code', False)]
     """
     if format == "markdown":
-        parts = _MarkdownSplitter(text).split()
+        blocks = _MarkdownSplitter(text).split()
     else:  # headings are prose here, and plain text has no terms
-        parts = [BlockPart("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
+        blocks = [ChunkBlock("prose", block.start, block.end, term_end=block.start) for block in _iter_paragraphs(text)]
     return [
-        replace(part, introduces_next=_introduces_next(text, part, next_part))
-        for part, next_part in zip_longest(parts, parts[1:])
+        replace(block, introduces_next=_introduces_next(text, block, next_block))
+        for block, next_block in zip_longest(blocks, blocks[1:])
     ]
 
 
-def _introduces_next(text: str, part: BlockPart, next_part: BlockPart | None) -> bool:
-    """True if a part introduces the next: a paragraph or item before code or a table, or with a colon at its end."""
-    if next_part is None or next_part.kind == "heading" or part.kind not in ("prose", "item"):
+def _introduces_next(text: str, block: ChunkBlock, next_block: ChunkBlock | None) -> bool:
+    """True if a paragraph or list item introduces the next block: code or a table, or another after a colon.
+
+    A heading is not introduced. ``next_block`` is None for the last block of a chunk.
+    """
+    if next_block is None or next_block.kind == "heading" or block.kind not in ("prose", "item"):
         return False
-    return next_part.kind in ("code", "table") or is_lead_in(text[part.start : part.end])
+    return next_block.kind in ("code", "table") or is_lead_in(text[block.start : block.end])
 
 
 class _MarkdownSplitter:
-    """The division of a chunk of Markdown into parts, line by line.
+    """Divides a chunk of Markdown into blocks, line by line.
 
     A chunk can begin inside a block, which a CommonMark parser would misread.
     """
 
     def __init__(self, text: str) -> None:
-        """Start before the first line of ``text``, the Markdown of a chunk, without parts (blocks)."""
+        """Start before the first line of ``text``, the Markdown of a chunk."""
         self._text = text
-        self._parts: list[BlockPart] = []
-        #: The fields of the open part; the kind is empty if none is open.
+        self._blocks: list[ChunkBlock] = []
+        #: The fields of the open block, the one that is being read; the kind is empty if none is open.
         self._kind, self._start, self._end, self._level, self._continues = "", 0, 0, 0, False
         #: The delimiter of the open code fence, or an empty string.
         self._fence = ""
@@ -168,28 +173,28 @@ class _MarkdownSplitter:
         #: True if the last block to begin was not indented.
         self._is_unindented = False
 
-    def split(self) -> list[BlockPart]:
-        """Return the parts in order, without ``introduces_next``."""
+    def split(self) -> list[ChunkBlock]:
+        """Return the blocks in order, with ``introduces_next`` not set yet. It can be called only once."""
         lines = self._text.splitlines(keepends=True)
         position = 0
         for line, next_line in zip_longest(lines, lines[1:], fillvalue=""):
             start, end = position + len(line) - len(line.lstrip()), position + len(line.rstrip())
             self._add_line(line, next_line, position, start, end)
             position += len(line)
-        self._close_part()
-        return self._parts
+        self._close_block()
+        return self._blocks
 
-    def _close_part(self) -> None:
-        """End the block that the lines so far belong to, if any, and append it to the parts."""
+    def _close_block(self) -> None:
+        """Append the block that is being read, if any, to the finished blocks; no block is open then."""
         if self._kind:
             term_end = _find_term_end(self._text, self._start, self._end, self._kind)
-            self._parts.append(
-                BlockPart(self._kind, self._start, self._end, self._level, term_end, continues=self._continues)
+            self._blocks.append(
+                ChunkBlock(self._kind, self._start, self._end, self._level, term_end, continues=self._continues)
             )
         self._kind = ""
 
     def _add_line(self, line: str, next_line: str, position: int, start: int, end: int) -> None:
-        """Add a line to the block that is being read (the open part), or begin a new block with it.
+        """Add a line to the block that is being read, or close that block and begin a new one with the line.
 
         ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
         ``next_line`` is the line below it, empty for the last line.
@@ -200,19 +205,19 @@ class _MarkdownSplitter:
         if self._fence:
             self._end = end
             if fence is not None and can_close and fence[1].startswith(self._fence):
-                self._close_part()
+                self._close_block()
                 self._fence = ""
         elif can_close and self._kind in ("prose", "item"):
             # The fence closes code that begins in an earlier chunk, so all lines so far are code.
-            self._parts = [BlockPart("code", 0, end, continues=True)]
+            self._blocks = [ChunkBlock("code", 0, end, continues=True)]
             self._kind = ""
         elif end < start:  # a blank line
-            self._close_part()
+            self._close_block()
         elif self._kind == "code" and is_indented:  # code without a fence
             self._end = end
         else:
             if self._kind == "code":
-                self._close_part()
+                self._close_block()
             self._add_text_line(line, next_line, position, start, end, fence)
 
     def _add_text_line(
@@ -220,8 +225,8 @@ class _MarkdownSplitter:
     ) -> None:
         """Add a line that is not inside code to the block that is being read, or begin a new block with it.
 
-        ``fence`` is the match of a code fence that the line begins, or None. The other parameters are those of
-        :meth:`_add_line`.
+        ``position`` is the offset of the line; ``start`` and ``end`` are its span without white space at its ends.
+        ``next_line`` is the line below it. ``fence`` is the match of a code fence that the line begins, or None.
         """
         item, row, title = _ITEM_PATTERN.match(line), _ROW_PATTERN.match(line), _HEADING_PATTERN.match(line)
         is_indented = line.startswith(_CODE_INDENTS)
@@ -233,12 +238,12 @@ class _MarkdownSplitter:
         if underline is not None and "\n" not in self._text[self._start : self._end]:
             # It makes the line above it a heading.
             self._kind, self._end, self._level, self._depth = "heading", end, 1 if underline["mark"][0] == "=" else 2, 0
-            self._close_part()
+            self._close_block()
             return
         opens_block = bool(fence or row or item or title)
         # A row continues a table; a line without a marker of its own continues prose or an item.
         if (row is None or self._kind != "table") and (opens_block or self._kind in ("", "table", "heading")):
-            self._close_part()
+            self._close_block()
             self._start, self._level, self._continues, self._is_unindented = start, 0, False, not is_indented
             if fence is not None:
                 self._kind, self._fence = "code", fence[1]
@@ -258,7 +263,7 @@ class _MarkdownSplitter:
 
 
 def _find_term_end(text: str, start: int, end: int, kind: str) -> int:
-    """Return the end offset of the term of an item ``term: definition``, or ``start`` if the part has no term."""
+    """Return the end offset of the term of an item ``term: definition``, or ``start`` if the block has no term."""
     marker = _ITEM_PATTERN.match(text, start, end) if kind == "item" else None
     first = start if marker is None else marker.end()
     term = _TERM_PATTERN.match(text, first, end)

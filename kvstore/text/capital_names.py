@@ -86,14 +86,14 @@ def load_name_words(language: str | None) -> NameWords | None:
 
 
 class _CapitalizedRun(NamedTuple):
-    """Capitalized words in a row with the particles between them: as written, and as ``keys``, in normal form.
+    """Adjacent capitalized words of a sentence, with the particles (*von*, *de*) between them: a possible name.
 
-    ``before`` are the tokens of the sentence before the run.
+    ``keys`` are the words in normal form. ``preceding_tokens`` are the tokens of the sentence before the run.
     """
 
     written_words: list[str]
     keys: list[str]
-    before: Sequence[str]
+    preceding_tokens: Sequence[str]
 
     def drop_first(self) -> _CapitalizedRun:
         """Return the run of capitalized words without its first word and the particles (*von*, *de*) after that."""
@@ -102,19 +102,21 @@ class _CapitalizedRun(NamedTuple):
             len(self.written_words),
         )
         return _CapitalizedRun(
-            self.written_words[start:], self.keys[start:], [*self.before, *self.written_words[:start]]
+            self.written_words[start:], self.keys[start:], [*self.preceding_tokens, *self.written_words[:start]]
         )
 
     def list_capitalized_keys(self) -> list[str]:
         """Return the capitalized words of the run (all but its particles) in normal form, in order."""
-        return [key for form, key in zip(self.written_words, self.keys, strict=True) if form[0].isupper()]
+        return [key for word, key in zip(self.written_words, self.keys, strict=True) if word[0].isupper()]
 
     @property
     def opens_sentence(self) -> bool:
         """True if no word precedes the run in its sentence, or only the label of a field, in lower case."""
-        words = list(islice((token for token in self.before if token[0].isalnum()), _MAX_LABEL_WORDS + 1))
+        words = list(islice((token for token in self.preceding_tokens if token[0].isalnum()), _MAX_LABEL_WORDS + 1))
         has_label = (
-            self.before[-1:] == [":"] and len(words) <= _MAX_LABEL_WORDS and all(token.islower() for token in words)
+            self.preceding_tokens[-1:] == [":"]
+            and len(words) <= _MAX_LABEL_WORDS
+            and all(token.islower() for token in words)
         )
         return not words or has_label
 
@@ -123,9 +125,10 @@ class CapitalNames:
     """The names in the sentences of one document in a language other than English."""
 
     def __init__(self, sentences: Sequence[str], language: str, words: NameWords) -> None:
-        """Find the runs of capitalized words of a document, and the words that it shows to be common or proper nouns.
+        """Split the sentences of a document into tokens, and find the runs of capitalized words in them.
 
-        ``words`` are the words of the language that decide what is a name.
+        Also collects the words that the document shows to be common words or proper nouns. ``words`` are the words of
+        the language that decide what is a name.
         """
         self._words = words
         self._tokens = [_TOKEN_PATTERN.findall(sentence) for sentence in sentences]
@@ -165,10 +168,10 @@ class CapitalNames:
         while start < len(tokens):
             end = self._find_run_end(tokens, start)
             if end > start:
-                forms = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
-                while len(forms) > 1 and self._is_start_of_next_line(forms[-1]):
-                    forms.pop()
-                run = _CapitalizedRun(forms, [fold_text(form.rstrip(".")) for form in forms], tokens[:start])
+                words = [*tokens[start : end - 1], tokens[end - 1].rstrip(".")]
+                while len(words) > 1 and self._is_start_of_next_line(words[-1]):
+                    words.pop()
+                run = _CapitalizedRun(words, [fold_text(word.rstrip(".")) for word in words], tokens[:start])
                 while run.written_words and (
                     run.keys[0] in self._words.function_words or run.keys[0] in self._words.determiners
                 ):
@@ -201,9 +204,9 @@ class CapitalNames:
                 end = next_end
         return end
 
-    def _is_start_of_next_line(self, form: str) -> bool:
-        """True if the last word of a run is an article or another function word, which begins the next line."""
-        return not form.isupper() and form.lower() in self._words.function_words
+    def _is_start_of_next_line(self, word: str) -> bool:
+        """True if the last word of a run is an article or another function word, so it begins the next line."""
+        return not word.isupper() and word.lower() in self._words.function_words
 
     def _is_capitalized_function_word(self, token: str) -> bool:
         """True if a capitalized word in a German sentence is a function word, such as the pronoun *Sie*."""
@@ -221,7 +224,7 @@ class CapitalNames:
 
     def _has_determiner(self, run: _CapitalizedRun) -> bool:
         """True if a determiner precedes a run of capitalized words, directly or before adjectives."""
-        for token in reversed(run.before):
+        for token in reversed(run.preceding_tokens):
             if fold_text(token) in self._words.determiners:
                 return True
             if not (token[0].islower() and token.endswith(("e", "en", "er", "es", "em"))):  # not an adjective
@@ -278,14 +281,14 @@ class CapitalNames:
             return None
         if len(nouns) > 1:
             return run if self._is_german_name_of_several_words(run, nouns) else None
-        (key,), form = nouns, run.written_words[0]  # a single noun
-        is_compound = form.count("-") > 1 and key.endswith(words.compound_endings)
-        has_name_form = form.isupper() or key.endswith(words.street_endings) or is_compound
-        if (is_titled or has_name_form) and len(form) >= _MIN_LETTERS:
+        (key,), word = nouns, run.written_words[0]  # a single noun
+        is_compound = word.count("-") > 1 and key.endswith(words.compound_endings)
+        has_name_form = word.isupper() or key.endswith(words.street_endings) or is_compound
+        if (is_titled or has_name_form) and len(word) >= _MIN_LETTERS:
             return run
         if self._is_plural(key) or self._is_common(key) or self._has_determiner(run):
             return None
-        has_preposition = bool(run.before) and fold_text(run.before[-1]) in words.prepositions
+        has_preposition = bool(run.preceding_tokens) and fold_text(run.preceding_tokens[-1]) in words.prepositions
         return run if has_preposition or key in self._proper else None
 
     def _is_german_name_of_several_words(self, run: _CapitalizedRun, nouns: Sequence[str]) -> bool:
@@ -310,16 +313,16 @@ class CapitalNames:
         return key.endswith(self._words.plural_endings) and not key.endswith(self._words.place_endings)
 
 
-def _is_identifier(form: str) -> bool:
+def _is_identifier(word: str) -> bool:
     """True if a word is an identifier in capitals and digits, such as *S-88*."""
-    return form.isupper() and any(map(str.isdigit, form))
+    return word.isupper() and any(map(str.isdigit, word))
 
 
 def _begins_with_adjective(run: _CapitalizedRun) -> bool:
-    """True if a German run of two words begins with an adjective of a place or an institution (*Starnberger See*)."""
+    """True if a run of two capitalized German words begins with the adjective of a name (*Starnberger See*)."""
     return len(run.written_words) == 2 and run.keys[0].endswith(("er", "sche", "scher", "sches", "schen"))
 
 
 def _has_long_word(run: _CapitalizedRun) -> bool:
     """True if a run of capitalized words has a word of at least three characters, one of which is a letter."""
-    return any(len(form) >= _MIN_LETTERS and any(map(str.isalpha, form)) for form in run.written_words)
+    return any(len(word) >= _MIN_LETTERS and any(map(str.isalpha, word)) for word in run.written_words)

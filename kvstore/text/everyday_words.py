@@ -1,6 +1,6 @@
 """Everyday words of English: words that are usually not names.
 
-In: a word in any case. Out: its kind (part of speech), or None if it is not an everyday word. The list
+In: a word in any case. Out: its part of speech, or None if it is not an everyday word. The list
 (``everyday_words.txt``) is built by ``tools/everyday_words.py``: words that occur in several documents of two treebanks
 of English, in the forms that occur there. Their other regular forms are everyday words too.
 """
@@ -33,19 +33,19 @@ def is_everyday(word: str) -> bool:
     >>> is_everyday("Rooms"), is_everyday("metres"), is_everyday("initdb")
     (True, True, False)
     """
-    return get_everyday_kind(word) is not None
+    return get_part_of_speech(word) is not None
 
 
 @lru_cache(maxsize=1 << 14)
-def get_everyday_kind(word: str) -> str | None:
-    """Return the most frequent part of speech of an everyday word, or None if the word is not one.
+def get_part_of_speech(word: str) -> str | None:
+    """Return the most frequent part of speech of an everyday word of English; None for any other word, such as a name.
 
     The parts of speech are :data:`NOUN`, :data:`VERB`, :data:`ADJECTIVE` and :data:`OTHER`.
     """
-    kinds, lower = _load_kinds(), word.lower()
-    if lower in kinds or not lower.endswith(_REGULAR_ENDINGS):  # no base form can differ; true for most names
-        return kinds.get(lower)
-    return next((kinds[form] for form in _iter_base_forms(lower) if form in kinds), None)
+    parts_of_speech, lower = _load_parts_of_speech(), word.lower()
+    if lower in parts_of_speech or not lower.endswith(_REGULAR_ENDINGS):  # no base form can differ; true for most names
+        return parts_of_speech.get(lower)
+    return next((parts_of_speech[form] for form in _iter_base_forms(lower) if form in parts_of_speech), None)
 
 
 def _iter_base_forms(word: str) -> Iterator[str]:
@@ -62,13 +62,13 @@ def _iter_base_forms(word: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _load_kinds() -> dict[str, str]:
-    """Read ``everyday_words.txt``, and return the kind of each listed word. The result is cached."""
-    kinds: dict[str, str] = {}
-    kind = ""
+def _load_parts_of_speech() -> dict[str, str]:
+    """Read ``everyday_words.txt``, and return the part of speech of each listed word. The result is cached."""
+    parts_of_speech: dict[str, str] = {}
+    part_of_speech = ""
     for line in _WORD_LIST.read_text(encoding="ascii").splitlines():
         if line.startswith("["):
-            kind = line.strip("[]")
+            part_of_speech = line.strip("[]")
         else:
-            kinds.update(dict.fromkeys(line.split(), kind))
-    return kinds
+            parts_of_speech.update(dict.fromkeys(line.split(), part_of_speech))
+    return parts_of_speech

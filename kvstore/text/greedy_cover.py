@@ -70,7 +70,7 @@ def extract_sentence_words(text: str) -> SentenceWords:
 
 
 def count_sentence_words(text: str) -> int:
-    """Return the length of a sentence in words, counted as in :func:`extract_sentence_words`."""
+    """Return the length of a sentence in words; in a script without spaces, each character is a word."""
     if not text.isascii() and _UNSPACED_PATTERN.search(text) is not None:
         return len(segment_words(text))
     return len(text.split())
@@ -88,10 +88,10 @@ def _is_record(text: str) -> bool:
 def compute_cover_weights(
     sentences: Iterable[SentenceWords], part_frequencies: Mapping[str, int], num_parts: int
 ) -> dict[str, float]:
-    """Return the TF-IDF weight of each word of some sentences, which are a part of a longer text.
+    """Return the TF-IDF weight of each word of some sentences of a text, by word.
 
-    Parts of the text, such as its chunks, are the documents of IDF: ``part_frequencies`` has, for each word, the number
-    of parts that contain it, out of ``num_parts``.
+    The parts of the text, such as its chunks, take the place of the documents in IDF: ``part_frequencies`` has, for
+    each word, the number of parts that contain it, out of ``num_parts``.
     """
     counts = Counter(chain.from_iterable(sentence.words for sentence in sentences))
     return {word: _compute_weight(count, num_parts, part_frequencies[word]) for word, count in counts.items()}
@@ -114,22 +114,22 @@ def select_greedy_cover(
     *,
     sizes: Sequence[int] = (),
     max_sentences: int | None = None,
-    owners: Sequence[Hashable] = (),
-    max_per_owner: int | None = None,
+    documents: Sequence[Hashable] = (),
+    max_per_document: int | None = None,
 ) -> list[int]:
-    """Select sentences that together cover the most word weight (a greedy cover); return their indexes, best first.
+    """Select sentences that together cover the most word weight, greedily; return their indexes in order of selection.
 
-    They have at most ``capacity`` words in total.
-    With ``sizes``, one for each sentence, the capacity limits the sum of the sizes instead of the number of words. At
-    most ``max_sentences`` are selected (None: any number) and, with ``owners``, the owner of each sentence, at most
-    ``max_per_owner`` of the same owner. Words without a weight are ignored. Sentences of fewer than two words, those
-    that exceed the remaining capacity, and those that add no weight are skipped. Ties go to the earlier sentence.
+    They have at most ``capacity`` words in total or, with ``sizes`` (one for each sentence), sizes that sum to at most
+    ``capacity``. At most ``max_sentences`` are selected and, with ``documents`` (the document of each sentence), at
+    most ``max_per_document`` from the same document; None means no limit. Words without a weight are ignored. Sentences
+    of fewer than two words, those that exceed the remaining capacity, and those that add no weight are skipped. Ties go
+    to the earlier sentence.
     """
     weighted_words = [
         [(word, weight) for word in set(sentence.words) if (weight := weights.get(word))] for sentence in sentences
     ]
     word_counts: dict[str, int] = {}
-    owner_counts: Counter[Hashable] = Counter()
+    document_counts: Counter[Hashable] = Counter()
 
     def compute_gain(index: int) -> float:
         """Return the weight that a sentence adds to those selected so far, relative to its length."""
@@ -151,23 +151,22 @@ def select_greedy_cover(
     heapq.heapify(heap)
     selected: list[int] = []
     while heap and len(selected) != max_sentences:
-        entry = heapq.heappop(heap)
-        index = entry[1]
-        if costs[index] > capacity or (owners and owner_counts[owners[index]] == max_per_owner):
+        negative_gain, index = heapq.heappop(heap)
+        if costs[index] > capacity or (documents and document_counts[documents[index]] == max_per_document):
             continue
         # A gain in the heap can be outdated, and gains never grow: recompute it, and push the sentence back if it is
         # not the best any more.
         if selected:
-            entry = (-compute_gain(index), index)
-        if entry[0] >= 0:
+            negative_gain = -compute_gain(index)
+        if negative_gain >= 0:
             continue
-        if heap and entry > heap[0]:
-            heapq.heappush(heap, entry)
+        if heap and (negative_gain, index) > heap[0]:
+            heapq.heappush(heap, (negative_gain, index))
             continue
         for word, _ in weighted_words[index]:  # each word once
             word_counts[word] = word_counts.get(word, 0) + 1
         selected.append(index)
         capacity -= costs[index]
-        if owners:
-            owner_counts[owners[index]] += 1
+        if documents:
+            document_counts[documents[index]] += 1
     return selected

@@ -86,9 +86,9 @@ _TAG_PATTERN = compile_lazily(r"([a-z]{2,3})(?:[-_][a-z\d]+)*")
 
 
 def detect_english(texts: Sequence[str], document_language: str | None = None) -> list[bool]:
-    """Return True for each part of a document that is in English, else False, in order.
+    """Return a bool for each of the texts that a document consists of, such as its chunks: True if it is in English.
 
-    ``document_language`` is the language of parts with hardly any function words. If it is None, these are in English
+    ``document_language`` is the language of texts with hardly any function words. If it is None, these are in English
     unless the document has more function words of other languages.
 
     >>> detect_english(["It is not for you, and it is old.", "Der Name der Rose ist nicht neu und auch nicht alt."])
@@ -167,7 +167,7 @@ def get_main_language(stemmer: str, languages: Mapping[str, int]) -> str | None:
 
 
 def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[Callable[[str], str]]:
-    """Return the stemming functions of the documents of a store, one for each of their languages.
+    """Return the functions that map words to stems in the documents of a store, one for each of their languages.
 
     ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. An
     empty store has the stemmer of an unknown language.
@@ -176,7 +176,7 @@ def open_document_stemmers(stemmer: str, languages: Mapping[str, int]) -> list[C
 
 
 def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, int]) -> Callable[[str], str]:
-    """Return the stemming function for a question.
+    """Return the function that maps the words of a question to stems.
 
     ``stemmer`` is the setting of the store, and ``languages`` has the number of its documents in each language. For
     ``multilingual``, the function is a :class:`~.words.QuestionStemmer`. Its first language is that of the question if
@@ -193,14 +193,17 @@ def open_question_stemmer(question: str, stemmer: str, languages: Mapping[str, i
 def find_stemmed_language(stemmer: str, meta: Mapping[str, Any], text: bytes) -> str | None:
     """Return the name of the language whose stemmer a document needs, or "" if its language is unknown.
 
-    Returns None unless the setting ``stemmer`` is ``multilingual``: all documents then have the same stemmer. ``meta``
-    and ``text`` are the document's metadata and text.
+    Returns None if the setting ``stemmer`` is not ``multilingual``, because all documents then have the same stemmer.
+    ``meta`` and ``text`` are the document's metadata and text.
     """
     return (get_language_name(find_document_language(meta, text)) or "") if stemmer == MULTILINGUAL else None
 
 
 def get_text_stemmer(stemmer: str, text: str) -> Callable[[str], str]:
-    """Return the stemming function for a text that is not a document; for ``multilingual``, that of its language."""
+    """Return the function that maps the words of a text, which need not be a document, to stems.
+
+    ``stemmer`` is the setting of the store. For ``multilingual``, the function stems by the detected language.
+    """
     return get_document_stemmer(stemmer, detect_language(text) if stemmer == MULTILINGUAL else None)
 
 

@@ -17,7 +17,7 @@ from kvstore_cext.capital_runs import CapitalRuns, RunRules, is_code
 from kvstore_cext.words import list_name_pieces
 
 from .blocks import to_plain_text
-from .everyday_words import NOUN, get_everyday_kind, is_everyday
+from .everyday_words import NOUN, get_part_of_speech, is_everyday
 from .name_words import (
     CALENDAR_ABBREVIATIONS,
     CALENDAR_WORDS,
@@ -112,7 +112,11 @@ _SALUTATION_PATTERN = compile_lazily(
 
 
 class Name(NamedTuple):
-    """A name as written, and its source: title, heading, name, code or term."""
+    """A name as written, and the kind of its source.
+
+    ``kind`` is ``title`` or ``heading`` (it is one), ``name`` (words with capitals), ``code`` (an identifier) or
+    ``term`` (an emphasized or explained phrase).
+    """
 
     form: str
     kind: str
@@ -123,10 +127,10 @@ _make_name = partial(tuple.__new__, Name)
 
 
 def is_name_key(key: str, max_words: int) -> bool:
-    """True if a name in normal form can become an entity.
+    """True if ``key``, a name in normal form, can become an entity.
 
-    It must contain a letter, and have at most ``MAX_NAME_KEY_BYTES`` and ``max_words`` words. Longer names are not
-    recognized in texts.
+    It must contain a letter, and have at most ``MAX_NAME_KEY_BYTES`` bytes and ``max_words`` words. Longer names are
+    not recognized in texts.
     """
     # Counting bytes and words is slow, so it is avoided for names that are short in characters: a character has at most
     # four bytes, and every second character can be a word.
@@ -161,10 +165,11 @@ def _has_initial(title: str) -> bool:
 
 
 def extract_title_names(title: str, kind: str, is_english: bool = True) -> Iterator[Name]:
-    """Yield the names that a title or heading introduces: its forms (:func:`get_title_forms`) and their singular.
+    """Yield the names that a title or heading introduces.
 
-    ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a common section title is not a name. If
-    it is not English, a heading of a single word is a name only if it looks like code.
+    These are the title without its number; the same without a part in parentheses, if it has one; and the singular of
+    the shorter one. ``kind`` is ``title`` or ``heading``. A heading that is an everyday word or a common section title
+    is not a name. If it is not English, a heading of a single word is a name only if it looks like code.
     """
     forms = get_title_forms(title)
     if forms and forms[-1][0].isdigit() and forms[-1].lstrip("0123456789. ").casefold() in GENERIC_HEADINGS:
@@ -194,7 +199,7 @@ def is_informative_heading(heading: str, is_english: bool) -> bool:
 
 
 def is_term(form: str) -> bool:
-    """True if a phrase can be a term by its form alone.
+    """True if a phrase has the form of a technical term, such as *change buffer*.
 
     It then consists of words, with balanced parentheses, and neither begins nor ends with a function word.
     Contractions, decades, numbered parts (*section 3*), units, titles of persons and phrases broken by a hyphen are not
@@ -269,7 +274,7 @@ try:
         },
         {"demonyms": PEOPLE_ENDINGS, "adjectives": NAME_ADJECTIVE_ENDINGS, "fields": FIELD_ENDINGS},
         _MAX_RUN_WORDS,
-        get_everyday_kind,
+        get_part_of_speech,
         _DIGEST_PATTERN.fullmatch,
         _CONTRACTION_PATTERN.search,
     )
@@ -295,21 +300,22 @@ class SentenceNames:
         common: set[str] = set()
         capitalized: set[str] = set()
         self._titles: dict[int, list[str]] = {}  # quoted titles of works, by sentence index
-        pieces: list[list[str]] = []
+        tokens_by_sentence: list[list[str]] = []  # the words and marks that can be part of a name or end one
         for sentence in sentences:
             salutation = _SALUTATION_PATTERN.match(sentence)
             titles, remaining = replace_titles(sentence[salutation.end() :] if salutation else sentence)
             if titles:
-                self._titles[len(pieces)] = titles
-            pieces.append(list_name_pieces(remaining, common, capitalized))  # also adds words to both sets
-        self._runs = CapitalRuns(_RULES, pieces, common, capitalized)
+                self._titles[len(tokens_by_sentence)] = titles
+            # Also adds words to both sets.
+            tokens_by_sentence.append(list_name_pieces(remaining, common, capitalized))
+        self._runs = CapitalRuns(_RULES, tokens_by_sentence, common, capitalized)
 
     def iter_names(self, sentence_index: int) -> Iterator[Name]:
         """Yield the names in a sentence, given its index among the sentences of the document."""
         for title in self._titles.get(sentence_index, ()):
             yield Name(title, "name")
         for index, candidate in enumerate(self._runs.list_names(sentence_index)):
-            if not isinstance(candidate, str):  # the forms of a run of capitalized words
+            if not isinstance(candidate, str):  # the names in a run of capitalized words: the run and parts of it
                 for form in candidate:
                     yield _make_name((form, "name"))  # Name(form, "name"), but faster
             elif candidate[0] == "`":
@@ -334,10 +340,10 @@ def find_identifiers(text: str) -> Iterator[Name]:
 
 
 def find_marked_names(text: str, kind: str) -> Iterator[Name]:
-    """Yield the names in a block of English text that can be recognized by punctuation.
+    """Yield the names in a block of English text (paragraph, list item, ...) that can be recognized by punctuation.
 
     These are names with a slash (``TCP/IP``), titles in Chinese and Japanese title marks, and a term of two or three
-    words before the colon of a list item. ``kind`` is the kind of the block, such as ``item``.
+    words before the colon of a list item. ``kind`` is the kind of the block; ``item`` is a list item.
     """
     for title in find_marked_titles(text):
         yield Name(title, "name")
@@ -381,7 +387,7 @@ def _extract_code_names(code: str) -> Iterator[Name]:
 
 
 def _iter_code_name(code: str) -> Iterator[Name]:
-    """Yield an identifier or call as one name, without its ``()``.
+    """Yield an identifier or call as a name, without its ``()``, or nothing if it cannot be a name.
 
     Yields nothing for a single character, a function word, a unit, a key, a digest, or emphasis (``_word_``).
     """
@@ -393,7 +399,7 @@ def _iter_code_name(code: str) -> Iterator[Name]:
 
 
 def _is_emphasized_term(term: str) -> bool:
-    """True if an emphasized phrase is a term: of few words, one of which has Latin letters, and not a generic heading.
+    """True if an emphasized phrase is a technical term: it has few words and Latin letters, and is no generic heading.
 
     A single word is a term if it is a noun in lower case or not an everyday word, and is no adverb or participle.
     """
@@ -411,7 +417,7 @@ def _is_emphasized_term(term: str) -> bool:
     if len(words) == 1:
         if term.endswith(("ly", "ed")):  # an adverb or participle
             return False
-        return get_everyday_kind(term) is None or (term.islower() and get_everyday_kind(term) == NOUN)
+        return get_part_of_speech(term) is None or (term.islower() and get_part_of_speech(term) == NOUN)
     return words[0].casefold() not in CONTEXTUAL_ADJECTIVES
 
 

@@ -21,7 +21,7 @@ from kvstore_cext.folding import fold_pieces
 
 from .patterns import compile_lazily
 
-#: Pieces of up to this many characters repeat often and are folded once.
+#: Words of up to this many characters repeat often, and their normal forms are cached.
 _MAX_CACHED_LENGTH = 40
 
 
@@ -126,7 +126,7 @@ def to_entity_key(name: str) -> str:
 def fold_text(text: str) -> str:
     """Return a text in normal form (NFKC, case folding, no accents), with its white space unchanged.
 
-    Uses the cache of :func:`fold`, so that repeated words are folded once.
+    The normal forms of short words are cached.
     """
     if text.isascii():
         return text.lower()
@@ -147,10 +147,10 @@ class FoldedText(NamedTuple):
     offsets: array[int] | None
 
     def to_original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the byte offsets in the original text of the start and end of a span of ``data`` that is not empty.
+        """Convert a span of ``data``, which must not be empty, to the start and end offset in the original text.
 
-        A span within a character that has several in normal form, such as the first letter of "\\u013f" (an L with a
-        dot), becomes the whole character.
+        All offsets are in bytes. If the span has only a part of what one character became, such as the "l" of "l·" for
+        "\\u013f" (an L with a dot), the result has the whole character.
         """
         if self.offsets is None:
             return start, end
@@ -159,17 +159,17 @@ class FoldedText(NamedTuple):
         return self.offsets[start], self.offsets[end]
 
 
-def _split_clusters(piece: str) -> list[str]:
+def _split_clusters(text: str) -> list[str]:
     """Split a text into clusters: each is a character with the combining characters that follow it."""
-    starts = [index for index, character in enumerate(piece) if not index or not unicodedata.combining(character)]
-    return [piece[start:end] for start, end in itertools.pairwise([*starts, len(piece)])]
+    starts = [index for index, character in enumerate(text) if not index or not unicodedata.combining(character)]
+    return [text[start:end] for start, end in itertools.pairwise([*starts, len(text)])]
 
 
 def fold(text: str) -> FoldedText:
     """Return ``text`` in normal form (NFKC, case folding, no accents), and the offset in it of each resulting byte."""
     if text.isascii():
         return FoldedText(text.lower().encode(), None)
-    data, offset_bytes = fold_pieces(text, _fold_piece)
+    data, offset_bytes = fold_pieces(text, _fold_word)
     offsets = array("Q")
     offsets.frombytes(offset_bytes)
     return FoldedText(data, offsets)
@@ -179,34 +179,35 @@ def fold_to_bytes(text: str) -> bytes:
     """Return ``text`` in normal form (NFKC, case folding, no accents) as UTF-8, without the offsets of :func:`fold`."""
     if text.isascii():
         return text.lower().encode()
-    return fold_pieces(text, _fold_piece, with_offsets=False)[0]
+    return fold_pieces(text, _fold_word, with_offsets=False)[0]  # [1]: the offsets, empty
 
 
-def _fold_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return a piece of text in normal form as UTF-8, the original offset of each byte, and the original length.
+#: A word in normal form as UTF-8, the offset in the original word of each of its bytes, and the size of the original
+#: word in bytes. A plain tuple, because the kernel unpacks it faster than a NamedTuple.
+_FoldedWord = tuple[bytes, list[int], int]
 
-    Offsets and length are in bytes of the original piece.
-    Only short pieces are cached (:func:`_fold_cached_piece`).
+
+def _fold_word(word: str) -> _FoldedWord:
+    """Return (UTF-8, original offset of each byte, original size) of the normal form of a word, in bytes.
+
+    ``word`` is a word or a run of white space. The result is cached if it is short.
     """
-    return (_fold_cached_piece if len(piece) <= _MAX_CACHED_LENGTH else _fold_cached_piece.__wrapped__)(piece)
+    return (_fold_cached_word if len(word) <= _MAX_CACHED_LENGTH else _fold_cached_word.__wrapped__)(word)
 
 
 @lru_cache(maxsize=8192)
-def _fold_cached_piece(piece: str) -> tuple[bytes, list[int], int]:
-    """Return a piece in normal form as UTF-8, the original offset of each of its bytes, and the original length.
-
-    Offsets and length are in bytes of the original piece.
-    """
-    folded, size = fold_without_offsets(piece).encode(), len(piece.encode())
-    clusters = _split_clusters(piece)
+def _fold_cached_word(word: str) -> _FoldedWord:
+    """Return (UTF-8, original offset of each byte, original size) of the normal form of a word, in bytes; cached."""
+    folded, size = fold_without_offsets(word).encode(), len(word.encode())
+    clusters = _split_clusters(word)
     folded_clusters = {cluster: fold_without_offsets(cluster).encode() for cluster in set(clusters)}
-    parts = [(folded_clusters[cluster], len(cluster.encode())) for cluster in clusters]
-    if b"".join(part for part, _ in parts) != folded:
-        # Characters compose across clusters (Hangul jamo), so every byte gets the offset of the start of the piece.
-        parts = [(folded, size)]
+    sized_clusters = [(folded_clusters[cluster], len(cluster.encode())) for cluster in clusters]
+    if b"".join(folded_cluster for folded_cluster, _ in sized_clusters) != folded:
+        # Characters compose across clusters (Hangul jamo), so every byte gets the offset of the start of the word.
+        sized_clusters = [(folded, size)]
     offsets: list[int] = []
     position = 0
-    for part, length in parts:
-        offsets += [position] * len(part)
-        position += length
+    for folded_cluster, original_size in sized_clusters:
+        offsets += [position] * len(folded_cluster)
+        position += original_size
     return folded, offsets, size

@@ -72,9 +72,9 @@ class PlainHeading(NamedTuple):
 
 
 def find_plain_headings(text: str, paragraphs: Sequence[tuple[int, int]]) -> Iterator[PlainHeading | None]:
-    r"""Yield the heading that each paragraph begins with, or None, in order.
+    r"""Yield for each paragraph, in order, the heading that it begins with, or None if it begins with none.
 
-    ``paragraphs`` are start and end offsets without surrounding white space.
+    ``paragraphs`` are the start and end offsets of the paragraphs of ``text``, without white space at their ends.
 
     >>> text = "Opening hours\n-------------\nFrom nine.\n\nQ: Is it open\non Sundays?\nA: No."
     >>> [(heading.level, heading.title) for heading in find_plain_headings(text, [(0, 38), (40, 71)]) if heading]
@@ -169,7 +169,7 @@ def _find_articles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int
 
 
 def _find_titles(text: str, paragraphs: Sequence[tuple[int, int]]) -> dict[int, PlainHeading]:
-    """Return the titles in the first lines of paragraphs, by start offset.
+    """Return the headings that are short first lines of paragraphs (titles), by start offset.
 
     The line below a title is longer, so the title is not a wrapped line. The result is empty if the text has too few
     titles, if one occurs twice, as a speaker does, or if most paragraphs of several lines have none.

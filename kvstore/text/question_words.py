@@ -44,7 +44,7 @@ class QuestionVocabulary(NamedTuple):
     function_words: frozenset[str]
 
     def find_kind(self, question: str) -> str | None:
-        """Return the kind of answer that a question asks for, or None if it contains no known phrase.
+        """Return the kind of answer that a question asks for, such as ``time``, or None if no known phrase shows it.
 
         >>> load_question_words("german").find_kind("In welchem Jahr wurde die Brücke gebaut?")
         'time'
@@ -76,7 +76,10 @@ def _to_lower_same_length(text: str) -> str:
 
 
 def remove_interrogatives(question: str, language: str | None) -> str:
-    """Return a question without its interrogative phrases; unchanged for English and languages without a file."""
+    """Return a question without its interrogative phrases (*combien de*).
+
+    English questions, and those in a ``language`` without a word file, are returned unchanged.
+    """
     words = load_question_words(language)
     return question if words is None else words.remove_interrogatives(question)
 
@@ -139,8 +142,9 @@ def _build_alternation(phrases: Iterable[str], has_spaces: bool) -> str:
 def _build_answer_patterns(
     answers: Mapping[str, list[str]], has_spaces: bool, capitalizes_names: bool
 ) -> dict[str, re.Pattern[str]]:
-    """Return the patterns of answers by kind, given the phrases that answers in a language contain.
+    """Return a pattern for each kind of answer (``time``, ``money``, ...), by kind.
 
+    ``answers`` are the phrases that answers in a language contain, by the key in its word file, such as ``months``.
     ``has_spaces``: the language separates words by spaces. ``capitalizes_names``: it capitalizes names and no other
     words inside a sentence.
     """

@@ -66,7 +66,7 @@ def open_segmenter(name: str) -> Segmenter:
 
 
 def get_segmenter_version(stemmer: str) -> str:
-    """Return the names and versions of a segmenter's packages.
+    """Return a text with the names and versions of a segmenter's packages, given the value of the setting ``stemmer``.
 
     The text is empty if ``stemmer`` is not a segmenter, or if a package is not installed.
     """

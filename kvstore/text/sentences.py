@@ -61,7 +61,7 @@ class _SentenceRules(NamedTuple):
     before_ordinals: frozenset[str] = frozenset()
 
     def is_ordinal(self, word: str, text_before: str, text_after: str) -> bool:
-        """True if a word before a period is an ordinal in digits (*am 3. Mai*), given the text around both."""
+        """True if ``word``, which a period follows, is an ordinal in digits (*am 3. Mai*), by the text around both."""
         if not self.before_ordinals or not word.isdigit() or len(word) > 2:
             return False
         next_word = re.match(r"\w+", text_after)
@@ -76,7 +76,10 @@ _ENGLISH_RULES = _SentenceRules(_ABBREVIATIONS, before_numbers=frozenset(("ext",
 
 @cache
 def _load_rules(language: str) -> _SentenceRules:
-    """Return the rules of a language, or those of English if the language has no file. The result is cached."""
+    """Return the words that decide where sentences of a language end, or those of English if it has no word file.
+
+    The result is cached.
+    """
     from .question_words import read_language_file, split_phrases
 
     data = read_language_file(language)
@@ -96,7 +99,7 @@ def _load_rules(language: str) -> _SentenceRules:
 
 
 def split_sentences(text: str, language: str | None = None) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the sentences of ``text``, without surrounding white space.
+    """Yield the start and end offset of each sentence of ``text``, without the white space around it, in order.
 
     ``language`` is the English name of the text's language in lower case (None: English).
 

@@ -58,9 +58,9 @@ def is_written_as_name(phrase: str) -> bool:
 
 
 def _check_size(form: str, key: str, label: str) -> str:
-    """Return ``form``, or raise InputError if its normal form ``key`` is empty or longer than ``MAX_ENTITY_KEY_BYTES``.
+    """Return ``form``, a text as typed. Raises InputError if ``key`` is empty or exceeds ``MAX_ENTITY_KEY_BYTES``.
 
-    ``label`` names the argument in the error.
+    ``key`` is the text as it is stored, such as the normal form of a name. ``label`` names the argument in the error.
     """
     try:
         size = len(key.encode())

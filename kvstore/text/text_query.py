@@ -162,7 +162,7 @@ class _Parser:
         self._num_words = 0
 
     def parse_or(self) -> TextQuery:
-        """Parse parts joined by OR."""
+        """Parse one or more queries joined by OR, and return their query."""
         parts = [self._parse_and()]
         while self._accept("OR"):
             parts.append(self._parse_and())
@@ -174,28 +174,28 @@ class _Parser:
             raise self._make_expectation_error("AND, OR, NOT or a word")
 
     def _parse_and(self) -> TextQuery:
-        """Parse parts joined by AND."""
+        """Parse one or more queries joined by AND, and return their query."""
         parts = [self._parse_not()]
         while self._accept("AND"):
             parts.append(self._parse_not())
         return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
 
     def _parse_not(self) -> TextQuery:
-        """Parse parts joined by NOT."""
+        """Parse one or more queries joined by NOT, and return their query."""
         query = self._parse_implicit_and()
         while self._accept("NOT"):
             query = NotQuery(query, self._parse_implicit_and())
         return query
 
     def _parse_implicit_and(self) -> TextQuery:
-        """Parse adjacent parts without an operator, which are joined by AND."""
+        """Parse adjacent queries without an operator, which are joined by AND, and return their query."""
         parts = [self._parse_part()]
         while self._is_part_start():
             parts.append(self._parse_part())
         return parts[0] if len(parts) == 1 else AndQuery(tuple(parts))
 
     def _is_part_start(self) -> bool:
-        """True if the next token begins a part: a phrase, NEAR or a parenthesis."""
+        """True if the next token begins a query without operators: a phrase, NEAR or an opening parenthesis."""
         kind, token = self._peek()
         return kind == "string" or token == "(" or (kind == "word" and token not in ("AND", "OR", "NOT"))
 
@@ -217,7 +217,7 @@ class _Parser:
         return self._parse_phrase()
 
     def _parse_near(self) -> TextQuery:
-        """Parse the phrases and the distance of NEAR, after its opening parenthesis."""
+        """Parse the phrases and the distance of NEAR, and its closing parenthesis; the opening one is parsed."""
         phrases = [self._parse_phrase()]
         while self._peek()[0] in ("string", "word"):
             phrases.append(self._parse_phrase())
@@ -299,38 +299,41 @@ class _Parser:
 _parse_cached = lru_cache(maxsize=1024)(parse_text_query)
 
 
-def build_text_matcher(query: str | TextQuery, stemming: str) -> Callable[[str], bool]:
-    """Return a predicate that is true for texts that match a query. ``stemming`` is the name of a stemmer.
+def build_text_matcher(query: str | TextQuery, stemmer: str) -> Callable[[str], bool]:
+    """Return a predicate that is true for texts that match a query, as typed or parsed.
 
-    Raises InputError for an invalid query.
+    ``stemmer`` is the name of a stemmer: words match if their stems are equal. Raises InputError for an invalid query.
     """
     parsed = _parse_cached(query) if isinstance(query, str) else query
-    stem = get_stemmer(stemming)
+    stem = get_stemmer(stemmer)
     return lambda text: _is_match(parsed, _Words(text, stem))
 
 
 class TextMatcher:
-    """Matches texts against queries. ``stemming`` is the name of a stemmer.
+    """Matches texts against queries.
 
     The words of the last text are cached, because a condition often has several queries.
     """
 
-    def __init__(self, stemming: str) -> None:
-        """Create a matcher that compares stems; ``stemming`` is the name of a stemmer."""
-        self._stem = get_stemmer(stemming)
+    def __init__(self, stemmer: str) -> None:
+        """Create a matcher that compares stems of words; ``stemmer`` is the name of a stemmer."""
+        self._stem = get_stemmer(stemmer)
         #: A cache: the text of the last call and its words.
         self._text: str | None = None
         self._words = _Words("", self._stem)
 
     def matches(self, query: str, text: str) -> bool:
-        """True if ``text`` matches ``query``, a query as typed. Raises InputError for an invalid query."""
+        """True if ``text`` matches ``query``, a query as typed. Raises InputError for an invalid query.
+
+        The words of ``text`` are cached for the next call.
+        """
         if text != self._text:
             self._text, self._words = text, _Words(text, self._stem)
         return _is_match(_parse_cached(query), self._words)
 
 
 def count_occurrences(phrase: Phrase, text: str, stem: Callable[[str], str]) -> int:
-    """Return the number of occurrences of a phrase in a text."""
+    """Return the number of occurrences of a phrase in a text; ``stem`` maps a word to its stem."""
     return len(_Words(text, stem).find_starts(phrase))
 
 
@@ -345,7 +348,7 @@ class _Words:
         self._starts_by_phrase: dict[Phrase, list[int]] = {}
 
     def find_starts(self, phrase: Phrase) -> list[int]:
-        """Return the positions of the words that begin a phrase, ascending."""
+        """Return the position of the first word of each occurrence of a phrase, ascending. The result is cached."""
         starts = self._starts_by_phrase.get(phrase)
         if starts is None:
             starts = self._find_matches(phrase.words[0])
@@ -358,7 +361,7 @@ class _Words:
         return starts
 
     def _find_matches(self, pattern: WordPattern) -> list[int]:
-        """Return the positions of the words that match a pattern, ascending."""
+        """Return the positions of the words of the text that match a pattern, ascending."""
         if pattern.is_prefix:
             return [position for position, word in enumerate(self._written) if word.startswith(pattern.word)]
         if pattern.is_exact:

@@ -137,26 +137,26 @@ MULTILINGUAL = "multilingual"
 
 
 @lru_cache(maxsize=32)
-def get_stemmer(language: str) -> Callable[[str], str]:
-    """Return the thread-safe stemming function of a Snowball language, or one that keeps words unchanged for ``none``.
+def get_stemmer(stemmer: str) -> Callable[[str], str]:
+    """Return the thread-safe function that maps a word to its stem, given the value of the setting ``stemmer``.
 
-    English is stemmed by a kernel; the stems of other languages are cached. The name of a segmenter returns a
-    :class:`~.segmenters.Segmenter`. ``multilingual`` without a language also keeps words unchanged, see
-    :func:`get_document_stemmer`. Raises InputError for an unknown name, or MissingExtraError.
+    The value is a Snowball stemmer, such as ``german``; the name of a segmenter, for a
+    :class:`~.segmenters.Segmenter`; or ``none`` or ``multilingual``, for a function that returns words unchanged.
+    Raises InputError for any other value, or MissingExtraError.
     """
-    if language in ("none", MULTILINGUAL):
+    if stemmer in ("none", MULTILINGUAL):
         return str  # returns the word itself
-    if language in SEGMENTERS:
-        return open_segmenter(language)
-    if language.lower() == "english":
+    if stemmer in SEGMENTERS:
+        return open_segmenter(stemmer)
+    if stemmer.lower() == "english":
         return stem_english
     import snowballstemmer
 
     try:
-        stem_word = snowballstemmer.stemmer(language).stemWord
+        stem_word = snowballstemmer.stemmer(stemmer).stemWord
     except KeyError:
         languages = ", ".join(sorted((*snowballstemmer.algorithms(), MULTILINGUAL, *SEGMENTERS)))
-        raise InputError(f"there is no stemmer {language!r}; use none or one of {languages}") from None
+        raise InputError(f"there is no stemmer {stemmer!r}; use none or one of {languages}") from None
     lock = Lock()  # a stemmer stores the word that it is stemming
 
     @lru_cache(maxsize=_MAX_CACHED_STEMS)
@@ -177,10 +177,10 @@ def list_stemmed_languages() -> frozenset[str]:
 
 
 def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], str]:
-    """Return the stemming function for the words of a document in a language (None: unknown).
+    """Return the function that maps the words of a document to stems.
 
-    ``stemmer`` is the setting. If it is ``multilingual``, the function is that of the language. It keeps words
-    unchanged if the language is unknown or has no stemmer.
+    ``stemmer`` is the setting of the store. If it is ``multilingual``, the function stems by ``language``, the language
+    of the document, and returns words unchanged if that is None (unknown) or has no stemmer.
     """
     if stemmer != MULTILINGUAL:
         return get_stemmer(stemmer)
@@ -188,9 +188,9 @@ def get_document_stemmer(stemmer: str, language: str | None) -> Callable[[str], 
 
 
 class QuestionStemmer:
-    """The stemming function for a question to documents in several languages.
+    """The function that maps the words of a question to stems, for documents in several languages.
 
-    It stems words by the first of ``languages``. :meth:`list_variants` returns the terms of a word in all of them.
+    Calling it stems by the first language only. :meth:`list_variants` returns the stems of a word in every language.
     """
 
     def __init__(self, languages: Iterable[str]) -> None:
@@ -273,9 +273,10 @@ def list_term_words(text: str, stem: Callable[[str], str] = str) -> list[str]:
 
 
 def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the words that a search for ``folded``, a text in normal form, looks up; see :func:`list_term_words`.
+    """Return the words that a search for ``folded``, a text in normal form, looks up, in order.
 
-    A word is omitted if a Segmenter split it off and it is a single function character.
+    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
+    A word that a Segmenter split off is omitted if it is a single function character.
     """
     if not (isinstance(stem, Segmenter) and is_unspaced(folded)):
         return find_term_words(folded)
@@ -294,7 +295,9 @@ def _list_folded_term_words(folded: str, stem: Callable[[str], str]) -> list[str
 def list_content_words(
     text: str, function_words: frozenset[str] = FUNCTION_WORDS, stem: Callable[[str], str] = str
 ) -> list[str]:
-    """Return the search words of a text (:func:`list_term_words`) without function words, in order.
+    """Return the words that a search for a text looks up, without function words, in normal form and in order.
+
+    In a script without spaces, these are the words of ``stem`` if that is a Segmenter, otherwise bigrams of characters.
 
     >>> list_content_words("谁发现了氧气？"), list_content_words("Who found it in Bergen?")
     (['发现', '氧气'], ['found', 'bergen'])
@@ -359,15 +362,18 @@ def split_underscores(word: str) -> list[str]:
 
 
 def list_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text in order, with repetitions: the stem of each search word (:func:`list_term_words`)."""
+    """Return the terms of a text (the stems of its words) in order, with repetitions.
+
+    A run of a script without spaces is split by ``stem`` if that is a Segmenter, otherwise into bigrams of characters.
+    """
     return [stem(word) for word in list_term_words(text, stem)]
 
 
 def list_certain_terms(name: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms, in order, that are certainly among the terms of every text that contains ``name``.
+    """Return the terms (stems of words) that every text with ``name`` has among its terms, in order.
 
-    With a segmenter, these are single characters for a script without spaces, because a word that the segmenter finds
-    in a text can cross the border of the name.
+    For a script without spaces and a segmenter, these are single characters, because a word that the segmenter finds in
+    a text can begin inside the name and end outside it.
     """
     return list_terms(name, stem) if not isinstance(stem, Segmenter) else [stem(word) for word in segment_words(name)]
 
@@ -408,7 +414,9 @@ def get_function_words(language: str | None) -> frozenset[str]:
 
 
 def select_function_words(words: Sequence[str]) -> frozenset[str]:
-    """Detect the language of some words in normal form, and return its function words and those of English.
+    """Return the function words of the language that some words in normal form are in, and those of English.
+
+    The language is detected.
 
     >>> words = segment_words("Quand ferme la boutique de Bruz ?")
     >>> [word for word in words if word not in select_function_words(words)]
@@ -418,9 +426,10 @@ def select_function_words(words: Sequence[str]) -> frozenset[str]:
 
 
 def list_content_terms(text: str, stem: Callable[[str], str]) -> list[str]:
-    """Return the terms of a text without its function words, in order; all its terms if it has only function words.
+    """Return the terms (stems of words) of a text without its function words, in order.
 
-    The function words are those of the detected language and of English.
+    If the text has only function words, return all its terms. The function words are those of the detected language and
+    of English.
     """
     words = list_term_words(text, stem)
     return [stem(word) for word in list_content_words(text, select_function_words(words), stem) or words]
@@ -437,17 +446,18 @@ def list_informative_words(
 
 
 def get_informative_terms(text: str, stem: Callable[[str], str]) -> set[str]:
-    """Return the stems of the informative words (:func:`list_informative_words`) of a question or a part of it."""
+    """Return the stems of the words of a question, or a part of it, without function words and request words."""
     return set(map(stem, list_informative_words(text, stem=stem)))
 
 
 def count_text_terms(
     text: str, stem: Callable[[str], str], excluded: frozenset[str] = frozenset(), technical: bool = False
 ) -> dict[str, int]:
-    """Count the occurrences of each term of a text, without ``excluded`` words, in order of first occurrence.
+    """Count the occurrences of each term (stem of a word) of a text, in order of first occurrence.
 
-    If ``technical``, technical tokens and the parts of words with underscores count as well. If ``stem`` is a
-    Segmenter, its words come last and replace the bigrams of characters.
+    Words in ``excluded`` are not counted. If ``technical``, technical tokens (``--no-owner``) and the parts of words
+    with underscores count as well. If ``stem`` is a Segmenter, its words come last and replace the bigrams of
+    characters.
     """
     folded = fold_text(text)
     counts = count_terms(folded, stem, excluded, technical)
@@ -464,7 +474,7 @@ def count_text_terms(
 def count_chunk_terms(
     title: str | None, headings: Iterable[str], text: str, stem: Callable[[str], str]
 ) -> dict[str, int]:
-    """Count the terms of a chunk's text, its document's title and the headings above the chunk together.
+    """Count the terms (stems of words) of a chunk's text, its document's title and the headings above it together.
 
     They include technical tokens and the parts of words with underscores.
     """
@@ -475,13 +485,13 @@ def count_chunk_terms(
 
 
 def count_heading_terms(title: str | None, headings: Iterable[str], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms of a title and of the distinct headings above a chunk. The result is cached."""
+    """Count the terms (stems of words) of a title and of the distinct headings above a chunk. Cached."""
     return _count_heading_terms(tuple(dict.fromkeys([title or "", *headings])), stem)
 
 
 @lru_cache(maxsize=64)  # adjacent chunks share headings
 def _count_heading_terms(texts: tuple[str, ...], stem: Callable[[str], str]) -> Mapping[str, int]:
-    """Count the terms of several texts together. The result is cached, so the caller must not modify it."""
+    """Count the terms (stems of words) of several texts together. Cached, so the caller must not modify the result."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(count_text_terms(text, stem, technical=True))

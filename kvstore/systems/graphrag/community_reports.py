@@ -25,7 +25,7 @@ from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import Documents
 from ...structures.forest.forest import DATA_KINDS
 from ...structures.state import State
-from ...text.blocks import format_summary_sentence, split_parts
+from ...text.blocks import format_summary_sentence, split_chunk_blocks
 from ...text.greedy_cover import SentenceWords, compute_cover_weights, extract_sentence_words, select_greedy_cover
 from ...text.sentences import split_sentences
 from ..descriptions.written_descriptions import iter_descriptions
@@ -329,8 +329,8 @@ def _select_summary(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         compute_cover_weights(words, chunk_counts, len(words_by_chunk)),
         MAX_SUMMARY_WORDS,
         max_sentences=MAX_SUMMARY_SENTENCES,
-        owners=documents,
-        max_per_owner=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
+        documents=documents,
+        max_per_document=_MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
     return [candidates[index] for index in sorted(selected)]
 
@@ -428,10 +428,10 @@ class _ChunkReader:
 
 def _find_sentence_spans(text: str, format: str, language: str | None) -> Iterator[tuple[int, int]]:
     """Yield the character ranges of the sentences in the paragraphs and list items of a chunk."""
-    for part in split_parts(text, format):
-        if part.kind in ("prose", "item"):
-            for first, last in split_sentences(text[part.start : part.end], language):
-                yield part.start + first, part.start + last
+    for block in split_chunk_blocks(text, format):
+        if block.kind in ("prose", "item"):
+            for first, last in split_sentences(text[block.start : block.end], language):
+                yield block.start + first, block.start + last
 
 
 def _to_byte_offset(text: str, encoded: bytes, offset: int) -> int:

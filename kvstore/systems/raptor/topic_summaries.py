@@ -202,8 +202,8 @@ def _select_sentences(
         compute_cover_weights(words, part_counts, num_parts),
         MAX_SUMMARY_WORDS,
         max_sentences=MAX_SUMMARY_SENTENCES,
-        owners=documents,
-        max_per_owner=MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
+        documents=documents,
+        max_per_document=MAX_SENTENCES_PER_DOCUMENT if has_many_documents else None,
     )
     return [sentences[index] for index in sorted(selected)]
 
