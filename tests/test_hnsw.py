@@ -123,7 +123,7 @@ def test_a_graph_is_the_same_however_many_rows_are_linked_at_once(graph: HnswGra
     extended = build_graph(encode_rows(), half)
     for name, array in graph.arrays.items():
         assert (extended.arrays[name] == array).all(), name
-    assert extended.entry == graph.entry
+    assert extended.entry_row == graph.entry_row
     builder = HnswBuilder(encode_rows(), m=8, ef_construction=60)
     builder.link_nodes(700)
     part = builder.build_graph()
@@ -182,7 +182,7 @@ def test_a_damaged_node_is_reported_at_its_first_visit(graph: HnswGraph) -> None
             arrays: dict[str, Any] = {**graph.arrays, name: graph.arrays[name].copy()}
             damaged = arrays[name].view(np.uint8).reshape(-1)
             damaged[random.integers(0, len(damaged))] ^= 64
-            broken = HnswGraph(arrays, graph.entry)
+            broken = HnswGraph(arrays, graph.entry_row)
             with pytest.raises(IndexUnavailableError, match="fails its checksum; REFRESH"):
                 broken.verify()
             for query in QUERIES[:3]:
@@ -196,18 +196,18 @@ def test_a_damaged_node_is_reported_at_its_first_visit(graph: HnswGraph) -> None
 def test_arrays_that_do_not_fit_are_refused(graph: HnswGraph) -> None:
     for name in ("labels", "codes", "scales", "starts", "links", "checks"):
         with pytest.raises(IndexUnavailableError, match="contradict each other"):
-            HnswGraph({**graph.arrays, name: graph.arrays[name][:-1].copy()}, graph.entry)
+            HnswGraph({**graph.arrays, name: graph.arrays[name][:-1].copy()}, graph.entry_row)
     with pytest.raises(IndexUnavailableError, match="contradict each other"):
         HnswGraph(graph.arrays, COUNT)
     arrays = [graph.arrays[name] for name in ("labels", "codes", "scales", "starts", "links", "checks")]
-    code_graph = CodeGraph(*arrays, graph.entry)  # type: ignore[call-arg]
+    code_graph = CodeGraph(*arrays, graph.entry_row)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="does not match a graph"):
         code_graph.search(np.zeros(200, np.float32), 5)
     with pytest.raises(ValueError, match="does not match a graph"):
         code_graph.compare(QUERIES[0], 0, np.zeros(1, np.int64), np.ones(1, np.int64))
     without = {name: array for name, array in graph.arrays.items() if name != "starts"}
     with pytest.raises(IndexUnavailableError, match="another version, without 'starts'; REFRESH rebuilds it"):
-        HnswGraph(without, graph.entry)
+        HnswGraph(without, graph.entry_row)
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:
@@ -259,7 +259,7 @@ def test_links_take_few_bytes(graph: HnswGraph) -> None:
 def test_starts_of_64_bits_are_walked_as_others(graph: HnswGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hnsw, "CODES_PER_CANDIDATE", 0)
     arrays = {**graph.arrays, "starts": graph.arrays["starts"].astype(np.uint64)}
-    far = HnswGraph(arrays, graph.entry)
+    far = HnswGraph(arrays, graph.entry_row)
     far.verify()
     for query in QUERIES[:5]:
         assert far.find_nearest(query, 20).labels.tolist() == graph.find_nearest(query, 20).labels.tolist()

@@ -54,11 +54,11 @@ class DecodedData:
     """The data decoded by the states of one commit."""
 
     def __init__(self) -> None:
-        #: Records, outlines and texts of documents and records of chunks, by id, and sizes of posting lists, by term.
+        #: Records, sections and texts of documents and records of chunks, by id, and sizes of posting lists, by term.
         #: Their modules import this one, which therefore does not name their types.
         self.records: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
         self.chunks: EntryCache[int, Any] = EntryCache(_MAX_CHUNKS)
-        self.outlines: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
+        self.sections: EntryCache[int, Any] = EntryCache(_MAX_DOCUMENTS)
         self.term_sizes: EntryCache[str, Any] = EntryCache(_MAX_TERMS)
         self.texts: dict[int, bytes] = {}
         #: The counters, which no reader may change; None before they are read.

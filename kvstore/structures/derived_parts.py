@@ -43,7 +43,7 @@ def get_vector_space(derivation: DerivationSpec) -> VectorSpace:
 
 
 def list_derivation_tables(derivation: DerivationSpec) -> list[LmdbTable]:
-    """List the tables of a derivation: its parts, its blocks of vectors, and the counts of free rows in the blocks."""
+    """List the tables of a derivation: the derived data, the blocks of its vectors, and their counts of free rows."""
     space = get_vector_space(derivation)
     return [LmdbTable(f"{derivation.name}_parts"), LmdbTable(space.blocks), LmdbTable(space.free_rows)]
 
@@ -71,7 +71,7 @@ class DerivedParts:
     vectors: Vectors
 
     def __init__(self, view: View, derivation: DerivationSpec, dimension: int) -> None:
-        """Read the parts (derived data of documents) of ``derivation`` through ``view``.
+        """Read the parts (derived data of documents) of ``derivation`` through ``view``, a snapshot or transaction.
 
         The vectors of its texts have ``dimension`` components.
         """
@@ -110,7 +110,7 @@ class DerivedParts:
             yield records.U64.unpack(key)[0], self._decode(key, value)
 
     def _decode(self, key: bytes, value: memoryview) -> DerivedPart:
-        """Decode a stored part and the locations of its vectors."""
+        """Decode the stored data derived from a document, and the locations (block, row) of its vectors."""
         part, locations = records.unpack(value, self._table, key)
         return DerivedPart(part, [(block, row) for block, row in locations])
 

@@ -36,12 +36,12 @@ class DisplayEntities:
         return [entity, *(other for other in merged if other != entity)]
 
     @property
-    def targets(self) -> set[int]:
-        """The entities as which the entities with an alias are shown."""
+    def display_entities(self) -> set[int]:
+        """The entities that other entities, their aliases, are shown as."""
         return set(self._display_by_entity.values())
 
     def resolve(self, entities: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Return the entity that each of ``entities`` is shown as, in their order."""
+        """Return the entity that each of ``entities`` is shown as according to the aliases, usually itself."""
         if not len(self._mapped_entities):
             return entities
         positions = np.minimum(np.searchsorted(self._mapped_entities, entities), len(self._mapped_entities) - 1)

@@ -21,7 +21,7 @@ class LogicalNames:
     """Logical names for the internal ids of one state."""
 
     def __init__(self, state: State, documents: dict[int, DocumentRecord]) -> None:
-        """Name the objects of a state without internal ids; ``documents`` has the records of all documents, by id."""
+        """Name the objects of a state by keys and ordinals, not ids; ``documents`` has all records of documents."""
         self._state = state
         self._documents = documents
 
@@ -51,9 +51,9 @@ class LogicalNames:
         return self._state.forest.get_tree_name(tree_node.tree), self.name_entity(tree_node.entity)
 
     def name_address(self, address: int, /) -> LogicalName:
-        """Return the logical name of an address: its rank, and the logical name of its target.
+        """Return the logical name of an address: its rank, and the logical name of the place that it leads to.
 
-        The target is a node if the rank is ``NODE_RANK``, and otherwise an abstract.
+        The place is a node of the forest if the rank is ``NODE_RANK``, and otherwise an abstract.
         """
         rank, target = addresses.split_address(address)
         target_name = self.name_node(target) if rank == addresses.NODE_RANK else self.name_abstract(target)

@@ -82,24 +82,27 @@ class Postings(ViewReader):
     """The postings of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
-        """Read posting lists through ``view``; ``shared_data`` caches term sizes for all states of one commit."""
+        """Read posting lists through ``view``, a snapshot or write transaction.
+
+        ``shared_data`` caches term sizes for all states of one commit; None caches nothing.
+        """
         super().__init__(view)
         #: Shared with other states of the same commit; caches nothing if the postings of the view can change.
         self._size_cache: EntryCache[str, TermSize] = EntryCache(0) if shared_data is None else shared_data.term_sizes
 
     def get(self, term: str) -> TermPostings:
         """Return all postings of a term; empty if it does not occur."""
-        parts = list(self.iter_parts(term))
-        if not parts:
+        blocks = list(self.iter_decoded_blocks(term))
+        if not blocks:
             return TermPostings(np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16))
-        if len(parts) == 1:
-            return parts[0]
-        chunk_arrays, frequency_arrays, length_arrays = zip(*parts, strict=True)
+        if len(blocks) == 1:
+            return blocks[0]
+        chunk_arrays, frequency_arrays, length_arrays = zip(*blocks, strict=True)
         return TermPostings(
             np.concatenate(chunk_arrays), np.concatenate(frequency_arrays), np.concatenate(length_arrays)
         )
 
-    def iter_parts(self, term: str) -> Iterator[TermPostings]:
+    def iter_decoded_blocks(self, term: str) -> Iterator[TermPostings]:
         """Yield the postings of a term in order of chunk ids, one stored block of up to 256 postings at a time."""
         return (_decode(key, value) for key, value in self.get_blocks(term))
 
@@ -214,7 +217,7 @@ class Postings(ViewReader):
 
 
 def make_corruption_error(error: ValueError) -> CorruptionError:
-    """Return the exception for bytes that the kernel cannot decode as a block."""
+    """Return the exception for bytes that the compiled code cannot decode as a block of postings."""
     return CorruptionError(f"table {tables.POSTINGS}: {error}; run CHECK")
 
 

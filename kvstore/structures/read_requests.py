@@ -48,7 +48,7 @@ class ReadRequest(ABC, Generic[Answer]):
         """Read the answer to this request from a state."""
 
     def list_chunks(self, answer: Any) -> Iterable[int]:
-        """Return the chunks whose sort keys (see :class:`ChunkSortKeys`) are in ``answer``, and need no request."""
+        """Return the chunks whose sort keys (document key and chunk id) are in ``answer``, and need no request."""
         return ()
 
 
@@ -86,7 +86,7 @@ class ConcurrentComputation(Generic[Result]):
         self.receive(None)  # runs the computation up to its first requests
 
     def receive(self, answers: list[Any] | None) -> None:
-        """Continue the computation up to its next requests, or to its end.
+        """Continue the computation up to its next requests, which become ``pending``, or to its end.
 
         ``answers`` answer the pending requests; None starts the computation.
         """

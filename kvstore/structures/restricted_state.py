@@ -165,7 +165,7 @@ class RestrictedPostings(Postings):
 
     def _is_in_allowed_chunk(self, term: str) -> bool:
         """True if a chunk of an allowed document contains the term."""
-        return any(self._allowed.get_chunk_mask(part.chunks).any() for part in self.iter_parts(term))
+        return any(self._allowed.get_chunk_mask(block.chunks).any() for block in self.iter_decoded_blocks(term))
 
 
 class RestrictedEntities(Entities):

@@ -47,11 +47,11 @@ class StatePart(Protocol[Read]):
 
     @property
     def name(self) -> str:
-        """The name of the part, which no other part of a state has."""
+        """The name of this structure, which is unique in a state."""
         ...
 
     def read(self, state: State) -> Read:
-        """Read the data of this part from a state."""
+        """Read the data of this structure from a state."""
         ...
 
 
@@ -75,8 +75,8 @@ class State:
     ) -> None:
         """Create the state of the view ``lmdb``; ``settings`` are the settings of the store.
 
-        ``open_indexes`` and ``node_cache`` are the caches of the open store, which its states share; None for a state
-        without them, as in a repair.
+        A view is a snapshot or a write transaction. ``open_indexes`` and ``node_cache`` are the caches of the open
+        store, which its states share; None for a state without them, as in a repair.
         """
         self.lmdb = lmdb
         self.settings = settings
@@ -96,7 +96,7 @@ class State:
         return self
 
     def close(self) -> None:
-        """Drop everything read through this state and the states derived from it; the view stays open."""
+        """Drop everything read through this state and its restricted states; the snapshot or transaction stays open."""
         self._parts.clear()
         self._derived_parts.clear()
         for state in list(
@@ -111,7 +111,7 @@ class State:
         self.close()
 
     def get_part(self, part: StatePart[Read]) -> Read:
-        """Return the data that a part, such as the reader of an index, has in this state.
+        """Return the reader or data of an additional structure (``part``), such as an index, in this state.
 
         The data are read once and then cached, except None.
         """
@@ -130,7 +130,10 @@ class State:
         return parts
 
     def use_derived_parts(self, parts: Mapping[str, DerivedParts]) -> None:
-        """Read derived parts through ``parts``, writers with unwritten changes, by name of the derivation."""
+        """Read the data that derivations store for each document through ``parts``, by name of the derivation.
+
+        They are the writers of the transaction, so that their unwritten changes are seen.
+        """
         self._derived_parts.update(parts)
 
     @cached_property
@@ -159,7 +162,7 @@ class State:
 
     @cached_property
     def documents(self) -> Documents:
-        """The documents: records, texts and outlines."""
+        """The documents: records, texts and sections under headings."""
         return Documents(self.lmdb, self._shared_data)
 
     @cached_property

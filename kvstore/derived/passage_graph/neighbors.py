@@ -223,7 +223,7 @@ def _count_chunks(graph: PassageGraph, display_entities: DisplayEntities, entiti
     """
     degrees = graph.read_degrees(entities)
     counts = np.where(degrees.informative > 0, degrees.informative, degrees.total)
-    targets = display_entities.targets
+    targets = display_entities.display_entities
     for index, entity in enumerate(entities.tolist()):
         if entity in targets:  # other entities are merged into it
             merged_entities = np.array(sorted(display_entities.list_merged_entities(entity)), np.uint32)

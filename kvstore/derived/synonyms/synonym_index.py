@@ -73,7 +73,7 @@ class SynonymIndex(FileIndex[SynonymGraph, Synonyms]):
         row_digests = np.array([digests.get(entity, 0) for entity in entities.tolist()], np.uint64)
         column_values = (vectors, entities, row_digests, *_symmetrize_pairs(pair_groups))
         columns: dict[str, npt.NDArray[Any]] = dict(zip(_COLUMNS, column_values, strict=True))
-        head = {"options": options, "change": change, "entry": graph.entry}
+        head = {"options": options, "change": change, "entry": graph.entry_row}
         return IndexContent(head, {**graph.arrays, **columns})
 
     def read(self, stored: IndexContent) -> SynonymGraph:

@@ -119,13 +119,13 @@ def _normalize_rows(rows: npt.NDArray[Any], row_numbers: RowNumbers) -> Matrix:
     """Return the rows with the given numbers, normalized to length one and rounded to multiples of 2^-20."""
     units: Matrix = np.empty((len(row_numbers), rows.shape[1]), np.float32)
     for start in range(0, len(row_numbers), _BATCH_ROWS):
-        part = rows[row_numbers[start : start + _BATCH_ROWS]].astype(np.float64)
-        squares = np.zeros(len(part))
-        for column in part.T:  # always in the same order, for any shape
+        batch = rows[row_numbers[start : start + _BATCH_ROWS]].astype(np.float64)
+        squares = np.zeros(len(batch))
+        for column in batch.T:  # always in the same order, for any shape
             squares += column * column
         norms = np.sqrt(squares)
         norms[norms == 0] = 1  # a row of zeros stays as it is
-        units[start : start + _BATCH_ROWS] = np.rint(part / norms[:, None] * _SCALE) / _SCALE
+        units[start : start + _BATCH_ROWS] = np.rint(batch / norms[:, None] * _SCALE) / _SCALE
     return units
 
 
@@ -134,13 +134,13 @@ def _hash_rows(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     hashes = np.empty(len(rows), np.uint64)
     for start in range(0, len(rows), _BATCH_ROWS):
         units = _normalize_rows(rows, np.arange(start, min(start + _BATCH_ROWS, len(rows))))
-        part_hashes = np.zeros(len(units), np.uint64)
+        batch_hashes = np.zeros(len(units), np.uint64)
         for column in units.T:
             components = (column * _SCALE).astype(np.int64).view(np.uint64)
             # Multiply, then shift the well mixed high bits to the low ones.
-            part_hashes = (part_hashes ^ components) * _HASH_MULTIPLIER
-            part_hashes ^= part_hashes >> np.uint64(29)
-        hashes[start : start + _BATCH_ROWS] = part_hashes
+            batch_hashes = (batch_hashes ^ components) * _HASH_MULTIPLIER
+            batch_hashes ^= batch_hashes >> np.uint64(29)
+        hashes[start : start + _BATCH_ROWS] = batch_hashes
     return hashes
 
 

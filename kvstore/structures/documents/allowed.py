@@ -49,8 +49,8 @@ class AllowedDocuments:
     def __init__(self, documents: Ids, first_groups: Ids, group_counts: Ids, num_chunks: int) -> None:
         """Create the set of ``documents``, ids ascending, which have ``num_chunks`` chunks together.
 
-        The chunk ids of a document form consecutive leaf groups of GROUP_SIZE ids each. ``first_groups`` and
-        ``group_counts`` are the first leaf group and the number of groups of each document.
+        The chunk ids of a document form consecutive groups of GROUP_SIZE ids each. ``first_groups`` and
+        ``group_counts`` are the number of the first group and the number of groups of each document.
         """
         self.documents = documents
         #: The range of chunk ids of each document, ascending; some of the ids are unused.
@@ -60,9 +60,9 @@ class AllowedDocuments:
 
     @cached_property
     def groups(self) -> npt.NDArray[np.uint8]:
-        """A flag for each leaf group (chunk id // GROUP_SIZE): 1 if allowed, else 0.
+        """A flag for each group of GROUP_SIZE consecutive chunk ids: 1 if its document is in the set, else 0.
 
-        Groups beyond the end of the array are not allowed.
+        The group of a chunk is its id // GROUP_SIZE. Groups beyond the end of the array are not in the set.
         """
         group_size = np.uint64(GROUP_SIZE)
         length = int(self.stops[-1] // group_size) if len(self.stops) else 0
@@ -74,7 +74,7 @@ class AllowedDocuments:
         return np.cumsum(deltas[:length], dtype=np.int8).view(np.uint8)
 
     def get_chunk_mask(self, chunks: Ids) -> npt.NDArray[np.bool_]:
-        """Return a mask of ``chunks``: True for each chunk of an allowed document."""
+        """Return a mask of ``chunks``: True for each chunk of a document that satisfies the restriction."""
         flags = self.groups
         if not len(flags):
             return np.zeros(len(chunks), np.bool_)

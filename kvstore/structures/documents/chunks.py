@@ -51,7 +51,10 @@ class Chunks(ViewReader):
     """The chunks of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
-        """Read chunks through ``view``; ``shared_data`` caches them for all states of one commit."""
+        """Read chunks through ``view``, a snapshot or write transaction.
+
+        ``shared_data`` caches them for all states of one commit; None caches nothing.
+        """
         super().__init__(view)
         #: Shared with other states of the same commit; caches nothing if the chunks of the view can change.
         self._record_cache: EntryCache[int, ChunkRecord] = EntryCache(0) if shared_data is None else shared_data.chunks
@@ -152,7 +155,7 @@ class Abstracts:
     """The abstracts of one view; their texts are read from its documents."""
 
     def __init__(self, view: View, documents: Documents) -> None:
-        """Read abstracts through ``view``, and their texts from ``documents``."""
+        """Read abstracts through ``view``, a snapshot or write transaction, and their texts from ``documents``."""
         self._view = view
         self._documents = documents
 
@@ -173,7 +176,7 @@ class Abstracts:
         return abstract_records
 
     def scan(self) -> Iterator[tuple[int, AbstractRecord]]:
-        """Yield all abstracts in order of their ids: leaves first."""
+        """Yield all abstracts in order of their ids: first the leaves (over chunks), then those above."""
         for key, value in self._view.scan(tables.ABSTRACTS):
             record = AbstractRecord(*records.unpack(value, tables.ABSTRACTS, bytes(key)))
             yield records.U64.unpack(key)[0], record

@@ -56,7 +56,10 @@ class ConditionCache:
             return allowed
 
     def put(self, key: Hashable, allowed: AllowedDocuments) -> None:
-        """Cache the allowed documents under a key, and evict the least recently used entries beyond the limits."""
+        """Cache the documents that match a condition, and evict the least recently used entries beyond the limits.
+
+        ``key`` is the condition, its parameters and the change number.
+        """
         with self._lock:
             previous = self._entries.pop(key, None)
             self._document_count += len(allowed) - (0 if previous is None else len(previous))

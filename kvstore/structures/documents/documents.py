@@ -80,7 +80,10 @@ class DocumentRecord:
             yield from range(GROUP_SIZE * group, GROUP_SIZE * group + size)
 
     def get_chunk_id(self, ordinal: int) -> int:
-        """Return the id of a chunk, given its ordinal. Raises IndexError if the document has no such chunk."""
+        """Return the id of a chunk, given its ordinal. Raises IndexError if the document has no such chunk.
+
+        Each of the document's groups of chunks has GROUP_SIZE ids, of which it may leave the last ones unused.
+        """
         ends = list(accumulate(self.groups))
         index = bisect_right(ends, ordinal)
         position_in_group = ordinal - (ends[index] - self.groups[index])
@@ -94,7 +97,7 @@ class DocumentRecord:
     def get_abstract_ordinal(self, abstract: int) -> int:
         """Return the ordinal of one of the document's abstracts: leaves in order of the text, then the upper ones.
 
-        The id of a leaf is the number of its group of chunks.
+        A leaf abstract summarizes one of the document's groups of chunks; its id is the number of the group.
         """
         leaf = abstract - self.first_group
         return leaf if 0 <= leaf < len(self.groups) else len(self.groups) + self.uppers.index(abstract)
@@ -189,7 +192,7 @@ def _make_key_error(key: str) -> CorruptionError:
 
 
 def _require_stored_text(document: int, value: memoryview | None) -> memoryview:
-    """Return the record of a document's text; raise CorruptionError if it is missing."""
+    """Return ``value``, the stored text of a document; raise CorruptionError if it is missing (None)."""
     if value is None:
         raise CorruptionError(f"document {document} has no stored text; run CHECK")
     return value
@@ -220,13 +223,16 @@ class Documents(ViewReader):
     """The documents of one view."""
 
     def __init__(self, view: View, shared_data: DecodedData | None = None) -> None:
-        """Read documents through ``view``; ``shared_data`` caches them for all states of one commit."""
+        """Read documents through ``view``, a snapshot or write transaction.
+
+        ``shared_data`` caches them for all states of one commit; None caches nothing.
+        """
         super().__init__(view)
         #: The data that other states of the same commit decoded; None if the documents of the view can change.
         self._shared_data = shared_data
         # A cache of 0 entries caches nothing.
         self._record_cache = EntryCache(0) if shared_data is None else shared_data.records
-        self._outline_cache = EntryCache(0) if shared_data is None else shared_data.outlines
+        self._section_cache = EntryCache(0) if shared_data is None else shared_data.sections
         #: Recently read texts. The hits of a query come from few documents, so the same texts are read repeatedly.
         self._text_cache: dict[int, bytes] = {}
         self._key_cache: dict[int, str] = {}  # keys of documents, by id
@@ -377,7 +383,7 @@ class Documents(ViewReader):
 
     def get_sections_many(self, documents: Iterable[int]) -> dict[int, list[Section]]:
         """Return the sections of several documents, by id, in order of the text; empty for one without headings."""
-        return self._outline_cache.get_many(list(documents), self._read_sections)
+        return self._section_cache.get_many(list(documents), self._read_sections)
 
     def _read_sections(self, documents: list[int]) -> list[list[Section]]:
         """Read the sections of each document; empty for a document without headings."""
@@ -436,7 +442,7 @@ class DocumentWriter(ViewWriter, Documents):
         self._write_view.put(tables.DOCUMENTS, records.encode_u64(record.id), records.pack(fields))
 
     def remove(self, documents: Sequence[DocumentRecord]) -> None:
-        """Remove the records, keys, texts and outlines of documents, and clear the cache of texts."""
+        """Remove the records, keys, texts and sections of documents, and clear the cache of texts."""
         self._text_cache.clear()
         keys: dict[bytes, None] = dict.fromkeys(records.encode_u64(record.id) for record in documents)
         for table in (tables.DOCUMENTS, tables.TEXTS, tables.OUTLINES):

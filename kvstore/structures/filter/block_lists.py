@@ -45,15 +45,18 @@ class ChangeCounts(NamedTuple):
 
 
 class BlockLists:
-    """The lists of one table in one view."""
+    """The lists of numbers of entities, such as addresses, that one table stores in blocks."""
 
     def __init__(self, view: View, table: str = tables.ADDRESS_BLOCKS) -> None:
-        """Read and change the lists of numbers of entities in ``table`` through ``view``."""
+        """Read and change the lists in ``table``, ascending numbers such as addresses by entity, through ``view``."""
         self.view = view
         self._table = table
 
     def read(self, entity: int, limit: int | None = None, start: int = 0) -> Numbers:
-        """Return the numbers in the list of an entity that are at least ``start``, at most ``limit``, ascending."""
+        """Return the first ``limit`` numbers (None: all) of an entity's list that are at least ``start``, ascending.
+
+        The numbers are addresses or other integers, depending on the table.
+        """
         ranges: list[Numbers] = []
         remaining = _MAX_NUMBER if limit is None else limit
         # The block that contains ``start`` may begin before it. A byte more makes the end of the key range inclusive.
@@ -72,7 +75,7 @@ class BlockLists:
         return np.concatenate(ranges) if ranges else np.empty(0, np.uint64)
 
     def read_many(self, entities: Sequence[int]) -> list[tuple[int, Numbers]]:
-        """Return all blocks of several entities in their order, each as (entity, numbers of the block)."""
+        """Return all blocks of the lists of several entities, in order, each as (entity, numbers of the block)."""
         block_records = self.view.scan_prefixes(self._table, list(map(records.encode_u32, entities)))
         return [(records.U32.unpack_from(key)[0], _decode(self._table, key, value)) for key, value in block_records]
 
@@ -83,7 +86,7 @@ class BlockLists:
         raise CorruptionError(f"table {self._table}: entity {entity} has no addresses here; run CHECK")
 
     def change_many(self, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> dict[int, ChangeCounts]:
-        """Remove and add numbers of many entities, and return the counts of effective changes per entity.
+        """Remove and add numbers in the lists of many entities, and return the counts of effective changes by entity.
 
         ``changes`` holds for each entity the numbers to remove and the numbers to add, both ascending.
         """
@@ -177,7 +180,7 @@ class BlockLists:
         min_block: int,
         block_changes: dict[bytes, bytes | None],
     ) -> tuple[list[tuple[int, int]], dict[int, tuple[Sequence[int], Sequence[int]]], dict[int, tuple[bytes, int]]]:
-        """Remove and add numbers in one block of each entity; see the kernel's :func:`change_blocks`.
+        """Remove and add numbers in one block of the list of each entity, by compiled code (:func:`change_blocks`).
 
         ``changes`` maps each entity to the numbers to remove and to add, and ``blocks`` has the entity's block, in the
         same order. Adds the resulting blocks to ``block_changes``. Returns three values: the counts of removed and of
@@ -197,12 +200,12 @@ class BlockLists:
 
 
 def _make_key(entity: int, first: int) -> bytes:
-    """Return the key of the block of an entity whose smallest number is ``first``."""
+    """Return the key of the block of an entity's list whose smallest number is ``first``."""
     return _KEY_STRUCT.pack(entity, first)
 
 
 def _make_end_key(entity: int) -> bytes:
-    """Return a key above every key of the entity and below every key of the next."""
+    """Return a key above the keys of all blocks of an entity's list, and below those of the next entity."""
     return records.encode_u32(entity) + b"\xff" * 9  # longer than every number, which has 8 bytes
 
 

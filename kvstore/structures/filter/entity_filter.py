@@ -127,7 +127,7 @@ class FilterStatistics:
 
 @lru_cache(maxsize=8)
 def _get_hasher(seed: int) -> NameHash:
-    """Return the shared hash function of names for a seed."""
+    """Return the hash function of names for a hash seed, shared by all filters with that seed."""
     return NameHash(seed & _MAX_U64)
 
 
@@ -399,7 +399,7 @@ class EntityFilter:
         return cast(WriteView, self._view)
 
     def _pin_snapshot(self) -> AbstractContextManager[object]:
-        """Return a context manager that keeps a snapshot open while a kernel reads its pages without the GIL."""
+        """Return a context manager that keeps a snapshot open while compiled code reads its pages without the GIL."""
         return nullcontext() if self._snapshot is None else self._snapshot.hold_open()
 
 

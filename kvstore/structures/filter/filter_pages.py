@@ -1,10 +1,10 @@
 """The pages of the entity filter in LMDB, read and verified for the kernels, and written by a write transaction.
 
-On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the head under ``h``,
-directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket pages
-(``b``), free block-list pages (``l``), block-list pages with room (``r``). A page holds the name of its encoding, its
-number and a CRC-32, which are verified once per view. Damage raises CorruptionError. Opening a filter reads only the
-head.
+On disk: ``bucket_pages`` and ``block_pages`` (u32 page number → page), and ``filter_directory``: the header under
+``h``, directory pages under ``d`` + u32, fork pages under ``f`` + u32, and three lists of page numbers: free bucket
+pages (``b``), free block-list pages (``l``), block-list pages with room (``r``). A page holds the name of its encoding,
+its number and a CRC-32, which are verified once per view. Damage raises CorruptionError. Opening a filter reads only
+the header.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _COVERED_START = 8
 _LISTED_VALUE = records.seal(b"")
 #: Numbers read at once from a list of pages.
 _LIST_BATCH = 64
-#: A name whose hash is stored in the head, so that opening a filter with another hash seed is detected.
+#: A name whose hash is stored in the header, so that opening a filter with another hash seed is detected.
 _SAMPLE_NAME = "kvstore"
 #: Entries per directory page.
 DIRECTORY_ENTRIES = 1024
@@ -66,7 +66,7 @@ _EMPTY_DIRECTORY = memoryview(DIRECTORY_ENCODING + bytes(PAGE_BYTES - len(DIRECT
 
 
 @dataclass
-class _Head:
+class _FilterHeader:
     """The stored state of a filter apart from its pages.
 
     ``sample`` is the hash of :data:`_SAMPLE_NAME`, and ``directory`` the state of :class:`Directory`.
@@ -83,8 +83,8 @@ class _Head:
     directory: tuple[int, ...] = (0, 0, 0, 0, 0, 0, 0)
 
 
-class _PageHead(NamedTuple):
-    """The start of a page."""
+class _PageHeader(NamedTuple):
+    """The header of a page: its encoding, its checksum and its number."""
 
     encoding: bytes
     checksum: int
@@ -130,11 +130,11 @@ class PageReader:
             fault = "is missing"
         elif len(page) != PAGE_BYTES:
             fault = f"has {len(page)} bytes, not {PAGE_BYTES}"
-        elif (page_head := _PageHead._make(_PAGE_HEADER.unpack_from(page))).encoding != encoding:
+        elif (page_header := _PageHeader._make(_PAGE_HEADER.unpack_from(page))).encoding != encoding:
             fault = f"is not of the encoding {encoding.decode()}"
-        elif zlib.crc32(page[_COVERED_START:]) != page_head.checksum:
+        elif zlib.crc32(page[_COVERED_START:]) != page_header.checksum:
             fault = "fails its checksum"
-        elif page_head.number != page_number:
+        elif page_header.number != page_number:
             fault = "carries another page's number"
         else:
             if encoding == BLOCK_ENCODING and self.view.writable:
@@ -172,32 +172,34 @@ class FilterPages:
     """The page tables of one view, and the kernels that use them."""
 
     def __init__(self, view: View, hasher: NameHash, lock: Lock) -> None:
-        """Read the head (counts and directory state), and set up the kernels, which read pages when they need them."""
+        """Read the filter's header, and set up the compiled page tables, which read pages on demand."""
         self._sample = hasher(_SAMPLE_NAME)
         #: Reads the pages from the view.
         self.reader = PageReader(view, lock)
-        head = self._read_head()
-        self.reader.is_stored = head is not None
-        head = head or _Head(ENCODING, self._sample)
-        self.counts = head.entities, head.addresses
-        num_address_bits, *_ = head.directory
+        header = self._read_header()
+        self.reader.is_stored = header is not None
+        header = header or _FilterHeader(ENCODING, self._sample)
+        self.counts = header.entities, header.addresses
+        num_address_bits, *_ = header.directory
         directory_pages = -(-(1 << num_address_bits) // DIRECTORY_ENTRIES)  # rounded up
         bucket_kind = self._make_page_kind(
-            BUCKET_ENCODING, tables.BUCKET_PAGES, head.bucket_pages, free_list=FREE_BUCKETS
+            BUCKET_ENCODING, tables.BUCKET_PAGES, header.bucket_pages, free_list=FREE_BUCKETS
         )
-        block_kind = self._make_page_kind(BLOCK_ENCODING, tables.BLOCK_PAGES, head.block_pages, free_list=FREE_BLOCKS)
+        block_kind = self._make_page_kind(BLOCK_ENCODING, tables.BLOCK_PAGES, header.block_pages, free_list=FREE_BLOCKS)
         directory_kind = self._make_page_kind(
             DIRECTORY_ENCODING, tables.FILTER_DIRECTORY, (directory_pages, directory_pages), DIRECTORY_PREFIX
         )
         fork_kind = self._make_page_kind(
-            FORK_ENCODING, tables.FILTER_DIRECTORY, (head.fork_pages, head.fork_pages), FORK_PREFIX
+            FORK_ENCODING, tables.FILTER_DIRECTORY, (header.fork_pages, header.fork_pages), FORK_PREFIX
         )
         self._page_kinds = bucket_kind, block_kind, directory_kind, fork_kind
         self.buckets, self.block_pages, self.directory_table, self.forks = (
             page_kind.pages for page_kind in self._page_kinds
         )
         self.blocks = BlockStore(self.block_pages, partial(self.reader.list_pages, ROOMY_BLOCKS, None))
-        self.directory = Directory(self.directory_table, self.forks, self.buckets, self.blocks, hasher, head.directory)
+        self.directory = Directory(
+            self.directory_table, self.forks, self.buckets, self.blocks, hasher, header.directory
+        )
 
     @property
     def cached_count(self) -> int:
@@ -205,9 +207,9 @@ class FilterPages:
         return sum(page_kind.pages.count_loaded() for page_kind in self._page_kinds)
 
     def flush(self, view: WriteView, entities: int, addresses: int) -> None:
-        """Write every changed page, the lists of page numbers and the head to the transaction.
+        """Write every changed page, the lists of page numbers and the header of the filter to the transaction.
 
-        ``entities`` and ``addresses`` are their numbers in the filter, which the head records.
+        ``entities`` and ``addresses`` are their numbers in the filter, which the header records.
         """
         self.blocks.settle()  # lists the page that is being filled, if it still has room
         if not self.reader.is_stored:
@@ -216,7 +218,7 @@ class FilterPages:
         for page_kind in self._page_kinds:
             self._flush_kind(view, page_kind)
         self.blocks.forget()  # the pages with room are now in the stored list
-        head = _Head(
+        header = _FilterHeader(
             encoding=ENCODING,
             sample=self._sample,
             entities=entities,
@@ -226,7 +228,7 @@ class FilterPages:
             fork_pages=self.forks.count,
             directory=self.directory.state,
         )
-        view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(vars(head)))
+        view.put(tables.FILTER_DIRECTORY, HEAD_KEY, records.pack(vars(header)))
 
     def iter_listed_pages(self, prefix: bytes) -> Iterator[int]:
         """Yield the page numbers of the stored list under ``prefix``, ascending; raise CorruptionError for damage."""
@@ -274,8 +276,8 @@ class FilterPages:
                     view.delete(tables.FILTER_DIRECTORY, ROOMY_BLOCKS + key)
         view.change_many(page_kind.table, page_changes)
 
-    def _read_head(self) -> _Head | None:
-        """Return the stored head, or None if the store has no filter.
+    def _read_header(self) -> _FilterHeader | None:
+        """Return the stored header of the filter (counts and directory state), or None if the store has no filter.
 
         Raises CorruptionError if it is damaged, and SettingsMismatchError if it was written with another hash seed.
         """
@@ -283,15 +285,15 @@ class FilterPages:
         if value is None:
             return None
         fields = records.unpack(value, tables.FILTER_DIRECTORY, HEAD_KEY)
-        head = _decode_head(fields)
-        if head is None:
+        header = _decode_header(fields)
+        if header is None:
             raise CorruptionError(
                 f"table {tables.FILTER_DIRECTORY}: the head is not one of the encoding {ENCODING}; use the version of "
                 "kvstore that wrote it, or restore from a backup"
             )
-        if head.sample != self._sample:
+        if header.sample != self._sample:
             raise SettingsMismatchError("the entity filter has another hash seed; open it with the store's own")
-        return head
+        return header
 
     def _make_page_kind(
         self, encoding: bytes, table: str, counts: tuple[int, int], prefix: bytes = b"", free_list: bytes | None = None
@@ -309,26 +311,26 @@ class FilterPages:
         return _PageKind(pages, table, prefix, free_list)
 
 
-def _decode_head(fields: object) -> _Head | None:
-    """Decode the stored fields of a head; return None if fields are missing, unknown or inconsistent."""
-    if not isinstance(fields, dict) or fields.keys() != {field.name for field in dataclass_fields(_Head)}:
+def _decode_header(fields: object) -> _FilterHeader | None:
+    """Decode the stored fields of a filter's header; return None if fields are missing, unknown or inconsistent."""
+    if not isinstance(fields, dict) or fields.keys() != {field.name for field in dataclass_fields(_FilterHeader)}:
         return None
-    head = _Head(**fields)
+    header = _FilterHeader(**fields)
     try:
-        (buckets, live_buckets), (blocks, live_blocks) = head.bucket_pages, head.block_pages
-        counts = (head.sample, head.entities, head.addresses, head.fork_pages, live_buckets, live_blocks)
+        (buckets, live_buckets), (blocks, live_blocks) = header.bucket_pages, header.block_pages
+        counts = (header.sample, header.entities, header.addresses, header.fork_pages, live_buckets, live_blocks)
         is_valid = (
-            head.encoding == ENCODING
-            and all(isinstance(count, int) and 0 <= count < 1 << 64 for count in (*counts, *head.directory))
+            header.encoding == ENCODING
+            and all(isinstance(count, int) and 0 <= count < 1 << 64 for count in (*counts, *header.directory))
             and live_buckets < buckets <= PAGE_LIMIT
             and live_blocks < blocks <= PAGE_LIMIT
-            and head.fork_pages <= PAGE_LIMIT
-            and len(head.directory) == len(_Head.directory)
-            and head.directory[0] <= WIDEST_DIRECTORY  # the depth of the directory
+            and header.fork_pages <= PAGE_LIMIT
+            and len(header.directory) == len(_FilterHeader.directory)
+            and header.directory[0] <= WIDEST_DIRECTORY  # the depth of the directory
         )
     except (TypeError, ValueError):
         return None
-    return head if is_valid else None
+    return header if is_valid else None
 
 
 def _make_end_key(prefix: bytes) -> bytes:

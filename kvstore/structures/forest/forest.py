@@ -104,7 +104,7 @@ class Forest(ViewReader):
     """
 
     def __init__(self, view: View, keys: dict[int, str] | None = None) -> None:
-        """Read the forest through ``view``; ``keys`` is a shared cache of names (normal forms) by node."""
+        """Read the forest through ``view``, a snapshot or transaction; ``keys`` is a shared cache of node names."""
         super().__init__(view)
         self._entities = Entities(view)
         self._key_cache = {} if keys is None else keys  # normal forms of the names of nodes, by node
@@ -200,9 +200,10 @@ class Forest(ViewReader):
                 yield edge
 
     def read_edge_statuses(self, tree: int) -> tuple[dict[Edge, int], set[Edge]]:
-        """Return the statuses of a tree's stated edges (see :meth:`get_edge_status`), and the edges that lie on cycles.
+        """Return the statuses of a tree's stated edges, and the edges that lie on cycles.
 
-        Reads the whole forest, so it is meant for a tree that is most of the forest.
+        A status is ACCEPTED, REDUNDANT (a longer path exists) or CYCLIC (it closes a cycle). Reads the whole forest, so
+        it is meant for a tree that is most of the forest.
         """
         nodes = {node for node, tree_node in self.iter_nodes() if tree_node.tree == tree}
         statuses = dict.fromkeys((edge for edge, _ in self._scan_edges_above(tables.EDGES_UP, nodes)), ACCEPTED)

@@ -86,9 +86,9 @@ class TransitiveReduction:
     """The statuses of the edges of a forest (accepted, redundant or cyclic), in one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Decide which stated edges of the entity forest are accepted, so that these form a transitive reduction.
+        """Prepare to decide which stated edges of the forest are accepted, so that these form a transitive reduction.
 
-        ``counters`` has the number of edges.
+        ``counters`` has the number of stated edges, which limits the work done edge by edge.
         """
         self._forest = _CachedForest(view)
         self._counters = counters
@@ -369,7 +369,7 @@ class ForestWriter(ViewWriter, Forest):
     """The entity forest of one write transaction."""
 
     def __init__(self, view: WriteView, counters: Counters) -> None:
-        """Change the forest through ``view``; ``counters`` has the next ids and the number of edges."""
+        """Change the forest through ``view``, a transaction; ``counters`` has the next ids and the number of edges."""
         super().__init__(view)
         self._counters = counters
         self.reduction = TransitiveReduction(view, counters)

@@ -77,7 +77,7 @@ class WritingReport(ModelReport):
 
 
 class GenerationBuilder(IndexFiller):
-    """Builds the generations of a store."""
+    """Builds indexes that are stored in generations: each build of an index is a generation, a set of table rows."""
 
     _open_indexes: OpenIndexes
 
@@ -88,7 +88,7 @@ class GenerationBuilder(IndexFiller):
         super().__init__(open_indexes.environment, settings, embed)
         self._open_indexes = open_indexes
 
-    def refresh(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
+    def refresh(self, index_kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> bool:
         """Rebuild an index from the last commit and put the new generation in use; return True if there is one.
 
         A generation is the set of rows of one build; rows are written in bulk and never changed. Removes the rows and
@@ -96,25 +96,25 @@ class GenerationBuilder(IndexFiller):
         date, or the index changed meanwhile. Raises IndexUnavailableError if another thread or process is refreshing
         the index, LockTimeoutError, StoreFullError, EmbedderError.
         """
-        with self._hold_lock(kind):
-            self._remove_unused_rows(kind)
+        with self._hold_lock(index_kind):
+            self._remove_unused_rows(index_kind)
             with self._open_state() as state:
-                record = Indexes(state.lmdb).get(kind)
-                if record is None or (kind.is_usable(record) and record.state["change"] == state.counters.change):
+                record = Indexes(state.lmdb).get(index_kind)
+                if record is None or (index_kind.is_usable(record) and record.state["change"] == state.counters.change):
                     return False
-            generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed, progress))
+            generation = index_kind.build(self._open_state, record, make_build_tools(index_kind, self._embed, progress))
             generation_number = record.state.get("generation", 0) + 1
-            for batch in _iter_batches(kind, generation_number, generation):
+            for batch in _iter_batches(index_kind, generation_number, generation):
                 self._environment.write_with_growth(partial(_put_batch, batch))
             is_current = self._environment.write_with_growth(
-                partial(_switch_generation, kind, record, generation_number, generation)
+                partial(_switch_generation, index_kind, record, generation_number, generation)
             )
-            self._remove_unused_rows(kind)
-            self._remove_unused_texts(kind)
+            self._remove_unused_rows(index_kind)
+            self._remove_unused_texts(index_kind)
             return is_current
 
     def write_texts(
-        self, kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
+        self, index_kind: GenerationIndex[Any], model: StructuredModel, progress: ReportProgress | None = None
     ) -> WritingReport:
         """Let a language model write the missing texts, the largest weight first, up to its token limit.
 
@@ -125,34 +125,36 @@ class GenerationBuilder(IndexFiller):
         num_written = 0
         failures: list[str] = []
         previous_usage = model.get_usage()
-        with self._hold_lock(kind):
+        with self._hold_lock(index_kind):
             with self._open_state() as state:
-                pending_tasks = [task for task in _list_writing_tasks(kind, state) if not _is_written(state, task)]
+                pending_tasks = [
+                    task for task in _list_writing_tasks(index_kind, state) if not _is_written(state, task)
+                ]
             for task in sorted(pending_tasks, key=lambda task: (-task.weight, task.digest)):
                 try:
-                    answer = self._request_text(kind, task, model)
+                    answer = self._request_text(index_kind, task, model)
                 except TokenLimitError:
                     break
                 except (InvalidAnswerError, PromptTooLongError) as error:
-                    failures.append(f"{kind.name}, {task.title}: {error}")
+                    failures.append(f"{index_kind.name}, {task.title}: {error}")
                     if model.num_failures >= MAX_FAILURES:
                         failures.append(
-                            f"{kind.name}: stopped after {MAX_FAILURES} requests without a usable answer; use another "
-                            "model, and REFRESH continues"
+                            f"{index_kind.name}: stopped after {MAX_FAILURES} requests without a usable answer; use "
+                            "another model, and REFRESH continues"
                         )
                         break
                     continue
                 if answer is None:  # a source no longer exists
                     continue
                 answer = add_vector(answer, self._embed([get_embedded_text(answer)])[0])
-                put_text = partial(_put_text, task.digest, kind.name, model.model.name, answer)
+                put_text = partial(_put_text, task.digest, index_kind.name, model.model.name, answer)
                 self._environment.write_with_growth(put_text)
                 num_written += 1
                 if progress is not None:
-                    progress(IndexProgress(kind.name, num_written, len(pending_tasks)))
+                    progress(IndexProgress(index_kind.name, num_written, len(pending_tasks)))
         usage = {name: count - previous_usage[name] for name, count in model.get_usage().items()}
         return WritingReport(
-            kind=kind.name,
+            kind=index_kind.name,
             model=model.model.name,
             texts=num_written,
             **usage,
@@ -161,7 +163,7 @@ class GenerationBuilder(IndexFiller):
         )
 
     def _request_text(
-        self, kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel
+        self, index_kind: GenerationIndex[Any], task: WritingTask, model: StructuredModel
     ) -> Mapping[str, Any] | None:
         """Request a text from a language model; return its fields, or None if a source no longer exists.
 
@@ -170,7 +172,7 @@ class GenerationBuilder(IndexFiller):
         """
         from ...models.llm import compute_fitting_tokens
 
-        prompt = self._build_prompt(kind, task)
+        prompt = self._build_prompt(index_kind, task)
         if prompt is None:
             return None
         try:
@@ -181,84 +183,84 @@ class GenerationBuilder(IndexFiller):
                 raise
             # The last message has the sources.
             overhead = prompt.tokens - token_estimate(prompt.messages[-1]["content"])
-            smaller_prompt = self._build_prompt(kind, task, max(1, fitting_tokens - overhead))
+            smaller_prompt = self._build_prompt(index_kind, task, max(1, fitting_tokens - overhead))
             if smaller_prompt is None:
                 raise
         return model.ask(smaller_prompt)
 
     def _build_prompt(
-        self, kind: GenerationIndex[Any], task: WritingTask, max_tokens: int | None = None
+        self, index_kind: GenerationIndex[Any], task: WritingTask, max_tokens: int | None = None
     ) -> StructuredPrompt[Mapping[str, Any]] | None:
         """Return the prompt for the text of ``task``, from the current state; None if a source no longer exists."""
         with self._open_state() as state:
-            reader = bind_generation(state, kind)
-            return None if reader is None else kind.build_prompt(reader, task, max_tokens)
+            reader = bind_generation(state, index_kind)
+            return None if reader is None else index_kind.build_prompt(reader, task, max_tokens)
 
-    def forecast(self, kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
+    def forecast(self, index_kind: GenerationIndex[Any], record: IndexRecord) -> WritingForecast:
         """Return how many texts :meth:`refresh` and :meth:`write_texts` would request, without any change or request.
 
         Unless the stored build of the index (its generation) is up to date, one is built in memory.
         """
         with self._open_state() as state:
-            if kind.is_usable(record) and record.state["change"] == state.counters.change:
-                return _compute_forecast(kind, state, bind_generation(state, kind))
-        generation = kind.build(self._open_state, record, make_build_tools(kind, self._embed))
+            if index_kind.is_usable(record) and record.state["change"] == state.counters.change:
+                return _compute_forecast(index_kind, state, bind_generation(state, index_kind))
+        generation = index_kind.build(self._open_state, record, make_build_tools(index_kind, self._embed))
         generation_number = 0  # any number: the rows are only in memory
-        row_source = _MemoryRows(_iter_batches(kind, generation_number, generation))
+        row_source = _MemoryRows(_iter_batches(index_kind, generation_number, generation))
         with self._open_state() as state:
             rows = GenerationRows(
-                row_source, generation_number, _build_record_state(kind, generation_number, generation)
+                row_source, generation_number, _build_record_state(index_kind, generation_number, generation)
             )
-            return _compute_forecast(kind, state, kind.bind(rows, state))
+            return _compute_forecast(index_kind, state, index_kind.bind(rows, state))
 
-    def drop(self, kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
+    def drop(self, index_kind: GenerationIndex[Any], progress: ReportProgress | None = None) -> None:
         """Drop an index with its rows and the texts that models wrote for it; ``progress`` is not called."""
-        self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
+        self._environment.write_with_growth(lambda view: IndexWriter(view).drop(index_kind))
         with suppress(IndexUnavailableError):  # a concurrent refresh removes it
-            self.remove_unused(kind)
+            self.remove_unused(index_kind)
 
-    def remove_unused(self, kind: GenerationIndex[Any]) -> None:
+    def remove_unused(self, index_kind: GenerationIndex[Any]) -> None:
         """Remove rows and texts that belong to no generation in use, left by a crash or a dropped index.
 
         Raises IndexUnavailableError if the index is being refreshed.
         """
         with self._open_state() as state:
-            if not any(state.lmdb.count(table) for table in (*kind.tables, tables.WRITTEN)):
+            if not any(state.lmdb.count(table) for table in (*index_kind.tables, tables.WRITTEN)):
                 return
-        with self._hold_lock(kind):
-            self._remove_unused_rows(kind)
-            self._remove_unused_texts(kind)
+        with self._hold_lock(index_kind):
+            self._remove_unused_rows(index_kind)
+            self._remove_unused_texts(index_kind)
 
-    def _remove_unused_rows(self, kind: GenerationIndex[Any]) -> None:
+    def _remove_unused_rows(self, index_kind: GenerationIndex[Any]) -> None:
         """Remove the rows of all builds (generations) of an index except the one in use, in batches."""
-        for table in kind.tables:
+        for table in index_kind.tables:
             while True:
                 with self._open_state() as state:
-                    ranges = _list_unused_ranges(kind, Indexes(state.lmdb).get(kind))
+                    ranges = _list_unused_ranges(index_kind, Indexes(state.lmdb).get(index_kind))
                     unused_keys = (key for start, stop in ranges for key, _ in state.lmdb.scan(table, start, stop))
                     keys = [bytes(key) for key in islice(unused_keys, _MAX_REMOVED_ROWS)]
                 if not keys:
                     break
                 self._environment.write_with_growth(partial(_remove_keys, table, keys))
 
-    def _remove_unused_texts(self, kind: GenerationIndex[Any]) -> None:
+    def _remove_unused_texts(self, index_kind: GenerationIndex[Any]) -> None:
         """Remove texts that a language model wrote for an index, except those of the build (generation) in use."""
         with self._open_state() as state:
-            record = Indexes(state.lmdb).get(kind)
-            if record is not None and not kind.is_usable(record):
+            record = Indexes(state.lmdb).get(index_kind)
+            if record is not None and not index_kind.is_usable(record):
                 return  # the first generation, which is not built yet, may name them
-            stored_digests = list(WrittenTexts(state.lmdb).iter_digests_of_kind(kind.name))
-            used_digests = {task.digest for task in _list_writing_tasks(kind, state)} if stored_digests else set()
+            stored_digests = list(WrittenTexts(state.lmdb).iter_digests_of_kind(index_kind.name))
+            used_digests = {task.digest for task in _list_writing_tasks(index_kind, state)} if stored_digests else set()
             unused_digests = [digest for digest in stored_digests if digest not in used_digests]
         if unused_digests:
             self._environment.write_with_growth(lambda view: WrittenTextWriter(view).remove(unused_digests))
 
     @contextmanager
-    def _hold_lock(self, kind: GenerationIndex[Any]) -> Iterator[None]:
+    def _hold_lock(self, index_kind: GenerationIndex[Any]) -> Iterator[None]:
         """Hold the exclusive right to refresh an index; raise IndexUnavailableError if another refresh is running."""
         self._environment.verify_path()  # the directory may belong to another store by now
         # Opening the draft of an index file takes the lock of the index. Nothing is written to this draft.
-        with index_file.open_draft(index_file.build_index_path(self._environment.path, kind.name)):
+        with index_file.open_draft(index_file.build_index_path(self._environment.path, index_kind.name)):
             yield
 
 
@@ -286,12 +288,12 @@ class _MemoryRows:
 
 
 def _iter_batches(
-    kind: GenerationIndex[Any], generation_number: int, generation: Generation
+    index_kind: GenerationIndex[Any], generation_number: int, generation: Generation
 ) -> Iterator[list[TableRecord]]:
     """Yield the table records of a generation (the rows of one build of an index), in batches for one commit each."""
     batch: list[TableRecord] = []
     num_bytes = 0
-    for table in kind.tables:
+    for table in index_kind.tables:
         for key, value in generation.rows.get(table, ()):
             stored_key, stored_value = records.encode_u32(generation_number) + key, records.pack(value)
             batch.append((table, stored_key, stored_value))
@@ -310,12 +312,12 @@ def _put_batch(batch: Sequence[TableRecord], view: WriteView) -> None:
 
 
 def _build_record_state(
-    kind: GenerationIndex[Any], generation_number: int, generation: Generation
+    index_kind: GenerationIndex[Any], generation_number: int, generation: Generation
 ) -> Mapping[str, Any]:
     """Return the description of a build (generation) without its rows, for :attr:`IndexRecord.state`."""
     return {
         "generation": generation_number,
-        "version": kind.version,
+        "version": index_kind.version,
         "token": os.urandom(16),  # identifies this build in the caches of processes
         "change": generation.change,  # of the state that it was built from
         "chunk_stop": generation.chunk_stop,  # all chunks of that state have smaller ids
@@ -324,16 +326,22 @@ def _build_record_state(
 
 
 def _switch_generation(
-    kind: GenerationIndex[Any], record: IndexRecord, generation_number: int, generation: Generation, view: WriteView
+    index_kind: GenerationIndex[Any],
+    record: IndexRecord,
+    generation_number: int,
+    generation: Generation,
+    view: WriteView,
 ) -> bool:
     """Let an index use the rows of a new build (generation); return False if it was dropped or created again."""
-    if Indexes(view).get(kind) != record:
+    if Indexes(view).get(index_kind) != record:
         return False
-    IndexWriter(view).put(replace(record, state=_build_record_state(kind, generation_number, generation)))
+    IndexWriter(view).put(replace(record, state=_build_record_state(index_kind, generation_number, generation)))
     return True
 
 
-def _list_unused_ranges(kind: GenerationIndex[Any], record: IndexRecord | None) -> list[tuple[bytes, bytes | None]]:
+def _list_unused_ranges(
+    index_kind: GenerationIndex[Any], record: IndexRecord | None
+) -> list[tuple[bytes, bytes | None]]:
     """Return the key ranges (start, stop) of the rows of all builds except the build in use, which the record names.
 
     The key of a row begins with the number of its build (generation). A stop of None means the end of the table.
@@ -375,10 +383,10 @@ def _put_text(digest: bytes, kind: str, model: str, value: Mapping[str, Any], vi
     WrittenTextWriter(view).put(digest, kind, model, value)
 
 
-def _list_writing_tasks(kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
+def _list_writing_tasks(index_kind: GenerationIndex[Any], state: State) -> Iterable[WritingTask]:
     """Return a task for each text that a language model may write for an index; empty if it is not built yet."""
-    reader = bind_generation(state, kind)
-    return () if reader is None else kind.list_writing_tasks(reader)
+    reader = bind_generation(state, index_kind)
+    return () if reader is None else index_kind.list_writing_tasks(reader)
 
 
 def _is_written(state: State, task: WritingTask) -> bool:
@@ -386,14 +394,14 @@ def _is_written(state: State, task: WritingTask) -> bool:
     return WrittenTexts(state.lmdb).get(task.digest) is not None
 
 
-def _compute_forecast(kind: GenerationIndex[Any], state: State, reader: Any) -> WritingForecast:
+def _compute_forecast(index_kind: GenerationIndex[Any], state: State, reader: Any) -> WritingForecast:
     """Count the texts that a model may write for an index, and estimate the tokens of prompts for the missing ones."""
     num_texts = num_written = num_tokens = 0
-    for task in kind.list_writing_tasks(reader):
+    for task in index_kind.list_writing_tasks(reader):
         num_texts += 1
         if _is_written(state, task):
             num_written += 1
             continue
-        prompt = kind.build_prompt(reader, task)
+        prompt = index_kind.build_prompt(reader, task)
         num_tokens += 0 if prompt is None else prompt.tokens
-    return WritingForecast(kind.describe(reader), num_texts, num_written, num_tokens)
+    return WritingForecast(index_kind.describe(reader), num_texts, num_written, num_tokens)

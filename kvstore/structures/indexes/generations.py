@@ -44,7 +44,8 @@ class Generation(NamedTuple):
 
     All chunk ids of this state are below ``chunk_stop``.
 
-    ``head`` is small plain data. ``rows`` holds the rows of each table, in key order.
+    ``head`` is small plain data about the build, such as its sizes. ``rows`` holds the rows of each table, in key
+    order.
     """
 
     change: int
@@ -250,7 +251,7 @@ class GenerationIndex(Index, Generic[IndexReader]):
         return ()
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record of the index after ids were renumbered: without a generation, with the next epoch."""
+        """Return the record of the index after ids were renumbered: without a generation (build), in the next epoch."""
         return replace(record, state={}, epoch=record.epoch + 1)
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
@@ -281,9 +282,9 @@ class GenerationIndex(Index, Generic[IndexReader]):
 class _GenerationPart(Generic[IndexReader]):
     """The part of a state that caches the reader of one index for that state."""
 
-    def __init__(self, kind: GenerationIndex[IndexReader]) -> None:
-        self._kind = kind
-        self.name = f"index {kind.name}"
+    def __init__(self, index_kind: GenerationIndex[IndexReader]) -> None:
+        self._kind = index_kind
+        self.name = f"index {index_kind.name}"
 
     def read(self, state: State) -> IndexReader | None:
         """Return the reader of the index for a state, or None if the index has no usable build (generation)."""
@@ -295,32 +296,32 @@ class _GenerationPart(Generic[IndexReader]):
         return self._kind.bind(GenerationRows(state.lmdb, record.state["generation"], record.state, cache), state)
 
 
-def bind_generation(state: State, kind: GenerationIndex[IndexReader]) -> IndexReader | None:
+def bind_generation(state: State, index_kind: GenerationIndex[IndexReader]) -> IndexReader | None:
     """Return the reader of an index for a state, or None if it does not exist or is not built; cached in a snapshot."""
-    part = _GenerationPart(kind)
+    part = _GenerationPart(index_kind)
     # A state of a write transaction changes, so nothing read from it is cached.
     return part.read(state) if state.lmdb.writable else state.get_part(part)
 
 
-def list_generation_tables(kind: GenerationIndex[Any]) -> list[LmdbTable]:
+def list_generation_tables(index_kind: GenerationIndex[Any]) -> list[LmdbTable]:
     """List the tables of an index; their rows are written in bulk and never changed."""
-    return [LmdbTable(name, buffered=False) for name in kind.tables]
+    return [LmdbTable(name, buffered=False) for name in index_kind.tables]
 
 
-def check_generation(state: State, kind: GenerationIndex[Any]) -> Iterator[str]:
+def check_generation(state: State, index_kind: GenerationIndex[Any]) -> Iterator[str]:
     """Read every row of an index (of the generation in use), and yield a sentence for each fault, for CHECK."""
-    record = Indexes(state.lmdb).get(kind)
-    if record is None or not kind.is_usable(record):
+    record = Indexes(state.lmdb).get(index_kind)
+    if record is None or not index_kind.is_usable(record):
         return
     rows = GenerationRows(state.lmdb, record.state["generation"], record.state)
-    for table in kind.tables:
+    for table in index_kind.tables:
         for _ in rows.scan(table):
             pass  # reading a record verifies its checksum
-    yield from kind.check(kind.bind(rows, state))
+    yield from index_kind.check(index_kind.bind(rows, state))
 
 
 def dump_generation(
-    state: State, kind: GenerationIndex[Any], names: LogicalNames
+    state: State, index_kind: GenerationIndex[Any], names: LogicalNames
 ) -> Mapping[str, Iterable[tuple[Any, ...]]]:
     """Return the rows of an index by table for the logical dump, with ``names`` in place of ids.
 
@@ -328,16 +329,16 @@ def dump_generation(
     same documents if the generation is as new as the state and the vectors depend on the text alone. Vectors of a
     neural model differ in the last bits.
     """
-    record = Indexes(state.lmdb).get(kind)
+    record = Indexes(state.lmdb).get(index_kind)
     # The prefixes mean: vectors computed from the text alone ("hashing"), no vectors ("none:"), vectors that the user
     # passes ("given").
     has_exact_vectors = state.settings.embedder.startswith(("hashing", "none:", "given"))
     if (
         record is None
-        or not kind.is_usable(record)
+        or not index_kind.is_usable(record)
         or record.state["change"] != state.counters.change
         or not has_exact_vectors
     ):
         return {}
-    reader = bind_generation(state, kind)
-    return {} if reader is None else kind.dump(reader, names)
+    reader = bind_generation(state, index_kind)
+    return {} if reader is None else index_kind.dump(reader, names)

@@ -56,8 +56,8 @@ States = Callable[[], AbstractContextManager[State]]
 class IndexContent:
     """The content of a file to write.
 
-    It has the kind's entries of the head (msgpack-able), named arrays, and parts. A part with a name is carried over
-    unchanged from the last file.
+    ``head`` has the kind's fields of the file header (msgpack-able), ``arrays`` are named arrays, and ``parts`` are
+    further files. A part with a name is carried over unchanged from the last file.
     """
 
     head: FileHead
@@ -89,7 +89,10 @@ class IndexStatus:
 
 
 class Index(ABC):
-    """A kind of index, in a file or in the store. Every store has an ``automatic`` kind until it is dropped."""
+    """A kind of index, in a file or in the store.
+
+    Every store has an index of an ``automatic`` kind without CREATE INDEX, until it is dropped.
+    """
 
     name: str
     description: str
@@ -115,10 +118,10 @@ class Index(ABC):
 class FileIndex(Index, Generic[Content, IndexReader]):
     """A kind of index in a file. ``Content`` is the content of the file, the same for all states.
 
-    ``IndexReader`` reads the index in one state. An automatic kind is extended in the background. SHOW INDEXES displays
-    ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when the file is opened,
-    because ``Content`` verifies what it uses. ``companion_of`` is the name of another kind: this kind is created and
-    dropped together with it, and refreshed after it. Statements name only that other kind.
+    ``IndexReader`` reads the index in one state. An index of an ``automatic`` kind is extended in the background. SHOW
+    INDEXES displays ``building_detail`` during a build. ``checked_in_place`` names arrays that need not be read when
+    the file is opened, because ``Content`` verifies what it uses. ``companion_of`` is the name of another kind: this
+    kind is created and dropped together with it, and refreshed after it. Statements name only that other kind.
     """
 
     building_detail: str = ""
@@ -126,7 +129,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     companion_of: str = ""
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record after ids were renumbered: without trusted files, and with the next epoch.
+        """Return the record of the index after ids were renumbered: without trusted files, and with the next epoch.
 
         Both invalidate older files.
         """
@@ -141,7 +144,7 @@ class FileIndex(Index, Generic[Content, IndexReader]):
 
     @abstractmethod
     def read(self, stored: IndexContent) -> Content:
-        """Return the content of a file, given its head, its arrays (views of the file) and its parts."""
+        """Return the content of an index file, given its header, its arrays (views of the file) and its parts."""
 
     @abstractmethod
     def bind(self, content: Content, record: IndexRecord, state: State) -> IndexReader:
@@ -169,7 +172,8 @@ class FileIndex(Index, Generic[Content, IndexReader]):
     def compute_extension_start(self, head: FileHead | None, record: IndexRecord, state: State) -> int:
         """Return the chunk id from which the index file should be extended, once the store assigns it.
 
-        ``head`` is the head of the file, or None if there is no file. Only automatic kinds implement the method.
+        ``head`` is the header of the file, or None if there is no file. Only automatic kinds, which kvstore extends in
+        the background, implement the method.
         """
         raise NotImplementedError
 
@@ -178,8 +182,9 @@ class FileIndex(Index, Generic[Content, IndexReader]):
 class IndexRecord:
     """The record of an index: ``options`` are the options that the user set, ``tokens`` the tokens of trusted files.
 
-    ``is_created`` is false if the index exists only because its kind is automatic. ``epoch`` grows when chunks or
-    entities are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores its state.
+    ``is_created`` is false if the index exists only because every store has its kind (automatic). ``epoch`` grows when
+    chunks or entities are renumbered, which invalidates older files. ``state`` is plain data in which the kind stores
+    its state.
     """
 
     kind: Index
@@ -206,23 +211,24 @@ class IndexRecord:
         return {name: self.get_int_option(name) for name in names}
 
 
-def validate_options(kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
+def validate_options(index_kind: Index, options: Mapping[str, Any]) -> dict[str, float | str]:
     """Return the options of an index, names in lower case, values converted, without options of earlier versions.
 
     Raises InputError for an unknown option, and for a value of the wrong type or out of range.
     """
     valid_options: dict[str, float | str] = {}
     for name, value in options.items():
-        option = kind.options.get(str(name).lower())
+        option = index_kind.options.get(str(name).lower())
         if option is None:
-            if skip_retired_option(kind.name, str(name).lower()):
+            if skip_retired_option(index_kind.name, str(name).lower()):
                 continue
-            suggestion = suggest(str(name), kind.options)
+            suggestion = suggest(str(name), index_kind.options)
             hint = f"; did you mean {suggestion}?" if suggestion else ""
             raise InputError(
-                f"index {kind.name} has no option {name!r}{hint}; it has: {', '.join(kind.options) or 'none'}"
+                f"index {index_kind.name} has no option {name!r}{hint}; it has: "
+                f"{', '.join(index_kind.options) or 'none'}"
             )
-        label = f"index {kind.name}: option {name}"
+        label = f"index {index_kind.name}: option {name}"
         valid_value = (
             option.parse_choice(label, value) if isinstance(option, Choice) else _validate_number(label, option, value)
         )
@@ -243,20 +249,20 @@ def _validate_number(label: str, option: Option, value: Any) -> float:
 class Indexes(ViewReader):
     """The index records of one view."""
 
-    def get(self, kind: Index) -> IndexRecord | None:
+    def get(self, index_kind: Index) -> IndexRecord | None:
         """Return the record of an index kind, or None if the store has no such index.
 
-        An automatic kind without a stored record has a default record.
+        A kind that every store has without CREATE INDEX (automatic) has a default record.
         """
-        key = kind.name.encode()
+        key = index_kind.name.encode()
         value = self._view.get(tables.INDEXES, key)
         if value is None:
-            return IndexRecord(kind, is_created=False) if kind.automatic else None
+            return IndexRecord(index_kind, is_created=False) if index_kind.automatic else None
         stored_record = records.unpack(value, tables.INDEXES, key)
         if stored_record is None:
             return None
         options, tokens, *extra_fields = stored_record
-        return IndexRecord(kind, options, tuple(tokens), *extra_fields)
+        return IndexRecord(index_kind, options, tuple(tokens), *extra_fields)
 
 
 class IndexWriter(ViewWriter, Indexes):
@@ -269,9 +275,9 @@ class IndexWriter(ViewWriter, Indexes):
             fields.append(dict(record.state))
         self._write_view.put(tables.INDEXES, record.kind.name.encode(), records.pack(fields))
 
-    def drop(self, kind: Index) -> None:
-        """Record that the store does not have this index, even if its kind is automatic."""
-        self._write_view.put(tables.INDEXES, kind.name.encode(), records.pack(None))
+    def drop(self, index_kind: Index) -> None:
+        """Record that the store does not have this index, even if every store has its kind by default (automatic)."""
+        self._write_view.put(tables.INDEXES, index_kind.name.encode(), records.pack(None))
 
     def add_trusted_token(self, record: IndexRecord, token: bytes) -> bool:
         """Add the token that identifies a file built for ``record`` to the stored record, and return True.

@@ -48,7 +48,7 @@ ReportProgress = Callable[[IndexProgress], None]
 
 
 def make_build_tools(
-    kind: Index,
+    index_kind: Index,
     embed: Callable[[Sequence[str]], Matrix],
     progress: ReportProgress | None = None,
     is_cancelled: Callable[[], bool] | None = None,
@@ -58,7 +58,7 @@ def make_build_tools(
     def report(num_done: int, total: int) -> None:
         """Report progress to the caller, if the caller asked for it."""
         if progress is not None:
-            progress(IndexProgress(kind.name, num_done, total))
+            progress(IndexProgress(index_kind.name, num_done, total))
 
     return BuildTools(embed, report, is_cancelled or (lambda: False))
 
@@ -78,11 +78,11 @@ class IndexFiller(ABC):
         self._embed = embed
 
     @abstractmethod
-    def refresh(self, kind: Any, progress: ReportProgress | None = None) -> bool:
+    def refresh(self, index_kind: Any, progress: ReportProgress | None = None) -> bool:
         """Bring an index up to the last commit; return True if that changed anything."""
 
     @abstractmethod
-    def drop(self, kind: Any, progress: ReportProgress | None = None) -> None:
+    def drop(self, index_kind: Any, progress: ReportProgress | None = None) -> None:
         """Remove an index from the store, with all its contents."""
 
     @contextmanager
@@ -97,7 +97,7 @@ class IndexBuilder(IndexFiller):
 
     def refresh(
         self,
-        kind: FileIndex[Any, Any],
+        index_kind: FileIndex[Any, Any],
         progress: ReportProgress | None = None,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> bool:
@@ -108,53 +108,55 @@ class IndexBuilder(IndexFiller):
         IndexUnavailableError, LockTimeoutError, EmbedderError.
         """
         self._environment.verify_path()  # the directory may belong to another store by now
-        path = index_file.build_index_path(self._environment.path, kind.name)
+        path = index_file.build_index_path(self._environment.path, index_kind.name)
         with index_file.open_draft(path) as draft:
-            record = self.find_needed_record(kind)
+            record = self.find_needed_record(index_kind)
             if record is None:
                 return False
             try:
                 # An explicit refresh has time to verify the whole file. A background refresh verifies only what it
                 # reuses.
-                epoch, old = read_index(self._environment, kind, path, verify_all=is_cancelled is None)
+                epoch, old = read_index(self._environment, index_kind, path, verify_all=is_cancelled is None)
             except (FileNotFoundError, IndexUnavailableError):
                 epoch, old = record.epoch, None
 
-            tools = make_build_tools(kind, self._embed, progress, is_cancelled)
-            content = kind.build(self._open_read_state, old if epoch == record.epoch else None, record, tools)
+            tools = make_build_tools(index_kind, self._embed, progress, is_cancelled)
+            content = index_kind.build(self._open_read_state, old if epoch == record.epoch else None, record, tools)
             if content is None:
                 return False
             token = os.urandom(16)
-            head = {**content.head, "kind": kind.name, "token": token, "epoch": record.epoch}
+            head = {**content.head, "kind": index_kind.name, "token": token, "epoch": record.epoch}
             draft.write(head, content.arrays, content.parts)
             del content, old
             return self._trust_and_publish(draft, record, token, is_cancelled)
 
-    def drop(self, kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
+    def drop(self, index_kind: FileIndex[Any, Any], progress: ReportProgress | None = None) -> None:
         """Drop an index and delete its file."""
-        self._environment.write_with_growth(lambda view: IndexWriter(view).drop(kind))
-        index_file.remove_files(index_file.build_index_path(self._environment.path, kind.name))
+        self._environment.write_with_growth(lambda view: IndexWriter(view).drop(index_kind))
+        index_file.remove_files(index_file.build_index_path(self._environment.path, index_kind.name))
 
-    def find_needed_record(self, kind: FileIndex[Any, Any]) -> IndexRecord | None:
+    def find_needed_record(self, index_kind: FileIndex[Any, Any]) -> IndexRecord | None:
         """Return the record (options, tokens) of an index, or None if it does not exist or needs no file now."""
         with self._open_state() as state:
-            record = Indexes(state.lmdb).get(kind)
-            return None if kind.explain_no_file(record, state) is not None else record
+            record = Indexes(state.lmdb).get(index_kind)
+            return None if index_kind.explain_no_file(record, state) is not None else record
 
-    def compute_next_needed_chunk(self, kind: FileIndex[Any, Any]) -> int:
+    def compute_next_needed_chunk(self, index_kind: FileIndex[Any, Any]) -> int:
         """Return the chunk id from which the store may need an index file, if it needs none now."""
         with self._open_state() as state:
-            return kind.compute_next_needed_chunk(Indexes(state.lmdb).get(kind), state)
+            return index_kind.compute_next_needed_chunk(Indexes(state.lmdb).get(index_kind), state)
 
-    def find_next_and_due_chunk(self, kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
+    def find_next_and_due_chunk(self, index_kind: FileIndex[Any, Any], record: IndexRecord) -> tuple[int, int]:
         """Return the next chunk id of the store, and the next chunk id at which the index file should be extended."""
-        path = index_file.build_index_path(self._environment.path, kind.name)
+        path = index_file.build_index_path(self._environment.path, index_kind.name)
         try:
-            head = index_file.read_head(path, kind.name, lambda token: is_trusted(self._environment, kind, token))
+            head = index_file.read_head(
+                path, index_kind.name, lambda token: is_trusted(self._environment, index_kind, token)
+            )
         except (FileNotFoundError, IndexUnavailableError):
             head = None
         with self._open_state() as state:
-            return state.counters.next_chunk, kind.compute_extension_start(head, record, state)
+            return state.counters.next_chunk, index_kind.compute_extension_start(head, record, state)
 
     def _trust_and_publish(
         self, draft: index_file.Draft, record: IndexRecord, token: bytes, is_cancelled: Callable[[], bool] | None

@@ -26,31 +26,33 @@ if TYPE_CHECKING:
 _MAX_ATTEMPTS = 3
 
 
-def is_trusted(environment: Environment, kind: FileIndex[Any, Any], token: bytes) -> bool:
+def is_trusted(environment: Environment, index_kind: FileIndex[Any, Any], token: bytes) -> bool:
     """True if the store's record of an index has the ``token`` of a file, so that the file belongs to this store."""
     with environment.snapshot() as snapshot:
-        record = Indexes(snapshot).get(kind)
+        record = Indexes(snapshot).get(index_kind)
     return record is not None and token in record.tokens
 
 
 def read_index(
-    environment: Environment, kind: FileIndex[Content, Any], path: Path, *, verify_all: bool = False
+    environment: Environment, index_kind: FileIndex[Content, Any], path: Path, *, verify_all: bool = False
 ) -> tuple[int, Content]:
     """Return the epoch (it grows when ids are renumbered) and the content of an index file.
 
     ``verify_all`` also verifies the arrays that are otherwise verified row by row during searches. Raises
     FileNotFoundError if there is no file, and IndexUnavailableError if it is damaged, not trusted or incomplete.
     """
-    checked_in_place = () if verify_all else kind.checked_in_place
+    checked_in_place = () if verify_all else index_kind.checked_in_place
     for _ in range(_MAX_ATTEMPTS):
-        head, arrays = index_file.read(path, kind.name, partial(is_trusted, environment, kind), checked_in_place)
+        head, arrays = index_file.read(
+            path, index_kind.name, partial(is_trusted, environment, index_kind), checked_in_place
+        )
         try:
             parts = index_file.read_parts(path, head, checked_in_place)
         except FileNotFoundError as error:  # perhaps replaced meanwhile by a file with other parts
             missing_part = Path(error.filename).name
             continue
         try:
-            return head["epoch"], kind.read(IndexContent(head, arrays, parts))
+            return head["epoch"], index_kind.read(IndexContent(head, arrays, parts))
         except KeyError as error:
             raise IndexUnavailableError(
                 f"{path}: written by another version, without {error}; REFRESH rebuilds it"
@@ -60,27 +62,31 @@ def read_index(
     raise IndexUnavailableError(f"{path}: its part {missing_part} is missing; REFRESH rebuilds it")
 
 
-def get_index_file(open_indexes: OpenIndexes, kind: FileIndex[Content, Any]) -> LazyIndexFile[tuple[int, Content]]:
+def get_index_file(
+    open_indexes: OpenIndexes, index_kind: FileIndex[Content, Any]
+) -> LazyIndexFile[tuple[int, Content]]:
     """Return the file of an index, whose epoch (it grows when ids are renumbered) and content are read on first use."""
     # Bind only the environment: a reader function that refers to ``open_indexes`` would be a reference cycle.
-    return open_indexes.get_index_file(kind.name, partial(read_index, open_indexes.environment, kind))
+    return open_indexes.get_index_file(index_kind.name, partial(read_index, open_indexes.environment, index_kind))
 
 
-def bind_index(state: State, kind: FileIndex[Any, IndexReader] | GenerationIndex[IndexReader]) -> IndexReader | None:
+def bind_index(
+    state: State, index_kind: FileIndex[Any, IndexReader] | GenerationIndex[IndexReader]
+) -> IndexReader | None:
     """Return the reader of an index for a state, or None if the store has no such index or it is unusable."""
-    if isinstance(kind, GenerationIndex):
-        return bind_generation(state, kind)
-    record = Indexes(state.lmdb).get(kind)
+    if isinstance(index_kind, GenerationIndex):
+        return bind_generation(state, index_kind)
+    record = Indexes(state.lmdb).get(index_kind)
     if record is None or state.open_indexes is None:
         return None
-    content = _get_content(state.open_indexes, kind, record)
-    return None if content is None else kind.bind(content, record, state)
+    content = _get_content(state.open_indexes, index_kind, record)
+    return None if content is None else index_kind.bind(content, record, state)
 
 
-def reject_file(state: State, kind: FileIndex[Any, Any], error: IndexUnavailableError) -> None:
+def reject_file(state: State, index_kind: FileIndex[Any, Any], error: IndexUnavailableError) -> None:
     """Stop using the file of an index; ``error`` describes the damage, found in a part that was read only now."""
     assert state.open_indexes is not None
-    file = get_index_file(state.open_indexes, kind)
+    file = get_index_file(state.open_indexes, index_kind)
     file.reject(f"{file.path}: {error}")
 
 
@@ -98,32 +104,32 @@ def list_statuses(state: State, kinds: Iterable[Index]) -> list[IndexStatus]:
     return exact_statuses + [status for status in statuses if status is not None]
 
 
-def _get_content(open_indexes: OpenIndexes, kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
+def _get_content(open_indexes: OpenIndexes, index_kind: FileIndex[Any, Any], record: IndexRecord) -> Any:
     """Return the content of the file, or None if it is missing, unusable or older than the last renumbering of ids."""
-    epoch_and_content = get_index_file(open_indexes, kind).get()
+    epoch_and_content = get_index_file(open_indexes, index_kind).get()
     if epoch_and_content is None:
         return None
     epoch, content = epoch_and_content
     return content if epoch == record.epoch else None
 
 
-def _get_status(open_indexes: OpenIndexes, state: State, kind: Index) -> IndexStatus | None:
+def _get_status(open_indexes: OpenIndexes, state: State, index_kind: Index) -> IndexStatus | None:
     """Return the status of an index in a state, or None if the store does not have it."""
-    record, change = Indexes(state.lmdb).get(kind), state.counters.change
-    if not isinstance(kind, FileIndex):
-        return None if record is None else kind.get_status(record, state)
-    exact_reason = kind.explain_no_file(record, state)
+    record, change = Indexes(state.lmdb).get(index_kind), state.counters.change
+    if not isinstance(index_kind, FileIndex):
+        return None if record is None else index_kind.get_status(record, state)
+    exact_reason = index_kind.explain_no_file(record, state)
     if exact_reason is not None:
-        return IndexStatus(kind.name, "exact", change, 0, exact_reason)
+        return IndexStatus(index_kind.name, "exact", change, 0, exact_reason)
     if record is None:
         return None
-    content, file = _get_content(open_indexes, kind, record), get_index_file(open_indexes, kind)
-    built_change, lag = (0, change) if content is None else (content.change, kind.compute_lag(content, state))
+    content, file = _get_content(open_indexes, index_kind, record), get_index_file(open_indexes, index_kind)
+    built_change, lag = (0, change) if content is None else (content.change, index_kind.compute_lag(content, state))
     if index_file.is_being_drafted(file.path):
-        return IndexStatus(kind.name, "building", built_change, lag, kind.building_detail)
+        return IndexStatus(index_kind.name, "building", built_change, lag, index_kind.building_detail)
     if content is not None:
-        return IndexStatus(kind.name, "ready", built_change, lag, kind.describe(content))
+        return IndexStatus(index_kind.name, "ready", built_change, lag, index_kind.describe(content))
     if file.exists:
         detail = file.problem or "built before the store was rebuilt; REFRESH rebuilds it"
-        return IndexStatus(kind.name, "damaged", 0, change, detail)
-    return IndexStatus(kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")
+        return IndexStatus(index_kind.name, "damaged", 0, change, detail)
+    return IndexStatus(index_kind.name, "absent", 0, change, file.problem or "not built yet; REFRESH INDEX builds it")

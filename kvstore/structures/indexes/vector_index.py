@@ -58,7 +58,7 @@ _GROWTH_FACTOR = 2
 class ChunkSegments:
     """Segments of chunk codes read from their file, in order of the chunks.
 
-    ``newer_vectors`` caches vectors of newer chunks.
+    ``newer_vectors`` caches vectors of chunks added after the file was built. ``parts`` are the files of the segments.
     """
 
     segments: Sequence[HnswGraph]
@@ -156,7 +156,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
                     file_parts, graph = list(plan.old_parts), make_unlinked_graph(rows.select(slice(num_merged, None)))
                 else:
                     return None
-            file_parts.append(FilePart({"entry": graph.entry, "rows": len(graph)}, graph.arrays))
+            file_parts.append(FilePart({"entry": graph.entry_row, "rows": len(graph)}, graph.arrays))
         if not file_parts:
             return None
         head = {"options": options, "coverage": [[covered.change, covered.stop] for covered in coverage]}
@@ -165,7 +165,7 @@ class VectorIndex(FileIndex[ChunkSegments, ChunkSegments]):
         )
 
     def read(self, stored: IndexContent) -> ChunkSegments:
-        """Return the HNSW segments of an index file, with an empty cache for the vectors of newer chunks."""
+        """Return the HNSW segments of an index file, with an empty cache for the vectors of chunks added later."""
         coverage = tuple(CoveredRange(int(change), int(stop)) for change, stop in stored.head["coverage"])
         segments = [HnswGraph(part.arrays, part.head["entry"]) for part in stored.parts]
         if list(map(len, segments)) != stored.arrays["rows"].tolist():
@@ -251,7 +251,7 @@ def _plan_merge(state: State, old: ChunkSegments | None, options: _BuildOptions)
 def _read_new_rows(
     states: States, coverage: CoveredRanges, end: int, is_cancelled: Callable[[], bool]
 ) -> tuple[list[CodedRows], CoveredRanges]:
-    """Read the coded vectors of the chunks below ``end`` that a file with this coverage lacks; stop if cancelled.
+    """Read the quantized vectors of the chunks below ``end`` that a file with this coverage lacks; stop if cancelled.
 
     Returns them in batches, and the coverage of a file that also has them.
     """
@@ -268,7 +268,7 @@ def _read_new_rows(
 
 
 def _iter_new_rows(states: States, start: int, end: int) -> Iterator[tuple[int, int, CodedRows]]:
-    """Yield the coded vectors of the chunks with ``start`` <= id < ``end`` in batches.
+    """Yield the quantized vectors of the chunks with ``start`` <= id < ``end`` in batches.
 
     Each batch is a change number, the id at which the batch ends, and the rows of its chunks at that change.
     """

@@ -85,12 +85,12 @@ class WrittenTextWriter(ViewWriter, WrittenTexts):
 
 
 def get_embedded_text(value: Mapping[str, Any]) -> str:
-    """Return the part of a written text (``value``, its fields) that is embedded: title and summary, if any."""
+    """Return the text to embed for a text by a model (``value``, its fields): its title and summary, if it has any."""
     return "\n".join(value[field] for field in ("title", "summary") if field in value)
 
 
 def add_vector(value: Mapping[str, Any], vector: Matrix) -> Mapping[str, Any]:
-    """Return a copy of a written text (``value``, its fields) with a field for its unit vector."""
+    """Return a copy of a text by a model (``value``, its fields) with a field for its unit vector."""
     return {**value, _VECTOR: vector.astype("<f4").tobytes()}
 
 

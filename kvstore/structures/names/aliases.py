@@ -76,18 +76,18 @@ class Aliases(ViewReader):
     """The aliases of one view."""
 
     def get(self, key: str) -> Alias | None:
-        """Return the statement that the name ``key`` (a normal form) means an entity, or None."""
+        """Return the alias or merge that the user stated for the name ``key`` (a normal form), or None."""
         encoded_key = key.encode()
         value = self._view.get(tables.ALIASES, encoded_key)
         return None if value is None else Alias(*records.unpack(value, tables.ALIASES, encoded_key))
 
     def iter_all(self) -> Iterator[tuple[str, Alias]]:
-        """Yield the normal form of each name that has a statement, and the statement, in byte order."""
+        """Yield the normal form of each name that is an alias, and the alias as stated, in byte order."""
         for key, value in self._view.scan(tables.ALIASES):
             yield bytes(key).decode(), Alias(*records.unpack(value, tables.ALIASES, bytes(key)))
 
     def list_direct_aliases(self, target: str) -> list[str]:
-        """Return the names that statements make direct aliases of an entity, sorted; all names are normal forms."""
+        """Return the stated direct aliases of the entity ``target``, sorted; all names are normal forms."""
         key = target.encode()
         value = self._view.get(tables.ALIAS_MEMBERS, key)
         names: list[str] = [] if value is None else records.unpack(value, tables.ALIAS_MEMBERS, key)
@@ -99,9 +99,9 @@ class Aliases(ViewReader):
             yield bytes(key).decode(), records.unpack(value, tables.ALIAS_MEMBERS, bytes(key))
 
     def follow_aliases(self, key: str) -> Iterator[str]:
-        """Yield the target of an alias, the target of this target, and so on; all names are normal forms.
+        """Yield the entity that an alias means, the entity that this name in turn means, and so on, as normal forms.
 
-        Raises CorruptionError if the statements form a cycle.
+        Raises CorruptionError if the stated aliases form a cycle.
         """
         seen = {key}
         while (alias := self.get(key)) is not None:
@@ -140,13 +140,13 @@ class AliasWriter(ViewWriter, Aliases):
     """The aliases of one write transaction."""
 
     def put(self, alias: Alias) -> None:
-        """Store the statement that a name means an entity (``alias``); the name must not have a statement yet."""
+        """Store a stated alias, by its name and among the aliases of its entity; the name must not be an alias yet."""
         fields = [alias.name, alias.entity, alias.kind]
         self._write_view.put(tables.ALIASES, alias.key.encode(), records.pack(fields))
         self._put_direct_aliases(alias.target, [*self.list_direct_aliases(alias.target), alias.key])
 
     def remove(self, alias: Alias) -> None:
-        """Remove the stored statement that a name means an entity (``alias``)."""
+        """Remove a stated alias, by its name and from the aliases of its entity."""
         self._write_view.delete(tables.ALIASES, alias.key.encode())
         remaining_aliases = [name for name in self.list_direct_aliases(alias.target) if name != alias.key]
         self._put_direct_aliases(alias.target, remaining_aliases)

@@ -84,14 +84,14 @@ def _group_members(
     ``members[bounds[i]:bounds[i + 1]]``.
     """
     # The parents, numbered over all layers; -1 for a node without a parent.
-    owner_arrays = [
+    parent_arrays = [
         np.where(layer_parents < 0, -1, layer_parents + start)
         for layer_parents, start in zip(parents, layer_starts[1:], strict=False)
     ]
-    owners = np.concatenate((*owner_arrays, np.empty(0, np.int64)))
-    members = np.argsort(owners, kind="stable")
-    sorted_owners = owners[members]
-    bounds = np.searchsorted(sorted_owners, np.arange(layer_starts[1], layer_starts[-1] + 1))
+    all_parents = np.concatenate((*parent_arrays, np.empty(0, np.int64)))
+    members = np.argsort(all_parents, kind="stable")
+    sorted_parents = all_parents[members]
+    bounds = np.searchsorted(sorted_parents, np.arange(layer_starts[1], layer_starts[-1] + 1))
     return bounds.astype(np.uint32), members.astype(np.uint32)
 
 

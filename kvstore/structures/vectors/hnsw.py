@@ -58,7 +58,10 @@ _MAX_LAYERS = 15
 
 
 class CodedRows(NamedTuple):
-    """Labels (n), ascending, codes (n, a multiple of :data:`CODE_MULTIPLE`) and scales (n) of vectors."""
+    """Quantized vectors: chunk ids (``labels``, ascending), int8 codes, one row each, and the scale of each row.
+
+    The length of a code is a multiple of :data:`CODE_MULTIPLE`. A vector is about its code times its scale.
+    """
 
     labels: Ids
     codes: npt.NDArray[np.int8]
@@ -76,9 +79,9 @@ class CodedRows(NamedTuple):
         return cls(labels, codes, (1 / np.sqrt(np.maximum(squares, 1))).astype(np.float32))
 
     @classmethod
-    def concatenate(cls, parts: Sequence[CodedRows]) -> CodedRows:
-        """Concatenate the rows (labels, codes, scales) of several parts, in their order."""
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+    def concatenate(cls, batches: Sequence[CodedRows]) -> CodedRows:
+        """Concatenate several batches of rows (labels, codes, scales), in their order."""
+        return cls(*map(np.concatenate, zip(*batches, strict=True)))
 
     def select(self, rows: Any) -> CodedRows:
         """Return the rows that a slice, a mask or an array of positions selects."""
@@ -86,7 +89,7 @@ class CodedRows(NamedTuple):
 
 
 class NearCodes(NamedTuple):
-    """Labels with the cosines and scales of their codes, best first.
+    """Chunk ids (``labels``), with the cosines and scales of their quantized vectors (codes), best first.
 
     ``is_exhaustive`` is true if these are all allowed labels of the graph.
     """
@@ -98,22 +101,22 @@ class NearCodes(NamedTuple):
 
 
 class HnswGraph:
-    """Codes with links between near codes; any number of threads may search the graph.
+    """Quantized vectors (codes) with links between near ones; any number of threads may search the graph.
 
-    ``entry`` is the row at which a search begins. Raises IndexUnavailableError if the arrays are inconsistent, or if a
-    visited node fails its checksum.
+    ``entry_row`` is the row at which a search begins. Raises IndexUnavailableError if the arrays are inconsistent, or
+    if a visited node fails its checksum.
     """
 
-    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry: int) -> None:
-        """Open the graph of ``arrays`` from an index file; a search begins at the row ``entry``."""
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], entry_row: int) -> None:
+        """Open the graph of ``arrays`` from an index file; a search begins at the row ``entry_row``."""
         try:
-            self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry)
+            self._graph = CodeGraph(**{name: arrays[name] for name in (*CHECKED_IN_PLACE, "checks")}, entry=entry_row)
         except KeyError as error:
             raise IndexUnavailableError(f"written by another version, without {error}; REFRESH rebuilds it") from error
         except (TypeError, ValueError, OverflowError) as error:
             raise IndexUnavailableError(f"the arrays of the graph contradict each other: {error}") from error
         self.arrays = arrays
-        self.entry = entry
+        self.entry_row = entry_row
         self.rows = CodedRows(arrays["labels"], arrays["codes"], arrays["scales"])
         #: True if a search may follow links; otherwise it compares all codes.
         self.is_linked = len(arrays["starts"]) > 1
@@ -169,7 +172,7 @@ class HnswGraph:
         return ranges
 
     def verify(self) -> None:
-        """Verify every node; raise IndexUnavailableError if one is damaged."""
+        """Verify the checksum of every node; raise IndexUnavailableError if one is damaged."""
         try:
             self._graph.verify()
         except ValueError as error:
@@ -177,8 +180,8 @@ class HnswGraph:
 
 
 def make_unlinked_graph(rows: CodedRows) -> HnswGraph:
-    """Return a graph without links, which is searched by comparing every code."""
-    return make_linked_graph(rows, starts=np.zeros(1, np.uint32), links=np.empty(0, np.uint8), entry=0)
+    """Return a graph of quantized vectors without links, which is searched by comparing every vector."""
+    return make_linked_graph(rows, starts=np.zeros(1, np.uint32), links=np.empty(0, np.uint8), entry_row=0)
 
 
 class HnswBuilder:
@@ -200,9 +203,9 @@ class HnswBuilder:
         self._links = np.full((num_rows, 2 * m), NONE, np.uint32)
         self._upper_links = np.full((int(self._upper_offsets[-1]), m), NONE, np.uint32)
         self.num_linked = 0
-        entry = 0  # the row at which a search begins
+        entry_row = 0  # the row at which a search begins
         if base is not None:
-            self.num_linked, entry = len(base), base.entry
+            self.num_linked, entry_row = len(base), base.entry_row
             unpack_links(
                 base.arrays["starts"], base.arrays["links"], self._links, self._upper_offsets, self._upper_links
             )
@@ -212,7 +215,7 @@ class HnswBuilder:
             self._upper_offsets,
             self._upper_links,
             linked=self.num_linked,
-            entry=entry,
+            entry=entry_row,
             ef_construction=ef_construction,
         )
 
@@ -229,14 +232,16 @@ class HnswBuilder:
         return make_linked_graph(rows, starts, links, self._builder.entry)
 
 
-def make_linked_graph(rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry: int) -> HnswGraph:
-    """Return the graph of rows with their packed links; ``entry`` is the row at which a search begins."""
+def make_linked_graph(
+    rows: CodedRows, starts: npt.NDArray[Any], links: npt.NDArray[np.uint8], entry_row: int
+) -> HnswGraph:
+    """Return the graph of quantized vectors (``rows``) with packed links; a search begins at ``entry_row``."""
     checks = compute_checksums(*rows, starts, links)
-    return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry)
+    return HnswGraph({**rows._asdict(), "starts": starts, "links": links, "checks": checks}, entry_row)
 
 
 def _draw_heights(labels: Ids, m: int) -> npt.NDArray[np.uint32]:
-    """Draw for each label the number of layers above the lowest that contain it.
+    """Draw for each label (chunk id) the number of layers above the lowest that contain it.
 
     The result is a function of the label (SplitMix64, Steele et al. 2014). It is distributed as in the paper: each
     layer has 1 / m of the nodes of the layer below.

@@ -42,7 +42,7 @@ class HnswlibBuilder:
         return len(self._rows.labels) - stop
 
     def build_graph(self) -> HnswGraph:
-        """Return the graph of the linked rows."""
+        """Convert the links of hnswlib to the graph format of kvstore; return the graph of the rows linked so far."""
         count = self.num_linked
         (state,) = self._index.__getstate__()  # the only access to the links that hnswlib offers
         rows_by_node = np.empty(count, np.uint32)  # threads number the nodes in the order in which they finish
@@ -62,8 +62,8 @@ class HnswlibBuilder:
         layer_indexes = np.arange(upper_offsets[-1]) - np.repeat(upper_offsets[:-1].astype(np.int64), heights)
         order = np.repeat(first_layers[nodes_by_row], heights) + layer_indexes
         starts, packed_links = pack_links(links, upper_offsets, _read_links(layers[order], rows_by_node))
-        entry = int(rows_by_node[state["enterpoint_node"]]) if count else 0
-        return make_linked_graph(self._rows.select(slice(0, count)), starts, packed_links, entry)
+        entry_row = int(rows_by_node[state["enterpoint_node"]]) if count else 0
+        return make_linked_graph(self._rows.select(slice(0, count)), starts, packed_links, entry_row)
 
 
 def _read_links(lists: npt.NDArray[np.uint8], rows_by_node: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

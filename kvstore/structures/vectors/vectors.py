@@ -127,7 +127,7 @@ class _QuantizedBlock(_VectorBlock):
         self._codes: npt.NDArray[np.int8] = codes.reshape(rows, dimension)
 
     def get_vectors(self, rows: Any) -> Matrix:
-        """Return approximations (codes times scales) of the vectors of rows, selected as in the base class."""
+        """Return approximate vectors (codes times scales) of the rows that a slice, a mask or positions select."""
         vectors: Matrix = self._codes[rows] * self._scales[rows, None]
         return vectors
 
@@ -179,7 +179,7 @@ class VerifiedBlocks:
         return block_checksums
 
     def put_many(self, numbers: npt.NDArray[np.int64], block_checksums: npt.NDArray[np.uint64]) -> None:
-        """Record the checksums of blocks, ascending, in the form that :meth:`get_many` returns."""
+        """Record verified blocks, numbers ascending, each by its checksum plus 2^32."""
         checksums = self._checksums
         if len(numbers) and numbers[-1] >= len(checksums):
             # Add room for more blocks than these, so that the array rarely grows.
@@ -202,7 +202,7 @@ class Vectors:
         space: VectorSpace = CHUNK_VECTORS,
         verified_blocks: VerifiedBlocks | None = None,
     ) -> None:
-        """Read the vectors of ``space``, of ``dimension`` components each, through ``view``.
+        """Read the vectors of ``space``, of ``dimension`` components each, through ``view`` (snapshot or transaction).
 
         A block in ``verified_blocks`` is not verified again. Without them, a block is verified at every read.
         """
@@ -213,7 +213,8 @@ class Vectors:
         self._block_size, self._rows_per_block = compute_block_shape(dimension, space.quantized)
         self._encoding = QUANTIZED_ENCODING if space.quantized else ENCODING
         self._block_type = _QuantizedBlock if space.quantized else _VectorBlock
-        #: For the kernel: a block's size in bytes, its encoding, its number of rows, and True if rows are quantized.
+        #: For the compiled code: a block's size in bytes, its encoding, its number of rows, and True if rows are
+        #: quantized.
         self._block_shape = self._block_size, self._encoding, self._rows_per_block, space.quantized
 
     def gather(self, locations: VectorLocations) -> Matrix:
@@ -257,7 +258,7 @@ class Vectors:
             yield block.ids[is_used], block.get_vectors(is_used)
 
     def read_all(self) -> tuple[Ids, Matrix]:
-        """Return all ids and vectors that :meth:`scan` yields, as one part; each vector is copied once."""
+        """Return the ids of all vectors, and the vectors as one matrix; each vector is copied once."""
         max_rows = self._view.count(self.space.blocks) * self._rows_per_block
         ids, matrix, num_rows = np.empty(max_rows, np.uint64), np.empty((max_rows, self.dimension), np.float32), 0
         stored_blocks = self._view.scan(self.space.blocks)
@@ -298,7 +299,7 @@ class Vectors:
         return 0 if value is None else int(_FREE_COUNT_STRUCT.unpack(value)[0])
 
     def _get_verified_checksums(self, block_numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-        """Return the checksums of blocks in the form of :meth:`VerifiedBlocks.get_many`, 0 for unverified ones."""
+        """Return the checksum plus 2^32 of each block that was verified before, and 0 for each other block."""
         if self._verified_blocks is None:
             return np.zeros(len(block_numbers), np.uint64)
         return self._verified_blocks.get_many(block_numbers)
