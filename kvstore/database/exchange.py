@@ -60,16 +60,16 @@ def export(state: State, path: str | os.PathLike[str]) -> ExportReport:
             f"{target}: a whole store is exported as JSON lines, to a file that ends in .jsonl or .ndjson; "
             f"one table is exported to a file that ends in {tables}"
         )
-    counts = dict.fromkeys((fact.plural for fact in facts.list_fact_kinds()), 0)
+    counts = dict.fromkeys((fact_kind.plural for fact_kind in facts.list_fact_kinds()), 0)
     with create_file_atomically(target) as partial_path, partial_path.open("w", encoding="utf-8", newline="\n") as file:
         header = {"format": FORMAT, "version": VERSION, "settings": asdict(state.settings), "lines": 0}
         # The number of lines is known only at the end, so reserve the first line for the header.
         width = len(json.dumps(header)) + _MAX_LINE_DIGITS
         file.write(" " * width + "\n")
-        for fact in facts.list_fact_kinds():
-            for key, value in fact.scan(state):
-                counts[fact.plural] += 1
-                file.write(json.dumps(fact.to_line(key, value), ensure_ascii=False) + "\n")
+        for fact_kind in facts.list_fact_kinds():
+            for key, value in fact_kind.scan(state):
+                counts[fact_kind.plural] += 1
+                file.write(json.dumps(fact_kind.to_line(key, value), ensure_ascii=False) + "\n")
         file.seek(0)
         file.write(json.dumps({**header, "lines": sum(counts.values())}).ljust(width))
     return make_report(ExportReport, counts)
@@ -223,7 +223,7 @@ class _Importer(_ExportReader):
         """Prepare to import the file at ``path`` into the store of ``handle``."""
         super().__init__(path)
         self._handle = handle
-        self._counts = dict.fromkeys((*(fact.plural for fact in facts.list_fact_kinds()), "unchanged"), 0)
+        self._counts = dict.fromkeys((*(fact_kind.plural for fact_kind in facts.list_fact_kinds()), "unchanged"), 0)
         self._batch = _Batch()
 
     def run(self) -> ImportReport:
@@ -246,19 +246,21 @@ class _Importer(_ExportReader):
         Raises InputError if it is invalid.
         """
         with self._locate_errors(line_number):
-            fact = facts.find_fact_kind(line)
+            fact_kind = facts.find_fact_kind(line)
         self._batch.lines += 1
-        for name in [*fact.fields, *line]:
-            if name not in fact.fields or not isinstance(line.get(name), fact.fields[name]):
-                names = ", ".join(fact.fields)
-                reason = f"the field {name!r} is missing, unknown or of a wrong type; a line of {fact.name} has {names}"
+        for name in [*fact_kind.fields, *line]:
+            if name not in fact_kind.fields or not isinstance(line.get(name), fact_kind.fields[name]):
+                names = ", ".join(fact_kind.fields)
+                reason = (
+                    f"the field {name!r} is missing, unknown or of a wrong type; a line of {fact_kind.name} has {names}"
+                )
                 raise self._make_error(line_number, reason)
         with self._locate_errors(line_number):
-            key, value = fact.parse(line)
-            if fact is facts.DOCUMENTS:
+            key, value = fact_kind.parse(line)
+            if fact_kind is facts.DOCUMENTS:
                 self._add_document(key, value)
             else:
-                self._batch.facts.setdefault(fact.name, []).append(_NumberedFact(line_number, key, value))
+                self._batch.facts.setdefault(fact_kind.name, []).append(_NumberedFact(line_number, key, value))
 
     def _add_document(self, key: str, document_fields: SourceDocument) -> None:
         """Validate the fields of a document, cut it into chunks, and add it to the batch."""
@@ -287,11 +289,11 @@ class _Importer(_ExportReader):
         with self._handle.transaction(models=False) as transaction:
             for document in documents:
                 transaction._put(document)
-            for fact in facts.list_stated_fact_kinds():
-                counts[fact.plural] = 0
-                for line_number, key, value in batch.facts.get(fact.name, ()):
+            for fact_kind in facts.list_stated_fact_kinds():
+                counts[fact_kind.plural] = 0
+                for line_number, key, value in batch.facts.get(fact_kind.name, ()):
                     with self._locate_errors(line_number):
-                        counts[fact.plural] += transaction._put_fact(fact, key, value)
+                        counts[fact_kind.plural] += transaction._put_fact(fact_kind, key, value)
         self._imported_line = last_line
         for plural, num_changed in counts.items():
             self._counts[plural] += num_changed

@@ -72,14 +72,14 @@ class IndexManager:
     def create(self, kind: str, options: Mapping[str, Any], progress: ReportProgress | None = None) -> None:
         """Create the record of an index of a kind, with these options, and build it.
 
-        ``progress`` receives the progress. Raises InputError if the index exists or an option is invalid, and the
+        ``progress`` is called with the progress. Raises InputError if the index exists or an option is invalid, and the
         errors of :meth:`refresh`.
         """
         index = _get_named_index(kind)
         valid_options = validate_options(index, options)
 
         def create_record(view: WriteView) -> None:
-            """Store the record of the index and of its companions; raise InputError if the index exists."""
+            """Store the records of the index and of its companion indexes; raise InputError if the index exists."""
             require_maintained(view)
             existing = Indexes(view).get(index)
             if existing is not None and existing.is_created:
@@ -100,7 +100,7 @@ class IndexManager:
     def drop(self, kind: str, progress: ReportProgress | None = None) -> None:
         """Remove an index and its contents; raises InputError if it does not exist.
 
-        ``progress`` receives the progress.
+        ``progress`` is called with the progress.
         """
         index = _get_named_index(kind)
         with self._environment.snapshot() as snapshot:
@@ -112,14 +112,17 @@ class IndexManager:
     def refresh(
         self, kind: str | None = None, progress: ReportProgress | None = None, writer: StructuredModel | None = None
     ) -> RefreshedKinds:
-        """Bring one index, or all, up to the last commit; return the kinds that changed.
+        """Bring one index (None: all) up to date with the last commit; return the kinds that changed.
 
-        ``progress`` receives the progress. ``writer`` writes the texts that a model contributes to indexes, within its
-        token limit. Raises InputError if the index does not exist, IndexUnavailableError if it cannot be built or is
-        being built elsewhere, LockTimeoutError, and the errors of the model.
+        ``progress`` is called with the progress. ``writer`` is a language model that writes the texts of indexes, such
+        as summaries of topics, within its token limit (None: no model writes). Raises InputError if the index does not
+        exist, IndexUnavailableError if it cannot be built or is being built elsewhere, LockTimeoutError, and the errors
+        of the model.
         """
         with self._environment.snapshot() as snapshot:
-            existing_indexes = [index for index in self._select_kinds(kind) if Indexes(snapshot).get(index) is not None]
+            existing_indexes = [
+                index for index in self._select_indexes(kind) if Indexes(snapshot).get(index) is not None
+            ]
         changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
             # A crash may have left rows of indexes that do not exist.
@@ -135,17 +138,17 @@ class IndexManager:
     def forecast(self, kind: str | None = None) -> dict[str, WritingForecast]:
         """Return what :meth:`refresh` would let a model write, by kind; changes nothing and calls no model."""
         with self._environment.snapshot() as snapshot:
-            indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._select_kinds(kind)]
+            indexes_with_records = [(index, Indexes(snapshot).get(index)) for index in self._select_indexes(kind)]
         return {
             index.name: self._generations.forecast(index, record)
             for index, record in indexes_with_records
             if isinstance(index, GenerationIndex) and record is not None
         }
 
-    def _select_kinds(self, kind: str | None) -> list[Index]:
-        """Return the named kind (None: all kinds), each followed by its companion kinds.
+    def _select_indexes(self, kind: str | None) -> list[Index]:
+        """Return the index of this kind (None: of every kind), each followed by its companions.
 
-        Raises InputError if there is no index of the named kind.
+        Raises InputError if the store has no index of this kind.
         """
         if kind is None:
             named_indexes = [index for index in INDEXES.values() if not getattr(index, "companion_of", "")]
@@ -171,10 +174,10 @@ class IndexManager:
 
         ``next_chunk`` is the id of the next new chunk. Raises nothing, because the commit has already succeeded.
         """
-        due_kinds = [kind for kind in list_automatic_indexes() if self._check_due(kind, next_chunk)]
+        due_indexes = [index for index in list_automatic_indexes() if self._may_be_due(index, next_chunk)]
         with self._lock:
-            if due_kinds and self._thread is None and not self._stopped.is_set():
-                self._thread = MaintenanceThread(target=self._extend, args=(due_kinds,), name="kvstore index")
+            if due_indexes and self._thread is None and not self._stopped.is_set():
+                self._thread = MaintenanceThread(target=self._extend, args=(due_indexes,), name="kvstore index")
                 self._thread.start()
 
     def stop(self) -> None:
@@ -185,84 +188,87 @@ class IndexManager:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _check_due(self, kind: FileIndex[Any, Any], next_chunk: int) -> bool:
-        """Return True if an automatic index may have enough new chunks for an extension.
+    def _may_be_due(self, index: FileIndex[Any, Any], next_chunk: int) -> bool:
+        """True if an automatic index may have enough new chunks to be extended; ``next_chunk`` is the next new id.
 
-        Records the next chunk at which it may be due, or the failure of the check.
+        If it has not, or if that cannot be read, record the next id from which it may be due, or the failure.
         """
-        if next_chunk < self._next_due_chunk.get(kind.name, 0):
+        if next_chunk < self._next_due_chunk.get(index.name, 0):
             return False
         try:
-            if self._file_builder.find_needed_record(kind) is not None:
+            if self._file_builder.find_needed_record(index) is not None:
                 return True
-            self._next_due_chunk[kind.name] = self._file_builder.compute_next_needed_chunk(kind)
-            return False
+            self._next_due_chunk[index.name] = self._file_builder.compute_next_needed_chunk(index)
         except KvstoreError as error:
-            return self._record_failure(kind, error)
+            self._record_failure(index, error)
+        return False
 
-    def _extend(self, kinds: Sequence[FileIndex[Any, Any]]) -> None:
+    def _extend(self, indexes: Sequence[FileIndex[Any, Any]]) -> None:
         """Extend index files in the background thread while they are due for extension."""
         try:
-            for kind in kinds:
-                get_logger().info("%s: extending the index of %s in the background", self._environment.path, kind.name)
+            for index in indexes:
+                get_logger().info("%s: extending the index of %s in the background", self._environment.path, index.name)
                 try:
-                    while not self._is_cancelled() and self._extend_if_due(kind):
+                    while not self._is_cancelled() and self._extend_if_due(index):
                         pass
                 except KvstoreError as error:
-                    self._record_failure(kind, error)
+                    self._record_failure(index, error)
         finally:
             with self._lock:
                 self._thread = None
 
-    def _extend_if_due(self, kind: FileIndex[Any, Any]) -> bool:
-        """Extend an index file if that is due; return False if it is not due or nothing changed."""
-        record = self._file_builder.find_needed_record(kind)
+    def _extend_if_due(self, index: FileIndex[Any, Any]) -> bool:
+        """Add the new chunks to an index file if there are enough; return True if the file changed."""
+        record = self._file_builder.find_needed_record(index)
         if record is None:
             return False
-        # It is due once the next new chunk has at least the id ``due_chunk``.
-        next_chunk, due_chunk = self._file_builder.find_next_and_due_chunk(kind, record)
-        self._next_due_chunk[kind.name] = due_chunk
-        return due_chunk <= next_chunk and self._file_builder.refresh(kind, is_cancelled=self._is_cancelled)
+        # The extension is due once the next new chunk has at least the id ``due_chunk``.
+        next_chunk, due_chunk = self._file_builder.find_next_and_due_chunk(index, record)
+        self._next_due_chunk[index.name] = due_chunk
+        return due_chunk <= next_chunk and self._file_builder.refresh(index, is_cancelled=self._is_cancelled)
 
-    def _record_failure(self, kind: FileIndex[Any, Any], error: KvstoreError) -> bool:
-        """Log a failed extension, and record it for the status of the index. Return False: nothing was extended."""
-        get_logger().warning("%s: the index of %s was not extended: %s", self._environment.path, kind.name, error)
-        get_index_file(self._open_indexes, kind).problem = str(error)
-        return False
+    def _record_failure(self, index: FileIndex[Any, Any], error: KvstoreError) -> None:
+        """Log a failed extension, and record it for the status of the index."""
+        get_logger().warning("%s: the index of %s was not extended: %s", self._environment.path, index.name, error)
+        get_index_file(self._open_indexes, index).problem = str(error)
 
     def _is_cancelled(self) -> bool:
         """True if the background thread must end: it was stopped, or the program is exiting."""
         # A program that exits without closing its store must not wait for an index.
         return self._stopped.is_set() or not threading.main_thread().is_alive()
 
-    def _refresh(self, kind: Index, progress: ReportProgress | None) -> bool:
-        """Bring an index up to the last commit; return True if that changed anything.
+    def _refresh(self, index: Index, progress: ReportProgress | None) -> bool:
+        """Bring an index up to date with the last commit; return True if that changed anything.
 
-        For an automatic kind, this first stops the background thread.
+        If the index is extended automatically, first stop the background thread that does so.
         """
-        if kind.automatic:
+        if index.automatic:
             self.stop()  # the refresh does the background thread's work
             self._stopped.clear()  # it may be started again
-        return self._find_builder(kind).refresh(kind, progress)
+        return self._find_builder(index).refresh(index, progress)
 
-    def _find_builder(self, kind: Index) -> IndexFiller:
-        """Return the object that fills and removes indexes of the class of this kind."""
-        if isinstance(kind, FileIndex):
+    def _find_builder(self, index: Index) -> IndexFiller:
+        """Return the object that builds and removes such an index: a file, or tables of the store."""
+        if isinstance(index, FileIndex):
             return self._file_builder
-        if isinstance(kind, MaintainedIndex):
+        if isinstance(index, MaintainedIndex):
             from ..changes.index_maintenance import MaintainedIndexBuilder
 
             return MaintainedIndexBuilder(self._environment, self._settings, self._embed)
         return self._generations
 
 
-def _list_companions(kind: Index) -> list[FileIndex[Any, Any]]:
-    """Return the companion kinds, whose files are created, refreshed and dropped with this kind."""
-    return [index for index in INDEXES.values() if isinstance(index, FileIndex) and index.companion_of == kind.name]
+def _list_companions(index: Index) -> list[FileIndex[Any, Any]]:
+    """Return the companions of an index: indexes whose files are created, refreshed and dropped with it."""
+    return [
+        companion
+        for companion in INDEXES.values()
+        if isinstance(companion, FileIndex) and companion.companion_of == index.name
+    ]
 
 
 def _get_named_index(kind: str) -> Index:
-    """Return the kind with this name; raises InputError if it is unknown or a companion of another kind."""
+    """Return the index of this kind; raises InputError if it is unknown, or a companion of another index."""
     index = get_index_kind(kind)
     if isinstance(index, FileIndex) and index.companion_of:
         raise InputError(
@@ -271,6 +277,6 @@ def _get_named_index(kind: str) -> Index:
     return index
 
 
-def _make_missing_error(kind: Index) -> InputError:
-    """Return the error for an index that does not exist."""
-    return InputError(f"there is no index {kind.name}; CREATE INDEX creates it")
+def _make_missing_error(index: Index) -> InputError:
+    """Return the error for an index that the store does not have."""
+    return InputError(f"there is no index {index.name}; CREATE INDEX creates it")

@@ -113,7 +113,9 @@ class IngestDestination:
     def store_facts(
         self, facts_by_key: Mapping[str, Sequence[RawFact]], added_keys: Set[str]
     ) -> tuple[dict[str, bool], list[Failure]]:
-        """Store facts that file readers found, by document key. Facts of ``added_keys`` are added to existing ones.
+        """Store facts that file readers found, such as triples, by document key, in one commit.
+
+        They replace existing facts about a document, or are added to them if its key is in ``added_keys``.
 
         Returns True or False for each document key with a stored fact (True: its facts changed), and the failures: one
         for each invalid fact, and one for each document that does not exist or cannot have these facts.
@@ -124,20 +126,20 @@ class IngestDestination:
         failures: list[Failure] = []
         with self._handle.transaction(models=False) as transaction:
             for key, raw_facts in facts_by_key.items():
-                values_by_fact: dict[StatedFact[str, Any], Any] = {}
+                values_by_kind: dict[StatedFact[str, Any], Any] = {}
                 for raw_fact in raw_facts:
-                    fact = facts.find_fact_kind(raw_fact.line)
-                    assert isinstance(fact, StatedFact)  # file readers yield only stated facts
+                    fact_kind = facts.find_fact_kind(raw_fact.line)
+                    assert isinstance(fact_kind, StatedFact)  # file readers yield only stated facts
                     try:
-                        _, value = fact.parse(raw_fact.line)
-                        values_by_fact[fact] = (
-                            fact.merge(values_by_fact[fact], value) if fact in values_by_fact else value
+                        _, value = fact_kind.parse(raw_fact.line)
+                        values_by_kind[fact_kind] = (
+                            fact_kind.merge(values_by_kind[fact_kind], value) if fact_kind in values_by_kind else value
                         )
                     except InputError as error:
                         failures.append(make_failure(raw_fact.place, error))
                 try:
-                    for fact, value in values_by_fact.items():
-                        is_changed = transaction._put_fact(fact, key, value, keep_existing=key in added_keys)
+                    for fact_kind, value in values_by_kind.items():
+                        is_changed = transaction._put_fact(fact_kind, key, value, keep_existing=key in added_keys)
                         outcomes[key] = outcomes.get(key, False) or is_changed
                 except (DocumentNotFoundError, InputError) as error:
                     failures.append(make_failure(raw_facts[0].place, error))

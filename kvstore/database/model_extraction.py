@@ -106,13 +106,24 @@ class _Overhead(NamedTuple):
 
 @dataclass(slots=True)
 class _Plan:
-    """The requests of an extraction, in order, and the documents that contain each passage, by digest."""
+    """The requests of an extraction, in order, and the keys of the documents that contain each passage, by digest."""
 
     requests: list[Request]
     forecast: ExtractionForecast
     document_keys: Mapping[bytes, Sequence[str]]
     #: For each document, the texts that exist for the same passages in other documents.
     copied_passages: Mapping[str, WrittenPassages]
+
+
+class _CollectedPassages(NamedTuple):
+    """The distinct passages of ``num_documents`` documents.
+
+    ``copied_passages`` has, for each document, the texts that exist for the same passages in other documents.
+    """
+
+    passages: list[_DistinctPassage]
+    num_documents: int
+    copied_passages: dict[str, WrittenPassages]
 
 
 class ModelExtraction:
@@ -144,7 +155,7 @@ class ModelExtraction:
         if by is not None and by.lower() not in SCORE_FUNCTIONS:
             raise InputError(f"there is no method {by!r} of selecting passages; BY takes {', '.join(SCORE_FUNCTIONS)}")
         self._handle = handle
-        self._fact: WrittenFact = get_written_fact(kind)
+        self._text_kind: WrittenFact = get_written_fact(kind)
         self._share = share
         self._within = within
         self._by = by
@@ -188,7 +199,7 @@ class ModelExtraction:
             # An invalid answer about several passages is not corrected, because they are requested again in parts.
             max_attempts = 2 if len(sources) == 1 else 1
             try:
-                answers = structured_model.ask(self._fact.build_prompt(sources), max_attempts=max_attempts)
+                answers = structured_model.ask(self._text_kind.build_prompt(sources), max_attempts=max_attempts)
             except TokenLimitError:
                 break
             except (InvalidAnswerError, PromptTooLongError) as error:
@@ -212,7 +223,7 @@ class ModelExtraction:
         # All passages that had no text before, minus those that have one now.
         num_left = plan.forecast.passages + plan.forecast.copied + plan.forecast.left - num_passages
         return ExtractionReport(
-            kind=self._fact.kind,
+            kind=self._text_kind.kind,
             model=model.name,
             passages=num_passages,
             copied=num_copied,
@@ -223,7 +234,7 @@ class ModelExtraction:
 
     def _make_progress(self, num_done: int, num_requests: int, model: StructuredModel) -> ExtractionProgress:
         """Return the progress after ``num_done`` of all requests to ``model``."""
-        return ExtractionProgress(self._fact.kind, num_done, num_requests, model.sent_tokens)
+        return ExtractionProgress(self._text_kind.kind, num_done, num_requests, model.sent_tokens)
 
     def _store_answer(self, passages_by_document: Mapping[str, WrittenPassages]) -> None:
         """Store the texts of one answer, even if the user interrupts that, because the answer is already paid for."""
@@ -251,7 +262,7 @@ class ModelExtraction:
         with self._handle.transaction(models=False) as transaction:
             for key, texts in passages_by_document.items():
                 try:
-                    transaction._put_fact(self._fact, key, texts)
+                    transaction._put_fact(self._text_kind, key, texts)
                 except DocumentNotFoundError:
                     continue
 
@@ -267,7 +278,7 @@ class ModelExtraction:
         if record is None or record.format == PAIRS_FORMAT:
             return {}
         if record.id not in self._cached_passages:
-            passages = self._fact.list_passages(load_chunked_text(state, record, {}))
+            passages = self._text_kind.list_passages(load_chunked_text(state, record, {}))
             self._cached_passages[record.id] = {passage.digest: passage for passage in passages}
             if len(self._cached_passages) > _MAX_CACHED_DOCUMENTS:
                 del self._cached_passages[next(iter(self._cached_passages))]  # of the document cached first
@@ -279,14 +290,9 @@ class ModelExtraction:
         The plan also has the texts to copy from other documents, and the forecast.
         """
         with self._handle.state() as state:
-            allowed_documents = None
-            if self._where is not None:
-                allowed_documents = filter_documents(state, self._where, self._parameters).allowed
-            keys_by_digest = {digest: key for key, texts in self._fact.scan(state) for digest in texts.passages}
+            allowed = None if self._where is None else filter_documents(state, self._where, self._parameters).allowed
             overhead, frame_tokens = self._measure_overhead()
-            passages, num_documents, copies = self._collect_passages(
-                state, allowed_documents, keys_by_digest, frame_tokens
-            )
+            passages, num_documents, copied_passages = self._collect_passages(state, allowed, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
             unwritten_passages = [passage for passage in passages if not passage.is_written]
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
@@ -296,18 +302,17 @@ class ModelExtraction:
             self._group_passages(selected),
             key=lambda group: -max(score_by_digest[passage.digest] for passage in group),
         )
-        num_copied = sum(len(texts.passages) for texts in copies.values())
         # A text is stored in every document that contains its passage; all but one of them are copies.
         num_to_copy = sum(len(passage.document_keys) - 1 for passage in selected)
         num_left = sum(len(passage.document_keys) for passage in unwritten_passages) - len(selected) - num_to_copy
         forecast = ExtractionForecast(
-            kind=self._fact.kind,
+            kind=self._text_kind.kind,
             documents=num_documents,
             passages=len(selected) + num_to_copy,
             calls=len(groups),
             tokens=self._estimate_cost(selected, overhead),
             written=sum(passage.is_written for passage in passages),
-            copied=num_copied,
+            copied=sum(len(texts.passages) for texts in copied_passages.values()),
             left=num_left,
             room=token_budget,
         )
@@ -315,31 +320,28 @@ class ModelExtraction:
             requests=[{passage.digest: passage.document_keys[0] for passage in group} for group in groups],
             forecast=forecast,
             document_keys={passage.digest: passage.document_keys for passage in unwritten_passages},
-            copied_passages=copies,
+            copied_passages=copied_passages,
         )
 
     def _measure_overhead(self) -> _Overhead:
         """Return the tokens that a request has without passages, and those that it adds around each passage."""
         # Prompts for one and for two empty passages differ by what a passage adds.
         empty_passage = SourcePassage(digest=b"", title=None, headings=(), text="", chunks=range(0))
-        tokens_of_one, tokens_of_two = (self._fact.build_prompt([empty_passage] * count).tokens for count in (1, 2))
+        prompts = [self._text_kind.build_prompt([empty_passage] * count) for count in (1, 2)]
+        tokens_of_one, tokens_of_two = (prompt.tokens for prompt in prompts)
         tokens_per_passage = tokens_of_two - tokens_of_one
         return _Overhead(tokens_of_one - tokens_per_passage, tokens_per_passage + _ROUNDING_TOKENS)
 
     def _collect_passages(
-        self,
-        state: State,
-        allowed: AllowedDocuments | None,
-        keys_by_digest: Mapping[bytes, str],
-        frame_tokens: int,
-    ) -> tuple[list[_DistinctPassage], int, dict[str, WrittenPassages]]:
-        """Return the distinct passages of the allowed documents, the number of these documents, and texts to copy.
+        self, state: State, allowed: AllowedDocuments | None, frame_tokens: int
+    ) -> _CollectedPassages:
+        """Return the distinct passages of the allowed documents (None: of all), and the texts to copy to them.
 
-        ``keys_by_digest`` has the key of a document with texts for each passage digest with texts. If a document
-        contains such a passage but has no texts for it, the texts are copied: they are returned by the key of that
-        document, and the passage is not requested for it. ``frame_tokens`` are the tokens that a request adds around
-        each passage. ``allowed`` can be None, for all documents.
+        If a document has no texts for a passage, but another document with the same passage has, these are copied and
+        the passage is not requested. ``frame_tokens`` are the tokens that a request adds around each passage.
         """
+        # The key of a document that has texts for a passage, by the digest of the passage.
+        keys_by_digest = {digest: key for key, texts in self._text_kind.scan(state) for digest in texts.passages}
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
         copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
         num_documents = 0
@@ -348,30 +350,29 @@ class ModelExtraction:
             if record is None or record.format == PAIRS_FORMAT or (allowed is not None and record.id not in allowed):
                 continue
             num_documents += 1
-            ids = list(record.chunk_ids())
-            own_passages = self._fact.find(state, key) or WrittenPassages()
-            for passage in self._fact.list_passages(load_chunked_text(state, record, {})):
-                is_written = passage.digest in own_passages.passages
-                if passage.digest in keys_by_digest and not is_written:
-                    written_passages = (
-                        self._fact.find(state, keys_by_digest[passage.digest]) or WrittenPassages()
-                    ).passages
-                    copies.setdefault(key, {})[passage.digest] = written_passages[passage.digest]
-                    continue
-                distinct_passage = passages_by_digest.get(passage.digest)
-                if distinct_passage is not None:
-                    if key not in distinct_passage.document_keys:
-                        distinct_passage.document_keys.append(key)
-                    continue
-                tokens = frame_tokens + self._estimate_tokens(passage)
-                chunks = [ids[ordinal] for ordinal in passage.chunks]
-                passages_by_digest[passage.digest] = _DistinctPassage(passage.digest, [key], tokens, chunks, is_written)
-        copied_passages = {key: WrittenPassages(passages) for key, passages in copies.items()}
-        return list(passages_by_digest.values()), num_documents, copied_passages
+            chunk_ids = list(record.chunk_ids())
+            own_texts = self._find_texts(state, key)
+            for passage in self._text_kind.list_passages(load_chunked_text(state, record, {})):
+                digest = passage.digest
+                if digest in keys_by_digest and digest not in own_texts:
+                    copies.setdefault(key, {})[digest] = self._find_texts(state, keys_by_digest[digest])[digest]
+                elif digest not in passages_by_digest:
+                    tokens = frame_tokens + self._estimate_tokens(passage)
+                    chunks = [chunk_ids[ordinal] for ordinal in passage.chunks]
+                    passages_by_digest[digest] = _DistinctPassage(digest, [key], tokens, chunks, digest in own_texts)
+                elif key not in passages_by_digest[digest].document_keys:
+                    passages_by_digest[digest].document_keys.append(key)
+        copied_passages = {key: WrittenPassages(texts) for key, texts in copies.items()}
+        return _CollectedPassages(list(passages_by_digest.values()), num_documents, copied_passages)
+
+    def _find_texts(self, state: State, key: str) -> Mapping[bytes, tuple[str, tuple[str, ...]]]:
+        """Return the texts of a document by passage digest, each with the model that wrote them; empty without any."""
+        written_passages = self._text_kind.find(state, key)
+        return {} if written_passages is None else written_passages.passages
 
     def _estimate_tokens(self, passage: SourcePassage) -> int:
         """Return the estimated number of tokens of a passage in a prompt: its title, headings, text and label."""
-        label = self._fact.label_passage(0, passage)
+        label = self._text_kind.label_passage(0, passage)
         texts = (passage.title or "", *passage.headings, passage.text, label)
         return sum(token_estimate(to_printable(text)) + 1 for text in texts)
 
@@ -385,8 +386,8 @@ class ModelExtraction:
         document_key: str | None = None
         num_tokens = 0
         for passage in passages:
-            is_other_document = not self._fact.shares_requests and passage.document_keys[0] != document_key
-            if not groups or is_other_document or num_tokens + passage.tokens > self._fact.passage_tokens:
+            is_other_document = not self._text_kind.shares_requests and passage.document_keys[0] != document_key
+            if not groups or is_other_document or num_tokens + passage.tokens > self._text_kind.passage_tokens:
                 groups.append([])
                 document_key, num_tokens = passage.document_keys[0], 0
             groups[-1].append(passage)

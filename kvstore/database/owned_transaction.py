@@ -86,8 +86,8 @@ class BatchedChanges:
             return False
         valid_facts = self._select_valid_facts(existing, document)
         self.pending.put(document)
-        for fact, value in valid_facts:
-            self.pending.put_fact(fact, key, value)
+        for fact_kind, value in valid_facts:
+            self.pending.put_fact(fact_kind, key, value)
         return True
 
     def delete_documents(self, keys: Sequence[str]) -> int:
@@ -118,23 +118,23 @@ class BatchedChanges:
     def _select_valid_facts(
         self, existing: ValidDocument | DocumentRecord | None, document: PendingDocument
     ) -> list[tuple[DocumentFact[Any], Any]]:
-        """Return the facts about ``existing`` that remain valid if ``document`` replaces it, as (kind, value).
+        """Return the stated facts, such as triples, that stay valid if ``document`` replaces the document ``existing``.
 
-        The values are adapted to the text of ``document``.
+        Each fact is a pair of its kind and its value, which is adapted to the new text. ``existing`` is the pending or
+        stored document with the same key, or None.
         """
         valid_document = document.document
         if existing is None or PAIRS_FORMAT in (existing.format, valid_document.format):
             return []  # a document of pairs has no text to state facts about
-        stated_facts = [(fact, self.find_fact(fact, valid_document.key)) for fact in self._list_fact_kinds()]
-        stated_facts = [(fact, value) for fact, value in stated_facts if value is not None]
+        stated_facts = self._list_facts(valid_document.key)
         if not stated_facts:
             return []
         is_same_text = self._has_same_text(existing, valid_document)
         adapted_facts = [
-            (fact, fact.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
-            for fact, value in stated_facts
+            (fact_kind, fact_kind.fit_to_document(value, lambda: self._chunk_document(document), is_same_text))
+            for fact_kind, value in stated_facts
         ]
-        return [(fact, value) for fact, value in adapted_facts if value]
+        return [(fact_kind, value) for fact_kind, value in adapted_facts if value]
 
     def _has_same_text(self, existing: ValidDocument | DocumentRecord, valid_document: ValidDocument) -> bool:
         """True if the existing document has the same text as its replacement ``valid_document``."""
@@ -146,13 +146,13 @@ class BatchedChanges:
         )
 
     def _chunk_document(self, document: PendingDocument) -> ChunkedText:
-        """Return a pending document as chunked text, without other facts about it."""
+        """Return the chunks and headings of a pending document, without triples and other facts stated about it."""
         if not document.is_derived:
             (document,) = derive_documents([document], self._settings)
         return build_chunked_text(document.extracted, {})
 
     def _find_chunked_text(self, key: str) -> ChunkedText:
-        """Return the document with this key, which must exist, as chunked text without other facts about it."""
+        """Return the chunks and headings of the document with this key, which must exist, without facts about it."""
         pending = self.pending.documents.get(key)
         if pending is not None:
             return self._chunk_document(pending)
@@ -162,56 +162,63 @@ class BatchedChanges:
 
     # Other facts
 
-    def find_fact(self, fact: StatedFact[Key, Value], key: Key) -> Value | None:
-        """Return the fact of a kind, such as an edge, under a key as the transaction sees it, or None."""
-        pending_values: dict[Key, Value | None] = self.pending.facts[fact.name]
+    def find_fact(self, fact_kind: StatedFact[Key, Value], key: Key) -> Value | None:
+        """Return the fact of a kind (such as edges) with this key as the transaction sees it; None if missing."""
+        pending_values: dict[Key, Value | None] = self.pending.facts[fact_kind.name]
         if key in pending_values:
             return pending_values[key]
         # The facts about a pending document are pending, too.
-        is_replaced = isinstance(fact, DocumentFact) and key in self.pending.documents
-        return None if is_replaced else fact.find(self.state, key)
+        is_replaced = isinstance(fact_kind, DocumentFact) and key in self.pending.documents
+        return None if is_replaced else fact_kind.find(self.state, key)
 
-    def _list_fact_kinds(self) -> list[DocumentFact[Any]]:
-        """Return the kinds of facts about documents, such as triples, of which the transaction may see one."""
-        has_pending = any(self.pending.facts.values())
-        return facts.list_document_fact_kinds() if has_pending else facts.list_stored_document_fact_kinds(self.state)
+    def _list_facts(self, key: str) -> list[tuple[DocumentFact[Any], Any]]:
+        """Return the facts stated about a document, such as its triples, as the transaction sees them.
 
-    def put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact, such as an edge. Replace the existing value, or merge into it if ``keep_existing``.
-
-        A fact of a cumulative kind is always merged. An empty value deletes the fact. If the fact is part of the
-        embedded text, the document is embedded again. Returns True if anything changes. The document of a fact about a
-        document must exist. Raises InputError if the fact contradicts existing facts.
+        Each fact is a pair of its kind and its value.
         """
-        existing = self.find_fact(fact, key)
-        is_merged = keep_existing or fact.is_cumulative
-        new_value: Value | None = value if existing is None or not is_merged else fact.merge(existing, value)
-        if isinstance(fact, DocumentFact):
-            new_value = fact.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
+        has_pending = any(self.pending.facts.values())
+        kinds = facts.list_document_fact_kinds() if has_pending else facts.list_stored_document_fact_kinds(self.state)
+        facts_or_none = [(fact_kind, self.find_fact(fact_kind, key)) for fact_kind in kinds]
+        return [(fact_kind, value) for fact_kind, value in facts_or_none if value is not None]
+
+    def put_fact(
+        self, fact_kind: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False
+    ) -> bool:
+        """Store a fact of a kind (such as edges) under its key. It replaces the existing fact with this key.
+
+        With ``keep_existing``, or if the kind is cumulative, it is merged with the existing fact instead. An empty
+        value deletes the fact. If the fact is part of the embedded text, its document is embedded again. Returns True
+        if anything changes. The document of a fact about a document must exist. Raises InputError if the fact
+        contradicts existing facts.
+        """
+        existing = self.find_fact(fact_kind, key)
+        is_merged = keep_existing or fact_kind.is_cumulative
+        new_value: Value | None = value if existing is None or not is_merged else fact_kind.merge(existing, value)
+        if isinstance(fact_kind, DocumentFact):
+            new_value = fact_kind.fit_to_document(new_value, lambda: self._find_chunked_text(str(key)), same_text=True)
         if new_value == existing or not (new_value or existing):  # nothing to change, or to delete
             return False
         if new_value is not None:
-            fact.check_consistency(new_value, partial(self.find_fact, fact))
-        self.pending.put_fact(fact, key, new_value or None)
-        if fact in list_context_facts(self._settings):
+            fact_kind.check_consistency(new_value, partial(self.find_fact, fact_kind))
+        self.pending.put_fact(fact_kind, key, new_value or None)
+        if fact_kind in list_context_facts(self._settings):
             self._reembed_document(str(key))
         return True
 
     def _reembed_document(self, key: str) -> None:
-        """Make a stored document pending again, with its facts, because its embedding texts changed.
+        """Put a stored document into the pending batch again, with its facts, because the texts to embed changed.
 
-        Does nothing for a document with vectors of the user, or one that is pending already.
+        Does nothing for a document with vectors of the user, or one that is in the batch already.
         """
         record = None if key in self.pending.documents else self.state.documents.find_by_key(key)
         if record is None or record.own_vectors:
             return  # a pending document is embedded when it is applied, with all its facts
         text = self.state.documents.read_text(record.id).decode()
         document = make_pending(validate_stored(record, text), self._settings)
-        stated_facts = [(fact, self.find_fact(fact, key)) for fact in self._list_fact_kinds()]
+        stated_facts = self._list_facts(key)
         self.pending.put(replace(document, origin=record.origin, changed_at=record.changed_at))
-        for fact, value in stated_facts:
-            if value is not None:
-                self.pending.put_fact(fact, key, value)
+        for fact_kind, value in stated_facts:
+            self.pending.put_fact(fact_kind, key, value)
 
     # Batches
 
@@ -259,7 +266,7 @@ class BatchedChanges:
         self.state.close()
 
     def _open_changes(self, transaction: WriteTransaction) -> Changes:
-        """Return changes to a transaction, with the cached entity filter of its state."""
+        """Return an object that applies changes to a transaction, with the cached entity filter of its state."""
         store = self._session.store
         entity_filter = store.filter_cache.take_filter(transaction, hash_seed=self._settings.hash_seed)
         return Changes(transaction, self._settings, entity_filter, store.trace_cache)

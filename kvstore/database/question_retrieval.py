@@ -45,7 +45,7 @@ def open_query(
     question: str | Sequence[str],
     clauses: Clauses,
 ) -> Iterator[tuple[Strategy, Query]]:
-    """Yield the strategy and the query of a question on a state.
+    """Yield the strategy for a question and the query to run it with, on the state that ``open_state`` opens.
 
     Leave the context before a model writes, because it holds a snapshot.
     """
@@ -70,21 +70,23 @@ def prepare_query(
     as_segments: bool | None = None,
     allow_empty: bool = False,
 ) -> tuple[Strategy, Query]:
-    """Validate the clauses of one or several questions, and return the strategy they name and a query for it.
+    """Return the strategy for a question, and the query to run it with, from the clauses of a statement or method.
 
-    Without ``using``, ``top`` or ``depth``, the session's setting applies. For the clauses, see
-    :class:`~kvstore.retrieval.question_clauses.Clauses`. With ``allow_empty``, the question can be empty if a vector is
-    given and the strategy is not lexical. The query finds only documents that satisfy ``where``, and words that no
-    document has are respelled. Raises InputError.
+    Of several questions, the strategy fuses the results. The clauses are those of
+    :class:`~kvstore.retrieval.question_clauses.Clauses`; without ``using``, ``top`` or ``depth``, the session's setting
+    applies. The query reads only the documents that satisfy ``where``, and words that no document has are respelled.
+    With ``allow_empty``, the question can be empty if a vector is given and the strategy is not lexical. Raises
+    InputError for an invalid clause.
     """
-    session_settings = session.settings
-    strategy = get_strategy(using or session_settings.strategy)
+    settings = session.settings
+    strategy = get_strategy(using or settings.strategy)
     if not isinstance(question, str):
         strategy = _fuse_questions(strategy, question, vector)
         question = " ".join(question)
     question = compose(question)  # to Unicode normal form C
-    check_options(strategy, options or {}, as_segments=bool(as_segments))
+    # The options of the strategy, without those that every strategy has.
     own_options = dict(options or {})
+    check_options(strategy, own_options, as_segments=bool(as_segments))
     reranker_option = get_reranker(own_options)
     own_options.pop(RERANKER_OPTION, None)
     fill = FILL_OPTION.parse_choice("option fill", own_options.pop("fill", FILL_OPTION.default))
@@ -95,12 +97,12 @@ def prepare_query(
         raise InputError(
             f"strategy {strategy.name} needs the index {index_name}; create it with: CREATE INDEX {index_name};"
         )
-    top = session_settings.top if top is None else top
-    depth = session_settings.depth if depth is None else depth
     accepts_vector = allow_empty and strategy.name != "lexical"
     if not question.strip() and not (accepts_vector and vector is not None):
         raise InputError(f"the question is empty; ask something{' or give a vector' if accepts_vector else ''}")
+    top = settings.top if top is None else top
     check_integer("top", top, *RANGES["top"])
+    depth = settings.depth if depth is None else depth
     check_integer("depth", depth, *RANGES["depth"])
     if within is not None:
         check_integer("within", within, 1)
@@ -167,10 +169,10 @@ def _fuse_questions(strategy: Strategy, questions: Sequence[str], vector: npt.Ar
 
 
 def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
-    """Return the evidence that a strategy retrieves.
+    """Run a query with a strategy, and return the evidence: the best hits, and the steps that found them.
 
-    If the strategy finds fewer than ``query.top`` hits, the strategy ``query.fill`` adds more. If the question asks for
-    an overview and the strategy gives none, the evidence has a hint that names overview strategies.
+    If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more. If the
+    question asks for an overview, and the strategy does not give one, a hint names strategies that are.
     """
     from ..retrieval.evidence import Step
     from ..retrieval.overview import is_overview_question

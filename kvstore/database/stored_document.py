@@ -62,7 +62,10 @@ def read_document(state: State, key: str) -> Document | None:
 
 
 def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
-    """Return the id of the chunk (key, ordinal), or an unused id if it does not exist; return an id unchanged."""
+    """Return the id of a chunk that is given by its id, or by its document key and ordinal.
+
+    If no such document or ordinal exists, return an id that no chunk has.
+    """
     if not isinstance(chunk, tuple):
         return chunk
     key, ordinal = chunk
@@ -72,7 +75,7 @@ def _find_chunk_id(state: State, chunk: int | tuple[str, int]) -> int:
 
 
 def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
-    """Raise ArgumentError unless each chunk is an id or (key, ordinal)."""
+    """Raise ArgumentError unless each chunk is given by its id, or by (document key, ordinal)."""
     for chunk in chunks:
         if not isinstance(chunk, tuple):
             check_integer("the id of a chunk", chunk, 0, _MAX_ID)
@@ -84,7 +87,10 @@ def check_chunks(chunks: Sequence[int | tuple[str, int]]) -> None:
 
 
 def read_vectors(state: State, chunks: Sequence[int | tuple[str, int]]) -> Matrix:
-    """Return the stored unit vectors of these chunks; raises InputError for a chunk that does not exist."""
+    """Return the stored unit vectors of chunks, each given by its id, or by (document key, ordinal).
+
+    Raises InputError for a chunk that does not exist.
+    """
     records = [state.chunks.find(_find_chunk_id(state, chunk)) for chunk in chunks]
     missing_chunks = [chunk for chunk, record in zip(chunks, records, strict=True) if record is None]
     if missing_chunks:

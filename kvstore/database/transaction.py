@@ -328,23 +328,26 @@ class Transaction(OwnedTransaction):
         return self._remove_alias(name, MERGE)
 
     @in_owner_thread
-    def _put_fact(self, fact: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False) -> bool:
-        """Store a fact, such as an edge, in place of the fact under its key.
+    def _put_fact(
+        self, fact_kind: StatedFact[Key, Value], key: Key, value: Value, *, keep_existing: bool = False
+    ) -> bool:
+        """Store a fact of a kind (such as edges), which replaces the fact with the same key.
 
         With ``keep_existing``, it is merged with that fact. Returns True if that changes anything. The names in the
         fact are not required to be known, because an import brings facts that were checked before. Raises
         DocumentNotFoundError, and InputError if the fact contradicts existing facts.
         """
-        if isinstance(fact, DocumentFact):
-            self._require_text(fact, str(key))
-        is_changed = self._changes.put_fact(fact, key, value, keep_existing=keep_existing)
+        if isinstance(fact_kind, DocumentFact):
+            self._require_text(fact_kind, str(key))
+        is_changed = self._changes.put_fact(fact_kind, key, value, keep_existing=keep_existing)
         self._apply_if_batch_is_large()
         return is_changed
 
-    def _require_text(self, fact: DocumentFact[Any], key: str) -> None:
+    def _require_text(self, fact_kind: DocumentFact[Any], key: str) -> None:
         """Raise DocumentNotFoundError if the document does not exist, and InputError if it has no text.
 
-        A document in the format ``pairs`` has none: it is a list of (child, parent) pairs. ``fact`` is for the message.
+        A document in the format ``pairs`` has none: it is a list of (child, parent) pairs. ``fact_kind`` is the kind of
+        fact that the message names.
         """
         document = self._changes.find_document(key)
         if document is None:
@@ -352,7 +355,7 @@ class Transaction(OwnedTransaction):
                 raise make_document_error(state, key)
         if document.format == PAIRS_FORMAT:
             raise InputError(
-                f"document {key!r} consists of pairs and cannot have {fact.plural}; name a document with a text"
+                f"document {key!r} consists of pairs and cannot have {fact_kind.plural}; name a document with a text"
             )
 
     @in_owner_thread
