@@ -29,7 +29,6 @@ from .snippets import (
     TABLE_RULE_PATTERN,
     Snippet,
     SnippetHeading,
-    has_item_marker,
     render_inline,
     split_code,
     split_fields,
@@ -336,7 +335,9 @@ def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> 
     snippets = (part for part in parts if isinstance(part, Snippet))
     for block, group in groupby(snippets, key=lambda snippet: snippet.block):
         block_snippets = list(group)
-        if _is_quoted(text, block_snippets[0]):
+        first = block_snippets[0]
+        first_line = text[text.rfind("\n", 0, first.start) + 1 : first.end]
+        if first_line.lstrip().startswith(">"):  # the mark of a quotation
             if previous_block and not attribution:
                 line = render_inline(text[previous_block[0].start : previous_block[-1].end])
                 if _ATTRIBUTION_PATTERN.fullmatch(line):
@@ -349,11 +350,6 @@ def _find_attributions(text: str, parts: Sequence[Snippet | SnippetHeading]) -> 
         else:
             attribution, previous_block = "", block_snippets
     return attributions
-
-
-def _is_quoted(text: str, snippet: Snippet) -> bool:
-    """True if the line in which a snippet begins has the mark of a quotation, ``>``."""
-    return text[text.rfind("\n", 0, snippet.start) + 1 : snippet.end].lstrip().startswith(">")
 
 
 def _ends_reply(text: str, question: Snippet, reply: Snippet, snippet: Snippet) -> bool:
@@ -444,7 +440,8 @@ def _split_markdown(text: str, language: str | None, header_row: str) -> Iterato
         else:
             own_term, heading_end = _find_own_term(text, block)
             start = block.start if heading_end is None else heading_end
-            opens_item = has_item_marker(text, start, end) and block.level <= term_level
+            has_marker = strip_item_marker(text[start:end]) != text[start:end]
+            opens_item = has_marker and block.level <= term_level
             # A paragraph, another term, or an item that is not below the term ends the definition.
             if block.kind != "item" or own_term or opens_item:
                 term, term_level = own_term, block.level

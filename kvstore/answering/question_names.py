@@ -191,7 +191,7 @@ def find_question_names(question: str, language: str | None = None) -> list[Ques
     elif has_capital_nouns:
         in_names = _mark_german_names(pieces, function_words)
     else:
-        in_names = list(map(_is_name_like, pieces))
+        in_names = [piece[0].isdigit() or any(map(str.isupper, piece)) for piece in pieces]
     builder = _NameBuilder(function_words, has_other_nouns=has_capital_nouns)
     at_sentence_start = True
     for piece, is_in_name in zip(pieces, in_names, strict=True):
@@ -312,11 +312,6 @@ def _make_singular(words: Sequence[str], forms: Sequence[str]) -> list[str]:
         word.removesuffix("s") if _PLURAL_ABBREVIATION_PATTERN.fullmatch(form) else word
         for word, form in zip(words, forms, strict=True)
     ]
-
-
-def _is_name_like(piece: str) -> bool:
-    """True if a word begins with a digit or has a capital anywhere."""
-    return piece[0].isdigit() or any(character.isupper() for character in piece)
 
 
 def _mark_german_names(pieces: Sequence[str], function_words: frozenset[str]) -> list[bool]:

@@ -212,12 +212,6 @@ def strip_item_marker(piece: str) -> str:
     return _MARKER_PATTERN.sub("", piece)
 
 
-def has_item_marker(text: str, start: int, end: int) -> bool:
-    """True if characters ``start`` to ``end`` of a text begin with the bullet or number of an item."""
-    # The pattern has an anchor, which a match from an offset does not meet.
-    return _MARKER_PATTERN.match(text[start:end]) is not None
-
-
 def split_fields(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of the fields (``Name: value``) of a paragraph, or its whole span if it has fewer than two.
 

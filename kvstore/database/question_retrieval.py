@@ -172,7 +172,7 @@ def retrieve_evidence(strategy: Strategy, query: Query) -> Evidence:
     """Run a query with a strategy, and return the evidence: the best hits, and the steps that found them.
 
     If the strategy finds fewer than ``query.top`` hits, the strategy that ``query.fill`` names adds more. If the
-    question asks for an overview, and the strategy does not give one, a hint names strategies that are.
+    question asks for an overview, and the strategy does not give one, a hint names strategies that do.
     """
     from ..retrieval.evidence import Step
     from ..retrieval.overview import is_overview_question

@@ -283,13 +283,13 @@ def _pack_sentences(sentences: list[SentenceSpan], section: int, chunk_tokens: i
         is_too_long = pending and group[-1].end - pending[0].start > MAX_CHUNK_LENGTH
         # A group that would be mostly beyond the quota begins the next chunk.
         if pending and (is_too_long or filled_tokens + size / 2 > quota):
-            yield _make_chunk(pending, section)
+            yield Chunk(pending[0].start, pending[-1].end, section, pending)
             # The next chunk makes up for a chunk that is too large or too small, so that the last one is not tiny.
             filled_tokens = 0.0 if is_too_long else max(-quota / 2, filled_tokens - quota)
             pending = []
         pending += group
         filled_tokens += size
-    yield _make_chunk(pending, section)
+    yield Chunk(pending[0].start, pending[-1].end, section, pending)
 
 
 def _group_tied_sentences(sentences: list[SentenceSpan], chunk_tokens: int) -> Iterator[list[SentenceSpan]]:
@@ -310,8 +310,3 @@ def _group_tied_sentences(sentences: list[SentenceSpan], chunk_tokens: int) -> I
         size += sentence.tokens
     if group:
         yield group
-
-
-def _make_chunk(sentences: list[SentenceSpan], section: int) -> Chunk:
-    """Return the chunk that consists of consecutive ``sentences`` or lines of the section with this index."""
-    return Chunk(sentences[0].start, sentences[-1].end, section, sentences)
