@@ -20,7 +20,7 @@ import kvstore
 from kvstore.changes import changes, facts
 from kvstore.changes.dump import dump
 from kvstore.errors import DocumentNotFoundError, EntityNotFoundError, InputError
-from kvstore.registry.written_passages import WrittenPassages
+from kvstore.registry.written_passages import ModelTexts
 from kvstore.structures.forest.forest import StatedEdge
 from kvstore.structures.names.aliases import Alias
 from kvstore.systems.cue.written_units import WRITTEN_UNITS
@@ -111,7 +111,7 @@ class Model:
     def __init__(self) -> None:
         self.documents: dict[str, dict] = {}
         self.triples: dict[str, tuple[list, list]] = {}
-        self.written: dict[str, WrittenPassages] = {}
+        self.written: dict[str, ModelTexts] = {}
         self.edges: dict[tuple[str, str, str], StatedEdge] = {}
         self.aliases: dict[str, Alias] = {}
 
@@ -168,11 +168,11 @@ class Model:
         """Write units of every passage of a document but the last."""
         if key in self.documents and self.documents[key]["format"] != "pairs":
             passages = WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))[:-1]
-            value = WrittenPassages({passage.digest: ("m", tuple(texts)) for passage in passages})
+            value = ModelTexts({passage.digest: ("m", tuple(texts)) for passage in passages})
             transaction._put_fact(WRITTEN_UNITS, key, value)
             assert not transaction._put_fact(WRITTEN_UNITS, key, value)
-            previous = self.written.get(key, WrittenPassages())
-            self.written[key] = WrittenPassages({**previous.passages, **value.passages})
+            previous = self.written.get(key, ModelTexts())
+            self.written[key] = ModelTexts({**previous.by_digest, **value.by_digest})
 
     def _remove_stale_units(self, transaction: kvstore.Transaction, key: str) -> None:
         """Remove texts that were written about passages that a document no longer has."""
@@ -186,8 +186,8 @@ class Model:
                     for passage in WRITTEN_UNITS.list_passages(transaction._changes._find_chunked_text(key))
                 }
             )
-            passages = {digest: entry for digest, entry in self.written[key].passages.items() if digest in digests}
-            self.written[key] = WrittenPassages(passages)
+            passages = {digest: entry for digest, entry in self.written[key].by_digest.items() if digest in digests}
+            self.written[key] = ModelTexts(passages)
 
     def _change_edge(self, transaction: kvstore.Transaction, action: str, child: str, parent: str, tree: str) -> None:
         edge = StatedEdge(" ".join(child.split()), " ".join(parent.split()), tree)

@@ -75,7 +75,7 @@ def list_written_units(store: kvstore.Store) -> dict[str, dict[str, list[str]]]:
                 passage.digest: passage.text
                 for passage in WRITTEN_UNITS.list_passages(load_chunked_text(state, record, {}))
             }
-            written[key] = {passages[digest][:12]: list(texts) for digest, (_, texts) in value.passages.items()}
+            written[key] = {passages[digest][:12]: list(texts) for digest, (_, texts) in value.by_digest.items()}
     return written
 
 
@@ -620,7 +620,7 @@ def test_units_are_ingested(filled_store: kvstore.Store, server: Server, tmp_pat
     assert sorted(written["two"].values()) == [["Tea leaves."], ["The red light warns of the bar."]]
     with filled_store.state() as state:
         value = WRITTEN_UNITS.find(state, "milk")
-        assert value is not None and {model for model, _ in value.passages.values()} == {"given"}
+        assert value is not None and {model for model, _ in value.by_digest.values()} == {"given"}
     # Imported texts are not requested; imported again, they replace the old ones, and the others remain.
     assert filled_store.extract("units").passages == 3
     file.write_text(json.dumps({"id": "two", "units": ["The light is at the pier."]}) + "\n")

@@ -270,7 +270,7 @@ def replace_descriptions(store: kvstore.Store, lines: list[str]) -> None:
     with store.state() as state:
         document = state.documents.find_id("fortune")
         assert document is not None
-        (digest,) = WRITTEN_DESCRIPTIONS.read(state, records.encode_u64(document))[1].passages
+        (digest,) = WRITTEN_DESCRIPTIONS.read(state, records.encode_u64(document))[1].by_digest
     with store.transaction() as transaction:
         value = WRITTEN_DESCRIPTIONS.parse_fields([[digest.hex(), "tiny", lines]])
         transaction._put_fact(WRITTEN_DESCRIPTIONS, "fortune", value)

@@ -88,7 +88,7 @@ def test_units_are_supported_by_their_passage_or_reported(filled_store: kvstore.
     assert_valid_report(filled_store.extract("units"))
     with filled_store.state() as state:
         for key, value in WRITTEN_UNITS.scan(state):
-            for _, statements in value.passages.values():
+            for _, statements in value.by_digest.values():
                 assert statements
                 for statement in statements:
                     source = SourcePassages([TEXTS[key]], [key])

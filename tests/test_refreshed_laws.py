@@ -18,7 +18,7 @@ from theme_texts import THEMES, write_theme_text
 
 import kvstore
 from kvstore.changes.dump import dump
-from kvstore.registry import SYSTEMS, list_generation_kinds
+from kvstore.registry import SYSTEMS, list_generation_indexes
 
 KINDS = ("topics", "communities")
 #: The strategies that read what is refreshed.
@@ -57,7 +57,7 @@ def dump_refreshed(store: kvstore.Store) -> dict[str, Any]:
     """Return the dumped rows of the refreshed indexes."""
     with store.state() as state:
         rows = dump(state)
-    return {table: rows[table] for kind in list_generation_kinds() for table in kind.tables if table in rows}
+    return {table: rows[table] for kind in list_generation_indexes() for table in kind.tables if table in rows}
 
 
 def check_history(path: Path, fresh_path: Path, history: list[tuple[str | None, int]], relatedness: int) -> None:

@@ -18,7 +18,7 @@ from kvstore import errors
 from kvstore.changes import facts
 from kvstore.changes.dump import dump
 from kvstore.models.language import get_language_version
-from kvstore.registry import list_generation_kinds, list_store_tables
+from kvstore.registry import list_generation_indexes, list_store_tables
 from kvstore.storage import records
 from kvstore.structures import tables
 
@@ -32,7 +32,7 @@ PRIMARY = STATED - {tables.VECTORS} | {tables.META}
 #: What a store does without: files are read again.
 DISPENSABLE = {tables.INGESTED_FILES}
 #: What REFRESH makes, and no repair.
-REFRESHED = {table for kind in list_generation_kinds() for table in kind.tables}
+REFRESHED = {table for kind in list_generation_indexes() for table in kind.tables}
 
 
 def fill_store(store: kvstore.Store, *, own_vectors: bool = True) -> None:

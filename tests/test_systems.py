@@ -20,7 +20,7 @@ import kvstore
 from kvstore.arguments import Choice, Option
 from kvstore.changes.dump import dump
 from kvstore.errors import InputError, ReadOnlyError, StoreFormatError
-from kvstore.registry import SYSTEMS, build_outline, list_outlines, list_structures, register
+from kvstore.registry import SYSTEMS, build_manifest, list_manifests, list_structures, register
 from kvstore.registry.contract import Delta, Description, DumpRow, LmdbTable, System
 from kvstore.registry.sql_table import make_list_table
 from kvstore.retrieval.evidence import Evidence
@@ -297,7 +297,7 @@ def test_a_writer_opened_before_another_added_a_structure_is_refused(make_store:
 def set_toy_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def set_version(version: int) -> None:
         monkeypatch.setattr(LengthStructure, "version", version)
-        list_outlines.cache_clear()
+        list_manifests.cache_clear()
 
     return set_version
 
@@ -403,8 +403,8 @@ def test_a_package_of_a_system_imports_nothing() -> None:
 
 def test_the_line_of_each_folder_describes_its_system() -> None:
     """The registry's outline of a system, known before its import, equals the system."""
-    code = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_outlines()))))"
+    code = "import kvstore.registry as systems; print(list(zip(systems.SYSTEMS, map(tuple, systems.list_manifests()))))"
     unimported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    expected = [(name, tuple(build_outline(system))) for name, system in SYSTEMS.items()]
+    expected = [(name, tuple(build_manifest(system))) for name, system in SYSTEMS.items()]
     assert unimported.replace("mappingproxy({})", "{}").strip() == str(expected)
-    assert list_outlines() == tuple(build_outline(system) for system in SYSTEMS.values())
+    assert list_manifests() == tuple(build_manifest(system) for system in SYSTEMS.values())

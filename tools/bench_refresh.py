@@ -27,7 +27,7 @@ import click
 from evaluation.question_sets import fill_store, load
 
 import kvstore
-from kvstore.registry import list_generation_kinds
+from kvstore.registry import list_generation_indexes
 from kvstore.structures.indexes.generations import bind_generation
 
 #: The number of documents replaced in a turn, and the number of turns with and without an index.
@@ -104,7 +104,7 @@ def measure_index(store: kvstore.Store, kind: str, trials: int) -> dict[str, Any
 
 def compute_input_digests(store: kvstore.Store, kind: str) -> set[bytes]:
     """Return a digest of the inputs of each text that a model can write for an index."""
-    (generation_index,) = (index for index in list_generation_kinds() if index.name == kind)
+    (generation_index,) = (index for index in list_generation_indexes() if index.name == kind)
     with store.state() as state:
         generation = bind_generation(state, generation_index)
         return (

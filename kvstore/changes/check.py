@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arguments import RETIRED_OPTIONS
 from ..errors import CorruptionError, KvstoreError
-from ..registry import INDEXES, get_buffered_tables, list_generation_kinds
+from ..registry import INDEXES, get_buffered_tables, list_generation_indexes
 from ..registry.fact import DocumentFact, StatedFact
 from ..registry.structure_versions import explain_read_only
 from ..storage.change_buffer import check_change_buffer
@@ -464,7 +464,7 @@ class _Checker:
             unknown_options = sorted(record.options.keys() - known_options) if record is not None else []
             if unknown_options:
                 yield f"index {kind.name} has unknown options: {', '.join(unknown_options)}"
-        for generation_kind in list_generation_kinds():
+        for generation_kind in list_generation_indexes():
             yield from check_generation(self._state, generation_kind)
         written_texts = WrittenTexts(self._state.lmdb)
         for digest in written_texts.iter_digests():

@@ -109,10 +109,10 @@ def _count_occupied_bytes(environment: Environment) -> int:
 
 def _remove_stale_quotes(view: WriteView) -> bool:
     """Remove a batch of index rows that quote an earlier state of the store. Return False if there are none."""
-    from ..registry import list_generation_kinds
+    from ..registry import list_generation_indexes
     from ..structures.indexes.generation_building import remove_stale_quotes
 
-    return remove_stale_quotes(view, list_generation_kinds())
+    return remove_stale_quotes(view, list_generation_indexes())
 
 
 def _pack_vectors(view: WriteView, dimension: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..registry import list_generation_kinds, list_structures
+from ..registry import list_generation_indexes, list_structures
 from ..registry.derivation import list_maintained_derivations
 from ..structures.documents.documents import DocumentRecord
 from ..structures.indexes.generations import dump_generation
@@ -40,7 +40,7 @@ def dump(state: State) -> DumpTables:
         tables[f"{stored_derivation.name}_parts"] = [
             (logical.name_document(document), derived_part.part) for document, derived_part in parts
         ]
-    for kind in list_generation_kinds():
+    for kind in list_generation_indexes():
         tables.update((name, list(rows)) for name, rows in dump_generation(state, kind, logical).items())
     # Rows can have values of several types in a column, which Python cannot compare.
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}

@@ -186,9 +186,9 @@ class _StatedTriples(DocumentFact[DocumentTriples]):
         """Return the number of triples, which DESCRIBE shows."""
         return len(value.triples)
 
-    def merge(self, value: DocumentTriples, more: DocumentTriples) -> DocumentTriples:
+    def merge(self, value: DocumentTriples, new_value: DocumentTriples) -> DocumentTriples:
         """Return the union of two sets of triples of a document."""
-        return value.merge(more)
+        return value.merge(new_value)
 
     def list_introductions(self, value: DocumentTriples) -> Iterable[tuple[str, str]]:
         """Return (spelling, kind of name) for each name in the triples; such a name need not occur in a text."""

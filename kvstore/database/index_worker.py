@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, KvstoreError
 from ..process.logger import get_logger
-from ..registry import INDEXES, get_index_kind, list_automatic_indexes, list_generation_kinds
+from ..registry import INDEXES, get_index, list_automatic_indexes, list_generation_indexes
 from ..registry.contract import MaintainedIndex
 from ..registry.structure_versions import require_maintained, write_versions
 from ..settings import FixedSettings
@@ -126,7 +126,7 @@ class IndexManager:
         changed_kinds = [index.name for index in existing_indexes if self._refresh(index, progress)]
         if kind is None:
             # A crash may have left rows of indexes that do not exist.
-            for missing_index in (index for index in list_generation_kinds() if index not in existing_indexes):
+            for missing_index in (index for index in list_generation_indexes() if index not in existing_indexes):
                 self._generations.remove_unused(missing_index)
         reports: list[WritingReport] = []
         if writer is not None:
@@ -269,7 +269,7 @@ def _list_companions(index: Index) -> list[FileIndex[Any, Any]]:
 
 def _get_named_index(kind: str) -> Index:
     """Return the index of this kind; raises InputError if it is unknown, or a companion of another index."""
-    index = get_index_kind(kind)
+    index = get_index(kind)
     if isinstance(index, FileIndex) and index.companion_of:
         raise InputError(
             f"index {index.name} is created, refreshed and dropped with {index.companion_of}; name {index.companion_of}"

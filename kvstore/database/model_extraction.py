@@ -30,7 +30,7 @@ from ..models.token_estimate import token_estimate
 from ..registry import get_written_fact
 from ..registry.chunk_selection import SCORE_FUNCTIONS, score_chunks, select_passages
 from ..registry.chunked_text import load_chunked_text
-from ..registry.written_passages import SourcePassage, WrittenFact, WrittenPassages
+from ..registry.written_passages import ModelTexts, PassageTexts, SourcePassage, WrittenFact
 from ..sql.document_filter import filter_documents
 from ..structures.documents.allowed import AllowedDocuments
 from ..structures.state import State
@@ -112,18 +112,18 @@ class _Plan:
     forecast: ExtractionForecast
     document_keys: Mapping[bytes, Sequence[str]]
     #: For each document, the texts that exist for the same passages in other documents.
-    copied_passages: Mapping[str, WrittenPassages]
+    copied_texts: Mapping[str, ModelTexts]
 
 
 class _CollectedPassages(NamedTuple):
     """The distinct passages of ``num_documents`` documents.
 
-    ``copied_passages`` has, for each document, the texts that exist for the same passages in other documents.
+    ``copied_texts`` has, for each document, the texts that exist for the same passages in other documents.
     """
 
     passages: list[_DistinctPassage]
     num_documents: int
-    copied_passages: dict[str, WrittenPassages]
+    copied_texts: dict[str, ModelTexts]
 
 
 class ModelExtraction:
@@ -179,9 +179,9 @@ class ModelExtraction:
         before an error are kept.
         """
         plan = self._build_plan()
-        for key, texts in plan.copied_passages.items():
-            self._store_passages({key: texts})
-        num_copied = sum(len(texts.passages) for texts in plan.copied_passages.values())
+        for key, texts in plan.copied_texts.items():
+            self._store_texts({key: texts})
+        num_copied = sum(len(texts.by_digest) for texts in plan.copied_texts.values())
         structured_model = StructuredModel(model, max_tokens=plan.forecast.room)
         num_passages = num_copied
         failures: list[str] = []
@@ -211,10 +211,10 @@ class ModelExtraction:
                 continue
             except ModelError as error:
                 raise _add_progress(error, num_passages) from None
-            passages_by_document = self._group_by_document(answers, plan.document_keys, model.name)
-            self._store_answer(passages_by_document)
+            texts_by_document = self._group_by_document(answers, plan.document_keys, model.name)
+            self._store_answer(texts_by_document)
             pending.record_answer(request, answers)
-            num_stored = sum(len(texts.passages) for texts in passages_by_document.values())
+            num_stored = sum(len(texts.by_digest) for texts in texts_by_document.values())
             # An answer is stored in every document with its passage; all but one of these texts are copies.
             num_passages, num_copied = num_passages + num_stored, num_copied + num_stored - len(answers)
         if progress is not None:
@@ -236,31 +236,31 @@ class ModelExtraction:
         """Return the progress after ``num_done`` of all requests to ``model``."""
         return ExtractionProgress(self._text_kind.kind, num_done, num_requests, model.sent_tokens)
 
-    def _store_answer(self, passages_by_document: Mapping[str, WrittenPassages]) -> None:
+    def _store_answer(self, texts_by_document: Mapping[str, ModelTexts]) -> None:
         """Store the texts of one answer, even if the user interrupts that, because the answer is already paid for."""
         try:
-            self._store_passages(passages_by_document)
+            self._store_texts(texts_by_document)
         except KeyboardInterrupt:
-            self._store_passages(passages_by_document)
+            self._store_texts(texts_by_document)
             raise
 
     def _group_by_document(
         self, texts: Mapping[bytes, tuple[str, ...]], document_keys: Mapping[bytes, Sequence[str]], model: str
-    ) -> dict[str, WrittenPassages]:
+    ) -> dict[str, ModelTexts]:
         """Return the texts that a model wrote for passages, by the key of each document that contains the passage.
 
         ``texts`` and ``document_keys`` are by the digest of a passage.
         """
-        passages_by_document: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
+        texts_by_document: dict[str, dict[bytes, PassageTexts]] = {}
         for digest, passage_texts in texts.items():
             for key in document_keys[digest]:
-                passages_by_document.setdefault(key, {})[digest] = (model, passage_texts)
-        return {key: WrittenPassages(passages) for key, passages in passages_by_document.items()}
+                texts_by_document.setdefault(key, {})[digest] = PassageTexts(model, passage_texts)
+        return {key: ModelTexts(texts_by_digest) for key, texts_by_digest in texts_by_document.items()}
 
-    def _store_passages(self, passages_by_document: Mapping[str, WrittenPassages]) -> None:
+    def _store_texts(self, texts_by_document: Mapping[str, ModelTexts]) -> None:
         """Store the texts that the model wrote, in one transaction; skip documents that were deleted meanwhile."""
         with self._handle.transaction(models=False) as transaction:
-            for key, texts in passages_by_document.items():
+            for key, texts in texts_by_document.items():
                 try:
                     transaction._put_fact(self._text_kind, key, texts)
                 except DocumentNotFoundError:
@@ -292,7 +292,7 @@ class ModelExtraction:
         with self._handle.state() as state:
             allowed = None if self._where is None else filter_documents(state, self._where, self._parameters).allowed
             overhead, frame_tokens = self._measure_overhead()
-            passages, num_documents, copied_passages = self._collect_passages(state, allowed, frame_tokens)
+            passages, num_documents, copied_texts = self._collect_passages(state, allowed, frame_tokens)
             token_budget = self._compute_token_budget(passages, overhead)
             unwritten_passages = [passage for passage in passages if not passage.is_written]
             scores = self._score_passages(state, unwritten_passages, token_budget, overhead)
@@ -312,7 +312,7 @@ class ModelExtraction:
             calls=len(groups),
             tokens=self._estimate_cost(selected, overhead),
             written=sum(passage.is_written for passage in passages),
-            copied=sum(len(texts.passages) for texts in copied_passages.values()),
+            copied=sum(len(texts.by_digest) for texts in copied_texts.values()),
             left=num_left,
             room=token_budget,
         )
@@ -320,7 +320,7 @@ class ModelExtraction:
             requests=[{passage.digest: passage.document_keys[0] for passage in group} for group in groups],
             forecast=forecast,
             document_keys={passage.digest: passage.document_keys for passage in unwritten_passages},
-            copied_passages=copied_passages,
+            copied_texts=copied_texts,
         )
 
     def _measure_overhead(self) -> _Overhead:
@@ -341,9 +341,9 @@ class ModelExtraction:
         the passage is not requested. ``frame_tokens`` are the tokens that a request adds around each passage.
         """
         # The key of a document that has texts for a passage, by the digest of the passage.
-        keys_by_digest = {digest: key for key, texts in self._text_kind.scan(state) for digest in texts.passages}
+        keys_by_digest = {digest: key for key, texts in self._text_kind.scan(state) for digest in texts.by_digest}
         passages_by_digest: dict[bytes, _DistinctPassage] = {}
-        copies: dict[str, dict[bytes, tuple[str, tuple[str, ...]]]] = {}
+        copies: dict[str, dict[bytes, PassageTexts]] = {}
         num_documents = 0
         for key in sorted(state.documents.iter_keys()):
             record = state.documents.find_by_key(key)
@@ -362,13 +362,13 @@ class ModelExtraction:
                     passages_by_digest[digest] = _DistinctPassage(digest, [key], tokens, chunks, digest in own_texts)
                 elif key not in passages_by_digest[digest].document_keys:
                     passages_by_digest[digest].document_keys.append(key)
-        copied_passages = {key: WrittenPassages(texts) for key, texts in copies.items()}
-        return _CollectedPassages(list(passages_by_digest.values()), num_documents, copied_passages)
+        copied_texts = {key: ModelTexts(texts_by_digest) for key, texts_by_digest in copies.items()}
+        return _CollectedPassages(list(passages_by_digest.values()), num_documents, copied_texts)
 
-    def _find_texts(self, state: State, key: str) -> Mapping[bytes, tuple[str, tuple[str, ...]]]:
+    def _find_texts(self, state: State, key: str) -> Mapping[bytes, PassageTexts]:
         """Return the texts of a document by passage digest, each with the model that wrote them; empty without any."""
-        written_passages = self._text_kind.find(state, key)
-        return {} if written_passages is None else written_passages.passages
+        texts = self._text_kind.find(state, key)
+        return {} if texts is None else texts.by_digest
 
     def _estimate_tokens(self, passage: SourcePassage) -> int:
         """Return the estimated number of tokens of a passage in a prompt: its title, headings, text and label."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..arguments import check_clauses, check_integer, check_methods, check_text, is_text
 from ..errors import InputError
-from ..registry import INDEXES, get_index_kind
+from ..registry import INDEXES, get_index
 from ..retrieval.question_clauses import SEARCH_TOP, Clauses
 from ..structures.counters import Counters
 from . import entity_reading
@@ -300,7 +300,7 @@ class Queryable(ABC):
         from ..structures.indexes.generations import GenerationIndex, Outline, bind_generation, iter_outline_rows
 
         check_integer("depth", depth, 1, MAX_ROWS)
-        index = get_index_kind(kind)
+        index = get_index(kind)
         if not isinstance(index, GenerationIndex) or not index.has_outline:
             raise InputError(f"index {index.name} has no groups; name an index such as topics")
         with self.state() as state:

@@ -16,7 +16,7 @@ from ..arguments import check_integer
 from ..errors import InputError
 from ..models.embedder import normalize_rows
 from ..process.collection_pause import import_without_collection
-from ..registry import get_index_kind, get_strategy, list_overview_strategies
+from ..registry import get_index, get_strategy, list_overview_strategies
 from ..retrieval.query import FILL_OPTION, RERANKER_OPTION, Query, Strategy, check_options, get_reranker
 from ..settings import RANGES
 from ..text.normalize import compose
@@ -210,4 +210,4 @@ def _find_missing_index(state: State, strategy: Strategy) -> str | None:
         return None
     from ..structures.indexes.index import Indexes
 
-    return index_name if Indexes(state.lmdb).get(get_index_kind(index_name)) is None else None
+    return index_name if Indexes(state.lmdb).get(get_index(index_name)) is None else None

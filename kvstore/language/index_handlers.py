@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
-from ..registry import INDEXES, list_generation_kinds
+from ..registry import INDEXES, list_generation_indexes
 from ..retrieval.evidence import Step
 from ..sql.literals import format_literal
 from . import statements as s
@@ -31,7 +31,7 @@ def list_index_kinds() -> Mapping[str, Sequence[str]]:
 
 def list_outlined_kinds() -> list[str]:
     """Return the kinds of index whose groups EXPAND lists as an outline, such as ``topics``."""
-    return [kind.name for kind in list_generation_kinds() if kind.has_outline]
+    return [kind.name for kind in list_generation_indexes() if kind.has_outline]
 
 
 def create_index(context: StatementContext, statement: s.CreateIndex) -> Cursor:

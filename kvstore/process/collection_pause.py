@@ -60,7 +60,7 @@ def import_without_collection(name: str) -> ModuleType:
 
 
 def promote_objects() -> None:
-    """Move all existing objects to the oldest generation without scanning them.
+    """Move all existing objects to the oldest generation of the garbage collector, without scanning them.
 
     Does nothing if the program itself has frozen objects (``gc.freeze``), because they must stay frozen.
     """

@@ -20,7 +20,7 @@ _MISSING = dataclasses.MISSING
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def frozen_dataclass(cls: type[Class]) -> type[Class]:
-    """Return the class as a frozen dataclass with slots."""
+    """Return a copy of a class with annotated fields as a frozen dataclass with slots; used as a decorator."""
     created: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     created.__dataclass_params__.frozen = True
     fields = dataclasses.fields(created)
@@ -98,7 +98,7 @@ def _is_equal(self: Any, other: Any) -> Any:
 
 
 def _compute_hash(self: Any) -> int:
-    """Return the hash of the fields that are compared."""
+    """Return the hash of the values of the fields that are compared."""
     return hash(self._get_compared(self))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def get_logger() -> logging.Logger:
-    """Return the logger of kvstore."""
+    """Return the logger ``kvstore``, which drops messages unless the program adds a handler."""
     import logging
 
     logger = logging.getLogger("kvstore")

@@ -1,8 +1,8 @@
 """The published systems of a store, the strategies that a query can name, and the kinds of index.
 
 A system is a package whose module ``system`` contains ``SYSTEM`` (:class:`~kvstore.registry.contract.System`). Its
-outline in this module lists the names and versions that are needed before that module is imported. A process that opens
-a store and uses one strategy imports one system. The module of a strategy is imported on its first use.
+manifest in this module lists the names and versions that are needed before that module is imported. A process that
+opens a store and uses one strategy imports one system. The module of a strategy is imported on its first use.
 :func:`register` adds a system from outside kvstore.
 
 The ``__init__`` of a system imports nothing. If it imported a module of the package while another thread imported the
@@ -37,12 +37,13 @@ Named = TypeVar("Named")
 _NO_VERSIONS: Mapping[str, int] = MappingProxyType({})
 
 
-class SystemOutline(NamedTuple):
+class SystemManifest(NamedTuple):
     """The names and versions of the contents of a system, known before it is imported.
 
     ``sql_tables`` are tables of SELECT, and ``buffered_tables`` are tables on disk. ``structures`` and ``derivations``
     have their versions by name. ``fact_tables`` are the tables of the system's kinds of facts, which are buffered too.
-    The derivation of an index is maintained only in stores that have the index.
+    The derivation of an index is maintained only in stores that have the index. A table is buffered if its records go
+    through the change buffer.
     """
 
     strategies: tuple[str, ...] = ()
@@ -56,23 +57,23 @@ class SystemOutline(NamedTuple):
 
 
 #: The packages, in the order in which their strategies are listed.
-_OUTLINES_BY_PACKAGE = {
-    "kvstore.derived.metadata_index": SystemOutline(
+_MANIFESTS_BY_PACKAGE = {
+    "kvstore.derived.metadata_index": SystemManifest(
         structures={"metadata_index": 2}, buffered_tables=("metadata_sets", "metadata_columns")
     ),
-    "kvstore.systems.dense": SystemOutline(("vector",), ("vectors",), has_automatic_index=True),
-    "kvstore.systems.lexical": SystemOutline(("lexical",)),
-    "kvstore.systems.hybrid": SystemOutline(("hybrid",)),
-    "kvstore.systems.sprag": SystemOutline(("sprag",), fact_tables=("context_texts",)),
-    "kvstore.systems.bridge": SystemOutline(("bridge",)),
-    "kvstore.systems.cft": SystemOutline(("cft",)),
-    "kvstore.derived.synonyms": SystemOutline((), ("synonyms",)),
-    "kvstore.derived.passage_graph": SystemOutline(
+    "kvstore.systems.dense": SystemManifest(("vector",), ("vectors",), has_automatic_index=True),
+    "kvstore.systems.lexical": SystemManifest(("lexical",)),
+    "kvstore.systems.hybrid": SystemManifest(("hybrid",)),
+    "kvstore.systems.sprag": SystemManifest(("sprag",), fact_tables=("context_texts",)),
+    "kvstore.systems.bridge": SystemManifest(("bridge",)),
+    "kvstore.systems.cft": SystemManifest(("cft",)),
+    "kvstore.derived.synonyms": SystemManifest((), ("synonyms",)),
+    "kvstore.derived.passage_graph": SystemManifest(
         structures={"passage_graph": 3},
         buffered_tables=("passage_entities", "entity_passages", "entity_heads", "entity_links"),
     ),
-    "kvstore.systems.hipporag": SystemOutline(("hipporag",), fact_tables=("triple_texts",)),
-    "kvstore.systems.cue": SystemOutline(
+    "kvstore.systems.hipporag": SystemManifest(("hipporag",), fact_tables=("triple_texts",)),
+    "kvstore.systems.cue": SystemManifest(
         ("cue",),
         ("units",),
         derivations={"units": 1},
@@ -80,54 +81,57 @@ _OUTLINES_BY_PACKAGE = {
         buffered_tables=("units_parts", "units_vectors", "units_vector_space"),
         fact_tables=("unit_texts",),
     ),
-    "kvstore.systems.descriptions": SystemOutline(sql_tables=("descriptions",), fact_tables=("description_texts",)),
-    "kvstore.systems.graph": SystemOutline(("graph",)),
-    "kvstore.systems.graphrag": SystemOutline(
+    "kvstore.systems.descriptions": SystemManifest(sql_tables=("descriptions",), fact_tables=("description_texts",)),
+    "kvstore.systems.graph": SystemManifest(("graph",)),
+    "kvstore.systems.graphrag": SystemManifest(
         ("local", "global", "drift"), ("communities",), sql_tables=("communities", "community_members")
     ),
-    "kvstore.systems.archrag": SystemOutline(("archrag",), ("community_graph",)),
-    "kvstore.systems.adaptive": SystemOutline(("adaptive",)),
-    "kvstore.systems.raptor": SystemOutline(("raptor",), ("topics",), sql_tables=("topics", "topic_members")),
+    "kvstore.systems.archrag": SystemManifest(("archrag",), ("community_graph",)),
+    "kvstore.systems.adaptive": SystemManifest(("adaptive",)),
+    "kvstore.systems.raptor": SystemManifest(("raptor",), ("topics",), sql_tables=("topics", "topic_members")),
 }
 
-_OUTLINES_BY_NAME = {package.rpartition(".")[2]: outline for package, outline in _OUTLINES_BY_PACKAGE.items()}
+_MANIFESTS_BY_NAME = {package.rpartition(".")[2]: manifest for package, manifest in _MANIFESTS_BY_PACKAGE.items()}
 
 
-class _DeferredEntry(NamedTuple):
-    """An entry that ``SYSTEM`` of the package replaces when it is imported."""
+class _Placeholder(NamedTuple):
+    """The value of a registered name whose package is not imported yet; importing it replaces the value."""
 
     package: str
 
 
 class _DeferredRegistry(MutableMapping[str, Named]):
-    """A registry by name that imports a package when one of its entries is first used."""
+    """A registry of objects by name. It imports the package of an object when the object is first used."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Named | _DeferredEntry] = {}
+        """Create an empty registry."""
+        self._entries: dict[str, Named | _Placeholder] = {}
 
     def defer(self, names: tuple[str, ...], package: str) -> None:
-        """Register the names of a package's entries; the package is imported when an entry is first used."""
-        self._entries.update(dict.fromkeys(names, _DeferredEntry(package)))
+        """Register the names of a package's objects; the package is imported when one of them is first used."""
+        self._entries.update(dict.fromkeys(names, _Placeholder(package)))
 
     def get_imported(self, name: str) -> Named | None:
-        """Return the entry with this name, or None if its package is not imported yet."""
+        """Return the object with this name, or None if its package is not imported yet."""
         entry = self._entries[name]
-        return None if isinstance(entry, _DeferredEntry) else entry
+        return None if isinstance(entry, _Placeholder) else entry
 
     def __getitem__(self, name: str) -> Named:
-        """Return the entry with this name; import its package if that is not imported yet."""
+        """Return the object with this name; import its package if that is not imported yet."""
         entry = self._entries[name]
-        if isinstance(entry, _DeferredEntry):
+        if isinstance(entry, _Placeholder):
             _add_system(import_module(f"{entry.package}.system").SYSTEM)
             entry = self._entries[name]
-            assert not isinstance(entry, _DeferredEntry)
+            assert not isinstance(entry, _Placeholder)
         return entry
 
     def __setitem__(self, name: str, value: Named) -> None:
+        """Register an object, and drop the cached lists of registered objects."""
         self._entries[name] = value
         _invalidate_list_caches()
 
     def __delitem__(self, name: str) -> None:
+        """Remove an object from the registry, and drop the cached lists of registered objects."""
         del self._entries[name]
         _invalidate_list_caches()
 
@@ -148,11 +152,11 @@ INDEXES: _DeferredRegistry[Index] = _DeferredRegistry()
 #: The tables of SELECT that belong to systems.
 SQL_TABLES: _DeferredRegistry[SqlTable] = _DeferredRegistry()
 
-for _package, _outline in _OUTLINES_BY_PACKAGE.items():
+for _package, _manifest in _MANIFESTS_BY_PACKAGE.items():
     SYSTEMS.defer((_package.rpartition(".")[2],), _package)
-    STRATEGIES.defer(_outline.strategies, _package)
-    INDEXES.defer(_outline.indexes, _package)
-    SQL_TABLES.defer(_outline.sql_tables, _package)
+    STRATEGIES.defer(_manifest.strategies, _package)
+    INDEXES.defer(_manifest.indexes, _package)
+    SQL_TABLES.defer(_manifest.sql_tables, _package)
 
 
 def register(system: System) -> Callable[[], None]:
@@ -171,7 +175,7 @@ def register(system: System) -> Callable[[], None]:
             {name for registered in SYSTEMS.values() for name in _list_maintained_names(registered)},
         ),
         ("strategy", {strategy.name for strategy in system.strategies}, STRATEGIES.keys()),
-        ("kind of index", {kind.name for kind in system.indexes}, INDEXES.keys()),
+        ("kind of index", {index.name for index in system.indexes}, INDEXES.keys()),
         (
             "kind of fact",
             {fact.name for fact in system.facts},
@@ -194,8 +198,8 @@ def register(system: System) -> Callable[[], None]:
         del SYSTEMS[system.name]
         for strategy in system.strategies:
             del STRATEGIES[strategy.name]
-        for kind in system.indexes:
-            del INDEXES[kind.name]
+        for index in system.indexes:
+            del INDEXES[index.name]
         for table in system.tables:
             del SQL_TABLES[table.name]
 
@@ -203,25 +207,25 @@ def register(system: System) -> Callable[[], None]:
 
 
 def _add_system(system: System) -> None:
-    """Add an imported system to the registries, replacing its deferred entries."""
+    """Add an imported system, its strategies, indexes and SQL tables to the registries, in place of placeholders."""
     SYSTEMS[system.name] = system
     STRATEGIES.update((strategy.name, strategy) for strategy in system.strategies)
-    INDEXES.update((kind.name, kind) for kind in system.indexes)
+    INDEXES.update((index.name, index) for index in system.indexes)
     SQL_TABLES.update((table.name, table) for table in system.tables)
 
 
 @cache
-def list_outlines() -> tuple[SystemOutline, ...]:
-    """Return the outline (names and versions of the contents) of every system, without importing any system."""
-    return tuple(_OUTLINES_BY_NAME.get(name) or build_outline(SYSTEMS[name]) for name in SYSTEMS)
+def list_manifests() -> tuple[SystemManifest, ...]:
+    """Return the manifest (names and versions of the contents) of every system, without importing any system."""
+    return tuple(_MANIFESTS_BY_NAME.get(name) or build_manifest(SYSTEMS[name]) for name in SYSTEMS)
 
 
-def build_outline(system: System) -> SystemOutline:
-    """Build the outline (names and versions of the contents) of an imported system."""
+def build_manifest(system: System) -> SystemManifest:
+    """Build the manifest (names and versions of the contents) of an imported system."""
     fact_tables = tuple(table for fact in system.facts for table in fact.tables)
-    return SystemOutline(
+    return SystemManifest(
         strategies=tuple(strategy.name for strategy in system.strategies),
-        indexes=tuple(kind.name for kind in system.indexes),
+        indexes=tuple(index.name for index in system.indexes),
         structures={structure.name: structure.version for structure in system.structures},
         derivations={derivation.name: derivation.version for derivation in _list_system_derivations(system)},
         sql_tables=tuple(table.name for table in system.tables),
@@ -229,7 +233,7 @@ def build_outline(system: System) -> SystemOutline:
             table.name for table in _list_system_tables(system) if table.buffered and table.name not in fact_tables
         ),
         fact_tables=fact_tables,
-        has_automatic_index=any(kind.automatic for kind in system.indexes),
+        has_automatic_index=any(index.automatic for index in system.indexes),
     )
 
 
@@ -247,42 +251,42 @@ def _list_system_tables(system: System) -> list[LmdbTable]:
     from ..structures.derived_parts import list_derivation_tables
     from ..structures.indexes.generations import GenerationIndex, list_generation_tables
 
-    generation_kinds = [kind for kind in system.indexes if isinstance(kind, GenerationIndex)]
+    generation_indexes = [index for index in system.indexes if isinstance(index, GenerationIndex)]
     return [
         *(table for structure in system.structures for table in structure.tables),
         *(table for derivation in _list_system_derivations(system) for table in list_derivation_tables(derivation)),
         *(LmdbTable(table) for fact in system.facts for table in fact.tables),
-        *(table for kind in generation_kinds for table in list_generation_tables(kind)),
+        *(table for index in generation_indexes for table in list_generation_tables(index)),
     ]
 
 
 def _list_maintained_names(system: System) -> list[str]:
     """Return the names of the structures and derivations of a system."""
-    outline = build_outline(system)
-    return [*outline.structures, *outline.derivations]
+    manifest = build_manifest(system)
+    return [*manifest.structures, *manifest.derivations]
 
 
-def _import_systems_with(has_parts: Callable[[SystemOutline], object]) -> Iterator[System]:
-    """Yield the systems that are imported already, and import those for whose outline ``has_parts`` is true.
+def _import_systems_with(has_parts: Callable[[SystemManifest], object]) -> Iterator[System]:
+    """Yield the systems that are imported already, and import and yield those whose manifest ``has_parts`` accepts.
 
-    An outline has the names of what a system contains, so that other systems need not be imported.
+    A manifest has the names of what a system contains, so that other systems need not be imported.
     """
     for name in list(SYSTEMS):
-        if SYSTEMS.get_imported(name) is not None or has_parts(_OUTLINES_BY_NAME[name]):
+        if SYSTEMS.get_imported(name) is not None or has_parts(_MANIFESTS_BY_NAME[name]):
             yield SYSTEMS[name]
 
 
 @cache
 def list_structures() -> tuple[Structure[Any], ...]:
     """Return the structures, data that every commit derives from documents, of all systems."""
-    systems = _import_systems_with(lambda outline: outline.structures)
+    systems = _import_systems_with(lambda manifest: manifest.structures)
     return tuple(structure for system in systems for structure in system.structures)
 
 
 @cache
 def list_systems_with_derivations() -> tuple[System, ...]:
     """Return the systems that have derivations, including derivations of maintained indexes."""
-    systems = _import_systems_with(lambda outline: outline.derivations)
+    systems = _import_systems_with(lambda manifest: manifest.derivations)
     return tuple(system for system in systems if _list_system_derivations(system))
 
 
@@ -290,46 +294,47 @@ def list_systems_with_derivations() -> tuple[System, ...]:
 def list_systems_with_own_derivations() -> tuple[System, ...]:
     """Return the systems that have derivations that every store maintains."""
     # The derivation of an index has the name of the index, and only stores with the index maintain it.
-    systems = _import_systems_with(lambda outline: outline.derivations.keys() - outline.indexes)
+    systems = _import_systems_with(lambda manifest: manifest.derivations.keys() - manifest.indexes)
     return tuple(system for system in systems if system.derivations)
 
 
 @cache
 def list_maintained_index_names() -> tuple[str, ...]:
-    """Return the kinds of index whose data every commit derives (by a derivation), by name. No system is imported."""
-    return tuple(name for outline in list_outlines() for name in outline.indexes if name in outline.derivations)
+    """Return the names of the indexes whose data every commit derives from its documents. No system is imported."""
+    return tuple(name for manifest in list_manifests() for name in manifest.indexes if name in manifest.derivations)
 
 
 @cache
 def list_facts() -> tuple[StatedFact[Any, Any], ...]:
-    """Return the kinds of facts that users or models can state for the systems, such as triples or descriptions."""
-    return tuple(fact for system in _import_systems_with(lambda outline: outline.fact_tables) for fact in system.facts)
+    """Return the kinds of facts of all systems: data that users or models state, such as triples or descriptions."""
+    return tuple(
+        fact for system in _import_systems_with(lambda manifest: manifest.fact_tables) for fact in system.facts
+    )
 
 
 def list_facts_in(has_records: Callable[[str], bool]) -> list[StatedFact[Any, Any]]:
-    """Return the kinds of facts of which a store has any; ``has_records`` returns True if a table has records.
+    """Return the kinds of facts (stated data) that a store has; ``has_records`` is true for a table with records.
 
     A system without facts in the store is not imported.
     """
-    systems = _import_systems_with(lambda outline: any(map(has_records, outline.fact_tables)))
+    systems = _import_systems_with(lambda manifest: any(map(has_records, manifest.fact_tables)))
     return [fact for system in systems for fact in system.facts if has_records(fact.tables[0])]
 
 
 @cache
 def list_automatic_indexes() -> tuple[FileIndex[Any, Any], ...]:
-    """Return the kinds of index that a store has from the start, and that are extended in the background."""
+    """Return the indexes that every store has without CREATE INDEX, and that are extended in the background."""
     from ..structures.indexes.index import FileIndex
 
-    kinds = (
-        kind for system in _import_systems_with(lambda outline: outline.has_automatic_index) for kind in system.indexes
-    )
-    return tuple(kind for kind in kinds if isinstance(kind, FileIndex) and kind.automatic)
+    systems = _import_systems_with(lambda manifest: manifest.has_automatic_index)
+    indexes = (index for system in systems for index in system.indexes)
+    return tuple(index for index in indexes if isinstance(index, FileIndex) and index.automatic)
 
 
 def _invalidate_list_caches() -> None:
     """Drop the cached lists of registered objects, because a system was imported, added or removed."""
     for function in (
-        list_outlines,
+        list_manifests,
         list_structures,
         list_systems_with_derivations,
         list_systems_with_own_derivations,
@@ -340,11 +345,11 @@ def _invalidate_list_caches() -> None:
         function.cache_clear()
 
 
-def list_generation_kinds() -> list[GenerationIndex[Any]]:
-    """Return the kinds of index whose builds are stored in the store as generations."""
+def list_generation_indexes() -> list[GenerationIndex[Any]]:
+    """Return the indexes that are stored as generations: each build (REFRESH) replaces the result of the last."""
     from ..structures.indexes.generations import GenerationIndex
 
-    return [kind for kind in INDEXES.values() if isinstance(kind, GenerationIndex)]
+    return [index for index in INDEXES.values() if isinstance(index, GenerationIndex)]
 
 
 def get_written_facts() -> dict[str, WrittenFact]:
@@ -368,7 +373,7 @@ def list_store_tables() -> list[LmdbTable]:
 
 
 class _BufferedTables(Set[str]):
-    """The names of buffered tables. System outlines are read only for a table that is not a core table."""
+    """The names of buffered tables. System manifests are read only for a table that is not a core table."""
 
     _IS_CORE_TABLE_BUFFERED = MappingProxyType({table.name: table.buffered for table in CORE_TABLES})
 
@@ -376,7 +381,7 @@ class _BufferedTables(Set[str]):
     def _names(self) -> frozenset[str]:
         """The names of all buffered tables: core tables and tables of systems."""
         core_names = [name for name, is_buffered in self._IS_CORE_TABLE_BUFFERED.items() if is_buffered]
-        system_names = (outline.buffered_tables + outline.fact_tables for outline in list_outlines())
+        system_names = (manifest.buffered_tables + manifest.fact_tables for manifest in list_manifests())
         return frozenset(core_names).union(*system_names)
 
     def __contains__(self, table: object) -> bool:
@@ -408,7 +413,7 @@ def list_strategies() -> list[Strategy]:
 
 
 def get_strategy(name: str) -> Strategy:
-    """Return the strategy with this name, ignoring case; several names with commas are fused by rank.
+    """Return the strategy with this name, ignoring case; for several names with commas, a strategy that fuses them.
 
     Raises UnknownStrategyError that suggests the nearest name, and PluginError if the strategy of an installed package
     is broken.
@@ -435,13 +440,13 @@ def list_overview_strategies() -> list[str]:
     return [name for name, strategy in STRATEGIES.items() if getattr(strategy, "overview", False)]
 
 
-def get_index_kind(name: str) -> Index:
-    """Return the kind of index with this name, ignoring case. Raises InputError that suggests the nearest name."""
+def get_index(name: str) -> Index:
+    """Return the index with this name, ignoring case. Raises InputError that suggests the nearest name."""
     return _look_up_name(name, INDEXES, "index of kind", InputError)
 
 
 def get_description(name: str) -> Description:
-    """Return the entry of DESCRIBE for a kind of thing, such as ``community``, ignoring case.
+    """Return the object that answers DESCRIBE for a kind of thing, such as ``community``, ignoring case.
 
     Raises InputError that suggests the nearest name.
     """
@@ -452,7 +457,7 @@ def get_description(name: str) -> Description:
 def _look_up_name(name: str, values_by_name: Mapping[str, Named], kind: str, error: type[KvstoreError]) -> Named:
     """Return the value with a name, ignoring case.
 
-    Raises ``error``, which says that there is no such ``kind`` and suggests the nearest name.
+    Raises ``error`` if there is no such name. Its message calls the value a ``kind`` and suggests the nearest name.
     """
     if name.lower() not in values_by_name:
         suggestion = suggest(name, values_by_name)

@@ -136,7 +136,7 @@ def _score_by_digest(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """Return the BLEU of each chunk, with all other chunks as references.
+    """Return the BLEU (Papineni et al., 2002) of each chunk, with all other chunks as references.
 
     A count is clipped by the largest count in any other chunk, so the two largest counts of each n-gram are enough.
     """
@@ -144,18 +144,19 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
     lengths = np.sort(np.array([len(text) for text in texts]))
     matches, totals = np.zeros((len(texts), _MAX_ORDER)), np.zeros((len(texts), _MAX_ORDER))
     for order in range(1, _MAX_ORDER + 1):
-        largest_counts: dict[tuple[str, ...], tuple[int, int, int]] = {}  # largest count, its text, next largest count
+        # For each n-gram: its largest count in a text, the index of that text, and the next largest count.
+        largest_counts: dict[tuple[str, ...], tuple[int, int, int]] = {}
         for index, text in enumerate(texts):
             for gram, count in _count_ngrams(text, order).items():
-                max_count, owner, second_count = largest_counts.get(gram, (0, -1, 0))
+                max_count, max_index, second_count = largest_counts.get(gram, (0, -1, 0))
                 if count > max_count:
                     largest_counts[gram] = (count, index, max_count)
                 elif count > second_count:
-                    largest_counts[gram] = (max_count, owner, count)
+                    largest_counts[gram] = (max_count, max_index, count)
         for index, text in enumerate(texts):
             for gram, count in _count_ngrams(text, order).items():
-                max_count, owner, second_count = largest_counts[gram]
-                matches[index, order - 1] += min(count, second_count if owner == index else max_count)
+                max_count, max_index, second_count = largest_counts[gram]
+                matches[index, order - 1] += min(count, second_count if max_index == index else max_count)
                 totals[index, order - 1] += count
     scores = np.zeros(len(texts))
     for index, text in enumerate(texts):
@@ -170,7 +171,7 @@ def _score_bleu(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _count_ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Count the n-grams of ``order`` words."""
+    """Count the occurrences of each n-gram of ``order`` words."""
     return Counter(tuple(words[start : start + order]) for start in range(len(words) - order + 1))
 
 
@@ -185,7 +186,7 @@ def _find_nearest_length(lengths: npt.NDArray[Any], length: int) -> int:
 
 
 def _score_pagerank(state: State, chunks: npt.NDArray[np.uint64]) -> Floats:
-    """Return the PageRank of each chunk in the graph of nearest neighbors by vector and by words."""
+    """Return the PageRank of each chunk in the undirected graph of nearest chunks by vector and by words."""
     num_chunks = len(chunks)
     if num_chunks < 2:
         return np.ones(num_chunks)

@@ -29,7 +29,7 @@ class ChunkSpan(NamedTuple):
 
 @frozen_dataclass
 class ChunkedText:
-    """A document with its outline and chunks, and the stated ``facts`` that the derivation depends on, by name.
+    """A document with its outline (sections) and chunks, and the stated ``facts`` about it that are needed, by kind.
 
     ``language`` is the name of its language, or None if it is unknown.
     """

@@ -61,7 +61,7 @@ class AddedChunk(NamedTuple):
 
 
 def load_added_chunks(state: State, document: int, chunks: Sequence[int]) -> list[AddedChunk]:
-    """Load the given chunks of a stored document, with their texts and mentions."""
+    """Load chunks of a stored document, given by their ids, with their texts and the names in them (mentions)."""
     text = state.documents.read_text(document)
     rows = zip(chunks, state.chunks.get_many(chunks), state.mentions.get_occurrences_many(chunks), strict=True)
     return [
@@ -113,7 +113,7 @@ class Delta:
 
 
 class Maintainer(Protocol):
-    """The writer of a structure's tables: keeps them a function of the core tables during a write transaction.
+    """The writer of a structure's tables (derived data), which keeps them up to date during a write transaction.
 
     After any sequence of changes, the tables are equal to the tables that applying the full delta
     (:func:`kvstore.changes.full_delta.build_full_delta`) to empty ones produces. The dump law, CHECK and REPAIR rely on
@@ -125,7 +125,7 @@ class Maintainer(Protocol):
         ...
 
     def apply_delta(self, delta: Delta) -> None:
-        """Apply the changes of a batch to the tables. Called once per batch, after the core tables are written."""
+        """Update the tables for the changes of a batch. Called once per batch, after the core tables are written."""
         ...
 
 
@@ -147,7 +147,7 @@ class Structure(Protocol[Content]):
 
     @property
     def tables(self) -> Sequence[LmdbTable]:
-        """The tables of this structure."""
+        """The tables on disk that hold the data of this structure."""
         ...
 
     def read(self, state: State) -> Content:
@@ -155,7 +155,7 @@ class Structure(Protocol[Content]):
         ...
 
     def make_maintainer(self, state: State, write: WriteView) -> Maintainer:
-        """Return the maintainer for a write transaction. ``state`` sees the changes made so far."""
+        """Return the writer of the structure's tables in a write transaction. ``state`` sees the changes so far."""
         ...
 
     def dump(self, content: Content, names: LogicalNames) -> Mapping[str, Iterable[DumpRow]]:
@@ -170,12 +170,12 @@ class Structure(Protocol[Content]):
         ...
 
     def compute_statistics(self, content: Content) -> Mapping[str, int]:
-        """Return figures for SHOW STATS, given what :meth:`read` returned."""
+        """Return the figures of this structure for SHOW STATS, by name; ``content`` is what :meth:`read` returned."""
         ...
 
 
 class Derivation(ABC):
-    """Data that follows from one document alone and has vectors (units of a text, summaries). Pure; runs in workers.
+    """Computes data with vectors, such as units of the text, from one document alone. Pure; runs in worker processes.
 
     ``name`` is its name in the output of CHECK; the tables and the vector space are named after it. ``version`` changes
     whenever the same document gives other data; a migration then derives everything in the store again. ``facts`` names
@@ -195,35 +195,43 @@ class Derivation(ABC):
 
     @abstractmethod
     def derive(self, document: ChunkedText, settings: FixedSettings, options: Mapping[str, float | str]) -> Any:
-        """Return the data that this derivation stores for a document. ``options`` are all options of the index."""
+        """Return the data that this derivation stores for a document.
+
+        ``options`` are all options of the index that the derivation belongs to, if any.
+        """
 
     @abstractmethod
     def list_texts(self, part: Any, document: ChunkedText) -> Sequence[str]:
-        """Return the texts to embed for a document, in the same batch as its chunks.
+        """Return the texts in the data of a document that get vectors; they are embedded together with its chunks.
 
-        ``part`` is the result of :meth:`derive`.
+        ``part`` is that data, the result of :meth:`derive`.
         """
 
     def find_faults(self, part: Any, document: ChunkedText) -> Iterator[str]:
-        """Yield a sentence for each fault of a stored part (the result of :meth:`derive`), for CHECK."""
+        """Yield a sentence for each fault in the stored data of a document, for CHECK.
+
+        ``part`` is that data, the result of :meth:`derive`.
+        """
         return iter(())
 
 
 class MaintainedIndex(Index):
-    """An index that is part of every commit: the parts that a derivation makes of each document, after CREATE INDEX.
+    """An index that every commit keeps up to date: the data that a derivation computes from each document.
 
-    Stored documents get their parts in batches, each in its own commit. A document put meanwhile gets its part at once.
-    The record keeps the progress: documents with ids from ``built`` to before ``until`` have no part yet.
+    After CREATE INDEX, stored documents get their data in batches, each in its own commit; a document put meanwhile
+    gets it at once. The index's record keeps the progress: documents with ids from ``built`` to before ``until`` have
+    no data yet.
     """
 
     def __init__(self, derivation: Derivation, description: str, options: Mapping[str, Option | Choice]) -> None:
+        """Create an index with the name of ``derivation``, and with these options of CREATE INDEX."""
         self.name = derivation.name
         self.description = description
         self.options = options
         self.derivation = derivation
 
     def start_record(self, record: IndexRecord, view: WriteView) -> IndexRecord:
-        """Return the record of a new index, which says that documents that exist now have no derived data yet.
+        """Return the record of a new index: the existing documents (ids from ``built`` to ``until``) have no data yet.
 
         Raises InputError if an earlier index of this name is still being dropped.
         """
@@ -232,12 +240,12 @@ class MaintainedIndex(Index):
         return replace(record, state={"built": 0, "until": Counters.load(view).next_document})
 
     def carry_over(self, record: IndexRecord) -> IndexRecord | None:
-        """Return the record of the index for a repaired store, or None if nobody created the index."""
+        """Return the record of the index for a repaired store, or None if the index was not created."""
         # All documents are put again, with their parts.
         return replace(record, state={}) if record.is_created else None
 
     def get_status(self, record: IndexRecord, state: State) -> IndexStatus | None:
-        """Return the status of an index that is maintained in every commit: exact, being built, or being dropped."""
+        """Return the status of the index for SHOW INDEXES: exact, being built, or being dropped."""
         change = state.counters.change
         if record.state.get("dropping"):
             return IndexStatus(
@@ -252,7 +260,10 @@ class MaintainedIndex(Index):
 
 
 def iter_unbuilt_documents(record: IndexRecord, view: View) -> Iterator[int]:
-    """Yield the ids of the stored documents for which a maintained index has no data yet, ascending."""
+    """Yield the ids of the stored documents for which a maintained index has no data yet, ascending.
+
+    ``record`` is the stored record of the index, with the progress of its build.
+    """
     if "until" in record.state:  # only while the index is being built
         for key, _ in view.scan(tables.DOCUMENTS, records.encode_u64(record.state["built"])):
             document = int(records.U64.unpack(key)[0])

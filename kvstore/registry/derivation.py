@@ -40,7 +40,7 @@ from .structure_versions import has_index
 
 @frozen_dataclass
 class StoredDerivation:
-    """A derivation of a store. ``options`` are all options of its index.
+    """A derivation (data computed from each document) of a store. ``options`` are all options of its index.
 
     Documents with ids from ``built`` to before ``until`` have no part yet. A derivation that is no longer
     ``maintained`` is being dropped; its remaining parts are deleted with their documents.
@@ -70,7 +70,7 @@ class StoredDerivation:
         return self.maintained and not self.built <= document < self.until
 
     def derive_part(self, document: ChunkedText, settings: FixedSettings) -> Any:
-        """Derive the part (data) of a document with the options of this store."""
+        """Compute the data of a document (its part) with the options of this store."""
         return self.derivation.derive(document, settings, self.options)
 
     def list_texts(self, part: Any, document: ChunkedText, settings: FixedSettings) -> Sequence[str]:
@@ -79,28 +79,28 @@ class StoredDerivation:
 
 
 def get_derivation(name: str) -> Derivation:
-    """Return the derivation with a name that :func:`list_maintained_derivations` returned."""
+    """Return the derivation with this name, of a system or of a maintained index; there must be one."""
     derivations = [derivation for system in list_systems_with_derivations() for derivation in system.derivations]
-    kinds = (kind for system in list_systems_with_derivations() for kind in system.indexes)
-    derivations += [kind.derivation for kind in kinds if isinstance(kind, MaintainedIndex)]
+    indexes = (index for system in list_systems_with_derivations() for index in system.indexes)
+    derivations += [index.derivation for index in indexes if isinstance(index, MaintainedIndex)]
     return next(derivation for derivation in derivations if derivation.name == name)
 
 
 def list_stored_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations of a store: those of all systems, and of its indexes, also while these are dropped."""
+    """Return the derivations of a store: those of all systems, and those of its indexes, even of one being dropped."""
     systems = list_systems_with_own_derivations()
     derivations = [StoredDerivation(derivation) for system in systems for derivation in system.derivations]
     for name in list_maintained_index_names():
         if not has_index(view, name):
             continue  # so that only systems that the store uses are imported
-        kind = INDEXES[name]
-        record = Indexes(view).get(kind)
-        if isinstance(kind, MaintainedIndex) and record is not None:
+        index = INDEXES[name]
+        record = Indexes(view).get(index)
+        if isinstance(index, MaintainedIndex) and record is not None:
             progress = record.state
             derivations.append(
                 StoredDerivation(
-                    kind.derivation,
-                    {name: record.options.get(name, option.default) for name, option in kind.options.items()},
+                    index.derivation,
+                    {name: record.options.get(name, option.default) for name, option in index.options.items()},
                     built=progress.get("built", 0),
                     until=progress.get("until", 0),
                     maintained=not progress.get("dropping"),
@@ -110,7 +110,7 @@ def list_stored_derivations(view: View) -> list[StoredDerivation]:
 
 
 def list_maintained_derivations(view: View) -> list[StoredDerivation]:
-    """Return the derivations that every commit maintains."""
+    """Return the derivations that every commit of a store keeps up to date, without those that are being dropped."""
     return [derivation for derivation in list_stored_derivations(view) if derivation.maintained]
 
 
@@ -120,9 +120,9 @@ def derive_parts(
     derivations: Sequence[StoredDerivation],
     facts: Mapping[str, Any] | None = None,
 ) -> ExtractedDocument:
-    """Return a document with the data (part) that each derivation derives from it added to its ``parts``.
+    """Return a copy of a document whose ``parts`` also have the data that each derivation computes from it.
 
-    Existing parts stay, unless they depend on one of the stated ``facts``, which are keyed by name.
+    Existing data stays, unless it depends on one of the stated ``facts``, which are keyed by their kind.
     """
     facts = facts or {}
     missing_derivations = [
@@ -170,7 +170,7 @@ def list_context_facts(settings: FixedSettings) -> list[DocumentFact[Any]]:
 
 
 def build_embedding_texts(document: ChunkedText, settings: FixedSettings) -> list[str]:
-    """Return the text to embed for each chunk."""
+    """Return the text to embed for each chunk: the document's title, the headings, the context and the chunk."""
     contexts = _build_contexts(document, settings)
     return [
         build_embedding_text(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NodeLinker(Protocol):
-    """The part of the linker that facts use: it adds and removes the addresses of tree nodes in the entity filter."""
+    """The writer of the entity filter that facts use: it adds and removes the tree nodes that an entity is found at."""
 
     def link_nodes(self, nodes: NodeEntityPairs) -> None:
         """Add each node of the forest to the addresses of its entity."""
@@ -70,30 +70,36 @@ class Fact(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def scan(self, state: State) -> Iterator[tuple[Key, Value]]:
-        """Yield all facts of this kind, in order of their keys."""
+        """Yield the key and the value of each stored fact of this kind, in order of the keys."""
 
     @abstractmethod
     def to_line(self, key: Key, value: Value) -> ExportLine:
-        """Return the export line of a fact."""
+        """Return a fact as a line of an export, a mapping of field names to values."""
 
     @abstractmethod
     def parse(self, line: ExportLine) -> tuple[Key, Value]:
-        """Return the fact of an export line, whose fields have the right types. Raises InputError."""
+        """Return the key and the value of the fact in an export line.
+
+        The fields have the right types. Raises InputError for an invalid value.
+        """
 
     @abstractmethod
     def describe_row(self, row_key: bytes) -> str:
-        """Return words for the damaged fact under a key of its first table, for the message that it is lost."""
+        """Return a description of the fact in a damaged row of the first table, for the message that it is lost."""
 
     @abstractmethod
     def read(self, state: State, row_key: bytes) -> tuple[Key, Value]:
-        """Return the fact stored under a key of the first of its tables; raise CorruptionError if none is readable."""
+        """Return the key and the value of the fact that the first table stores under ``row_key``.
+
+        Raises CorruptionError if the row is missing or damaged.
+        """
 
     def format_count(self, number: int) -> str:
         """Return the number of facts of this kind in words, or "" if it need not be reported."""
         return f"{number:,} {self.name if number == 1 else self.plural}"
 
     def to_statements(self, state: State) -> Iterator[BoundStatement]:
-        """Yield the statements that create the facts again, in an order in which they can run."""
+        """Yield the statements, with their values, that create all facts of this kind again, in executable order."""
         return iter(())
 
     def iter_dump_comments(self, state: State) -> Iterator[BoundStatement]:
@@ -105,10 +111,11 @@ class Fact(ABC, Generic[Key, Value]):
 
 
 class StatedFact(Fact[Key, Value]):
-    """A kind of fact that is stored as stated, in addition to the documents. None in place of a value deletes it.
+    """A kind of fact that users state in addition to the documents, and that is stored as stated.
 
-    A new value for a key replaces the old one, or is merged with it if the kind ``is_cumulative``. ``kinds`` are the
-    kinds of names that it introduces, which can exist without occurring in any text or tree.
+    To state None in place of a value deletes the fact. A new value for a key replaces the old one, or is merged with it
+    if the kind ``is_cumulative``. ``kinds`` are the kinds of names that it introduces, which can exist without
+    occurring in any text or tree.
     """
 
     kinds: tuple[str, ...] = ()
@@ -123,16 +130,16 @@ class StatedFact(Fact[Key, Value]):
         """Return the memory that a value takes while it is pending, in units of the memory of a chunk."""
         return 1
 
-    def merge(self, value: Value, more: Value) -> Value:
-        """Combine the existing value of a key with a new one (``more``), which by default replaces it."""
-        return more
+    def merge(self, value: Value, new_value: Value) -> Value:
+        """Combine the stored value of a key with a new one, which by default replaces it; return the result."""
+        return new_value
 
     def check_consistency(self, value: Value, get_stated: Callable[[Key], Value | None]) -> None:
-        """Raise InputError if a value contradicts a stated fact."""
+        """Raise InputError if a value contradicts a stated fact; ``get_stated`` returns the value stated for a key."""
 
     @abstractmethod
     def find(self, state: State, key: Key) -> Value | None:
-        """Return the value stated under this key, or None."""
+        """Return the value that is stated for this key, or None if the fact does not exist."""
 
     def list_introductions(self, value: Value) -> Iterable[tuple[str, str]]:
         """Return (form, kind) for each name that a value introduces: the name as typed, and its kind of name.
@@ -143,11 +150,11 @@ class StatedFact(Fact[Key, Value]):
 
     @abstractmethod
     def remove(self, context: ChangeContext, key: Key, value: Value) -> None:
-        """Delete a stored value. The names that it introduces are still known when this is called."""
+        """Delete a fact and its stored value. The names that it introduces are still known when this is called."""
 
     @abstractmethod
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: Key, value: Value) -> None:
-        """Store a new value. ``ids`` maps the normal forms of the names that it introduces to entities."""
+        """Store a fact. ``ids`` maps the normal form of each name that the value introduces to the entity's id."""
 
 
 class DocumentFact(StatedFact[str, Value]):
@@ -162,9 +169,10 @@ class DocumentFact(StatedFact[str, Value]):
     affects_structures: bool = True
 
     def fit_to_document(self, value: Value, document: Callable[[], ChunkedText], same_text: bool) -> Value | None:
-        """Return what still applies of a value, stated about an earlier text, to the current document, or None.
+        """Return what still applies to a document whose text changed of a ``value`` stated about it; None if nothing.
 
-        ``same_text`` is True if the value was stated about the current text of the document; this holds for new values.
+        ``document`` returns the current document. ``same_text`` is True if the value was stated about the current text
+        of the document; this holds for new values.
         """
         return value if same_text else None
 
@@ -172,7 +180,7 @@ class DocumentFact(StatedFact[str, Value]):
     gives_context: ClassVar[bool] = False
 
     def build_contexts(self, value: Value, document: ChunkedText) -> Sequence[str]:
-        """Return for each chunk the text between its headings and its own text, for the chunk's vector."""
+        """Return for each chunk the text about it that is embedded between its headings and its own text."""
         return [""] * len(document.chunks)
 
     @abstractmethod
@@ -184,7 +192,7 @@ class DocumentFact(StatedFact[str, Value]):
         """Return the fields of a value, which follow the document key in an export line."""
 
     def count_items(self, value: Value) -> int:
-        """Return the number of items in a value, which DESCRIBE shows for the document."""
+        """Return the number of items (such as triples) in a value, which DESCRIBE shows for the document."""
         return 1
 
     def list_links(self, state: State, value: Value) -> Iterable[tuple[int, int, int]]:
@@ -225,16 +233,16 @@ class DocumentFact(StatedFact[str, Value]):
         return key, self.parse_fields(*records.unpack(row, self.tables[0], row_key))
 
     def find(self, state: State, key: str) -> Value | None:
-        """Return the value stated about the document with this key, or None."""
+        """Return the value stated about the document with this key, or None if nothing is stated."""
         row_key = _make_row_key(state, key)
         return None if state.lmdb.get(self.tables[0], row_key) is None else self.read(state, row_key)[1]
 
     def remove(self, context: ChangeContext, key: str, value: Value) -> None:
-        """Delete the row of the document."""
+        """Delete the fact about the document with this key, in the table that has a row for each document."""
         context.write.delete(self.tables[0], _make_row_key(context.state, key))
 
     def put(self, context: ChangeContext, ids: Mapping[str, int], key: str, value: Value) -> None:
-        """Store the value in the row of the document."""
+        """Store the value stated about the document with this key, in the table with a row for each document."""
         context.write.put(self.tables[0], _make_row_key(context.state, key), records.pack(self.to_fields(value)))
 
 

@@ -56,9 +56,10 @@ STRATEGY_PLUGINS: PluginGroup[PluginStrategy] = PluginGroup(
 
 
 class PluginStrategy:
-    """A strategy of a package. Its exceptions become a PluginError that names it."""
+    """A strategy of an installed package. Its exceptions become a PluginError that names the package."""
 
     def __init__(self, plugin: Plugin, strategy: Strategy) -> None:
+        """Wrap a strategy that the package of ``plugin`` made."""
         self._plugin = plugin
         self._strategy = strategy
         self.name = plugin.name

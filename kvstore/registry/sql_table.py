@@ -53,12 +53,12 @@ class SqlTable:
 
     @property
     def all_columns(self) -> Mapping[str, tuple[str, ReadColumn]]:
-        """The columns that a query can name, the hidden ones last."""
+        """The columns that a query can name, with (SQL type, reading function), the hidden ones last."""
         return {**self.columns, **self.hidden}
 
     @property
     def declaration(self) -> str:
-        """The CREATE TABLE statement with the columns of ``*``."""
+        """The CREATE TABLE statement without the hidden columns, for display."""
         return self._format_declaration(self.columns)
 
     @property
@@ -75,7 +75,7 @@ class SqlTable:
 
 
 def iter_optional(row: TableRow | None) -> TableRows:
-    """Yield a row, or nothing for None."""
+    """Yield a row of an SQL table, or nothing for None, a row that does not exist."""
     return iter(()) if row is None else iter((row,))
 
 
@@ -103,7 +103,7 @@ def make_range_scan(table: str) -> Callable[[TableReader, int | None, int | None
 
 
 def make_row_counter(table: str) -> Callable[[TableReader], int]:
-    """Return a function that counts the rows of an LMDB table."""
+    """Return a function that counts the records of ``table``, a table of LMDB."""
     return lambda reader: reader.state.lmdb.count(table)
 
 
@@ -124,13 +124,14 @@ def make_list_table(
     """
 
     def make_column_reader(index: int) -> ReadColumn:
-        """Return a function that reads the column with this index from a record."""
+        """Return a function that returns the value with this index in a record, the tuple of a row's values."""
         return lambda reader, row, record: record[index]
 
     return SqlTable(
         name,
         description,
         {column_name: (kind, make_column_reader(index)) for index, (column_name, kind) in enumerate(columns.items())},
+        # Each row is (number, tuple of the values of its columns).
         scan=lambda reader: enumerate(rows(reader), 1),
         load=lambda reader, row: row[1],
         number=lambda reader, row: row[0],

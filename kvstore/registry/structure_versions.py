@@ -13,7 +13,7 @@ from ..errors import StoreFormatError
 from ..storage import records
 from ..storage.view import View, WriteView
 from ..structures import tables
-from . import SystemOutline, list_outlines
+from . import SystemManifest, list_manifests
 
 _KEY = b"structures"
 #: The structure whose version shows by which rule triples introduce names, and the first version with the current rule:
@@ -21,38 +21,38 @@ _KEY = b"structures"
 _GRAPH_NAME, _MIN_GRAPH_VERSION = "passage_graph", 2
 
 
-def _iter_versions() -> Iterator[tuple[SystemOutline, str, int]]:
-    """Yield each structure and derivation: the outline of its system, its name, and its current version."""
-    for outline in list_outlines():
-        for name, version in (*outline.structures.items(), *outline.derivations.items()):
-            yield outline, name, version
+def _iter_versions() -> Iterator[tuple[SystemManifest, str, int]]:
+    """Yield (manifest of its system, name, current version) for each structure and derivation (derived data)."""
+    for manifest in list_manifests():
+        for name, version in (*manifest.structures.items(), *manifest.derivations.items()):
+            yield manifest, name, version
 
 
 def _get_expected_versions(view: View) -> dict[str, int]:
-    """Return the current version of each structure and derivation that a store keeps."""
+    """Return the current version of each structure and derivation (derived data) that a store keeps, by name."""
     # A derivation with the name of an index is kept only in stores that have the index.
     return {
         name: version
-        for outline, name, version in _iter_versions()
-        if name not in outline.indexes or has_index(view, name)
+        for manifest, name, version in _iter_versions()
+        if name not in manifest.indexes or has_index(view, name)
     }
 
 
 def has_index(view: View, name: str) -> bool:
-    """True if CREATE INDEX was run for the kind of index with this name. The kind itself is not imported."""
+    """True if the store has the index with this name, which CREATE INDEX creates. Its system is not imported."""
     key = name.encode()
     value = view.get(tables.INDEXES, key)
     return value is not None and records.unpack(value, tables.INDEXES, key) is not None
 
 
 def read_versions(view: View) -> dict[str, int]:
-    """Return the versions of the structures and derivations in a store, by name."""
+    """Return the stored versions of the structures and derivations (derived data) in a store, by name."""
     value = view.get(tables.META, _KEY)
     return {} if value is None else records.unpack(value, tables.META, _KEY)
 
 
 def write_versions(view: WriteView) -> None:
-    """Record the current version of every structure and derivation that the store keeps."""
+    """Record in the store the current version of every structure and derivation (derived data) that it keeps."""
     view.put(tables.META, _KEY, records.pack(_get_expected_versions(view)))
 
 
@@ -71,13 +71,16 @@ def explain_migration(view: View) -> str | None:
     """
     if view.count(tables.TRIPLES) and read_versions(view).get(_GRAPH_NAME, 0) < _MIN_GRAPH_VERSION:
         return "every phrase of its imported relations is a name"
-    derivation_names = {name for outline in list_outlines() for name in outline.derivations}
+    derivation_names = {name for manifest in list_manifests() for name in manifest.derivations}
     outdated_names = ", ".join(sorted(find_outdated(view) & derivation_names))
     return f"it has no {outdated_names} as this kvstore derives it" if outdated_names else None
 
 
 def explain_read_only(view: View) -> str | None:
-    """Return the reason why kvstore must not change a store, as the end of a sentence, or None if it can."""
+    """Return the reason why kvstore must not change a store, as the end of a sentence, or None if it may.
+
+    The reason is derived data of a newer version, which this kvstore cannot keep up to date.
+    """
     known_versions = {name: version for _, name, version in _iter_versions()}
     unknown = [
         f"{name} (version {version})"
@@ -90,7 +93,7 @@ def explain_read_only(view: View) -> str | None:
 
 
 def require_maintained(view: View) -> None:
-    """Raise StoreFormatError unless the store's structures and derivations have the versions that kvstore maintains."""
+    """Raise StoreFormatError if derived data in the store has another version than this kvstore keeps up to date."""
     if read_versions(view) == _get_expected_versions(view):
         return
     reason = explain_read_only(view)

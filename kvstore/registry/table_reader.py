@@ -35,7 +35,7 @@ _MAX_ENTITY_COUNTS = 16
 
 @dataclass(slots=True)
 class Cost:
-    """The rows read from a table and, if measured, the seconds it took and the pages first read."""
+    """The number of rows read from a table and, if measured, the seconds it took and the number of pages first read."""
 
     rows: int = 0
     seconds: float = 0.0
@@ -82,17 +82,17 @@ class TableReader:
         return 0 <= number < 1 << 64 and self.state.lmdb.get(table, encode_u64(number)) is not None
 
     def find_document(self, key: str) -> int | None:
-        """Return the id of the document with a key, or None."""
+        """Return the id of the document with a key, or None if there is no such document."""
         return self.state.documents.find_id(key) if key else None
 
     def find_entity(self, name: str) -> int | None:
-        """Return the id of the entity with a name in any spelling, or None."""
+        """Return the id of the entity with a name in any spelling, or None if no entity has the name."""
         key = to_entity_key(name)
         # No stored name is empty or longer than a key of LMDB.
         return self.state.entities.find_id(key) if 0 < len(key.encode()) <= MAX_KEY_BYTES else None
 
     def find_tree(self, name: str) -> int | None:
-        """Return the id of the tree with a name, or None."""
+        """Return the id of the tree (of the entity forest) with a name, or None if there is no such tree."""
         # No stored name is empty or longer than a key of LMDB.
         return self.state.forest.find_tree(name) if 0 < len(name.encode()) <= MAX_KEY_BYTES else None
 
@@ -102,9 +102,10 @@ class TableReader:
         return iter(()) if document is None else self.get_document(document).chunk_ids()
 
     def list_addresses(self, name: str) -> list[tuple[int, int]]:
-        """Return (rank, id) for each tree node and abstract that mentions an entity; empty if it is unknown.
+        """Return (rank, id) for each address of an entity: a tree node or an abstract; empty if it is unknown.
 
-        The rank shows which of the two it is, and how specific the mention is.
+        An abstract summarizes chunks that mention the entity. The rank shows which of the two the address is; that of
+        an abstract also shows how specific the mention is.
         """
         if self.find_entity(name) is None:
             return []
@@ -113,14 +114,17 @@ class TableReader:
         ]
 
     def iter_mention_chunks(self, name: str) -> Iterator[int]:
-        """Yield the ids of the chunks that may mention the entity with this name: those below its addresses, ascending.
+        """Yield the ids of the chunks that may mention the entity with this name, ascending; no other chunk does.
 
-        No other chunk mentions it.
+        These are the chunks that the abstracts at the addresses of the entity summarize.
         """
         return (chunk for chunk in self._iter_candidate_ids(name) if self.has_row(tables.CHUNKS, chunk))
 
     def _iter_candidate_ids(self, name: str) -> Iterator[int]:
-        """Yield the chunk ids below the leaf abstracts that mention an entity, ascending. Some ids are unused."""
+        """Yield the ids in the chunk ranges of the leaf abstracts that mention an entity, ascending.
+
+        A leaf abstract summarizes up to five chunks. Some of the ids can be unused.
+        """
         leaves = {
             abstract
             for rank, abstract in self.list_addresses(name)

@@ -63,31 +63,40 @@ def build_chunk_passage(document: ChunkedText, ordinal: int) -> SourcePassage:
     return SourcePassage(chunk_digest, document.title, headings, text, chunks=range(ordinal, ordinal + 1))
 
 
-@frozen_dataclass
-class WrittenPassages:
-    """The texts written about the passages of one document: by digest, the model's name and the texts.
+class PassageTexts(NamedTuple):
+    """The texts that a language model wrote about one passage, and the name of the model."""
 
-    ``unassigned`` texts do not name their passage; one is assigned when they are stored.
+    model: str
+    texts: tuple[str, ...]
+
+
+@frozen_dataclass
+class ModelTexts:
+    """The texts that language models wrote about the passages of one document, by the digest of the passage.
+
+    ``unassigned`` are pairs (model, text) of texts that do not name their passage; one is assigned when they are
+    stored.
     """
 
-    passages: Mapping[bytes, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    by_digest: Mapping[bytes, PassageTexts] = field(default_factory=dict)
     unassigned: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.passages or self.unassigned)
+        """True if there is any text."""
+        return bool(self.by_digest or self.unassigned)
 
     def list_texts(self) -> list[str]:
         """Return all texts, in the order of the digests of their passages, then those not assigned to a passage yet."""
-        assigned_texts = (text for _, (_, texts) in sorted(self.passages.items()) for text in texts)
+        assigned_texts = (text for _, (_, texts) in sorted(self.by_digest.items()) for text in texts)
         return [*assigned_texts, *(text for _, text in self.unassigned)]
 
-    def get_texts(self, digest: bytes) -> tuple[str, tuple[str, ...]] | None:
-        """Return the model and the texts for the passage with this digest, or None if there are no texts."""
-        entry = self.passages.get(digest)
-        return entry if entry and entry[1] else None
+    def get_texts(self, digest: bytes) -> PassageTexts | None:
+        """Return the texts about the passage with this digest, and their model, or None if there are no texts."""
+        passage_texts = self.by_digest.get(digest)
+        return passage_texts if passage_texts and passage_texts.texts else None
 
 
-class WrittenFact(DocumentFact[WrittenPassages]):
+class WrittenFact(DocumentFact[ModelTexts]):
     """A kind of texts that a model writes about documents. EXTRACT takes its ``kind``; so does INGEST ... AS, if texts
     of this kind can be ingested from files (``in_files``).
 
@@ -108,11 +117,11 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     @property
     def kind(self) -> str:
-        """The name of this kind of texts in the statement EXTRACT."""
+        """The name of this kind of texts in the statement EXTRACT, such as ``units``."""
         return self.name
 
     def list_passages(self, document: ChunkedText) -> Sequence[SourcePassage]:
-        """Return the passages that texts are written from, in text order: the chunks."""
+        """Return the passages of a document that a model writes texts about, in text order: by default, its chunks."""
         return [build_chunk_passage(document, ordinal) for ordinal in range(len(document.chunks))]
 
     @abstractmethod
@@ -121,14 +130,14 @@ class WrittenFact(DocumentFact[WrittenPassages]):
 
     @abstractmethod
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Return the usable texts in the model's output for a passage, each on one line.
+        """Return the usable texts in ``entry``, the model's output for a passage, each on one line.
 
         ``check`` is :func:`~kvstore.models.text_checks.check_text` for this passage and prompt. Raises ValueError if no
         text is usable.
         """
 
     def describe_passage(self, passage: SourcePassage) -> str:
-        """Return the line above a passage in a prompt: its title and headings."""
+        """Return the line above a passage in a prompt: the document's title and the headings above the passage."""
         return " > ".join(dict.fromkeys(filter(None, (passage.title, *passage.headings))))
 
     def label_passage(self, number: int, passage: SourcePassage) -> str:
@@ -153,7 +162,11 @@ class WrittenFact(DocumentFact[WrittenPassages]):
     def build_schema_prompt(
         self, passages: Sequence[SourcePassage], texts_schema: Mapping[str, Any]
     ) -> StructuredPrompt[Mapping[bytes, tuple[str, ...]]]:
-        """Build the prompt of :meth:`build_prompt` with a JSON Schema for the texts of a passage."""
+        """Build the prompt that asks a language model for texts about passages, all with different digests.
+
+        ``texts_schema`` is the JSON Schema of the model's output for one passage. The checked answer maps digests to
+        texts. It has the passages with usable texts, at least one.
+        """
         from ..models.json_schema import build_array_schema, build_object_schema
         from ..models.quoting import Quotation
         from ..models.structured import StructuredPrompt
@@ -209,9 +222,10 @@ class WrittenFact(DocumentFact[WrittenPassages]):
         return StructuredPrompt(self.kind, messages, schema, check, answer_tokens, requested_schema)
 
     def _build_example_messages(self, quotation: Quotation) -> list[dict[str, str]]:
-        """Return a request about the examples and its answer, from which weak models learn the form of an answer.
+        """Return the messages of a request about the examples and of its answer; no messages without examples.
 
-        Without examples, return no messages. An example is the title and the text of a passage, and the entry for it.
+        Weak models learn the form of an answer from them. An example is the title and the text of a passage, and what
+        the model should write about it.
         """
         if not self.examples:
             return []
@@ -228,10 +242,13 @@ class WrittenFact(DocumentFact[WrittenPassages]):
             {"role": "assistant", "content": json.dumps({"passages": entries}, ensure_ascii=False)},
         ]
 
-    def parse_fields(self, *parts: Any) -> WrittenPassages:
-        """Parse the rows of an export: digest of a passage (or None), model, texts. Raises InputError."""
+    def parse_fields(self, *parts: Any) -> ModelTexts:
+        """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
+
+        None is for texts that do not name their passage. Raises InputError for an invalid row.
+        """
         (rows,) = parts
-        passages: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+        texts_by_digest: dict[bytes, PassageTexts] = {}
         unassigned: list[tuple[str, str]] = []
         try:
             for digest, model, texts in rows:
@@ -240,39 +257,40 @@ class WrittenFact(DocumentFact[WrittenPassages]):
                 if digest is None:
                     unassigned += ((model, text) for text in texts)
                 else:
-                    passages[bytes.fromhex(digest)] = (model, tuple(texts))
+                    texts_by_digest[bytes.fromhex(digest)] = PassageTexts(model, tuple(texts))
         except (TypeError, ValueError):
             raise InputError(
                 f"{self.name} must be lists of a digest (of a passage, or null), the name of a model, and a list of "
                 "texts; names and texts must not be blank"
             ) from None
-        return WrittenPassages(passages, tuple(unassigned))
+        return ModelTexts(texts_by_digest, tuple(unassigned))
 
-    def to_fields(self, value: WrittenPassages) -> Sequence[Any]:
+    def to_fields(self, value: ModelTexts) -> Sequence[Any]:
         """Return the one field of an export line: a list of (digest of the passage, model, texts)."""
-        return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.passages.items())]]
+        return [[[digest.hex(), model, texts] for digest, (model, texts) in sorted(value.by_digest.items())]]
 
-    def merge(self, value: WrittenPassages, more: WrittenPassages) -> WrittenPassages:
-        """Return the texts of both values; for a passage in both, those of ``more``."""
-        return WrittenPassages({**value.passages, **more.passages}, (*value.unassigned, *more.unassigned))
+    def merge(self, value: ModelTexts, new_value: ModelTexts) -> ModelTexts:
+        """Return the texts of both values; for a passage in both, those of ``new_value``."""
+        return ModelTexts({**value.by_digest, **new_value.by_digest}, (*value.unassigned, *new_value.unassigned))
 
     def fit_to_document(
-        self, value: WrittenPassages, document: Callable[[], ChunkedText], same_text: bool
-    ) -> WrittenPassages | None:
+        self, value: ModelTexts, document: Callable[[], ChunkedText], same_text: bool
+    ) -> ModelTexts | None:
         """Return the texts whose passages the document still has; assign each unassigned text to a passage.
 
-        ``same_text`` has no effect: passages are compared even if the text is the same.
+        ``document`` returns the current document. ``same_text`` has no effect: passages are compared even if the text
+        of the document is the same.
         """
         passages = {passage.digest: passage for passage in self.list_passages(document())}
-        fitting = {digest: texts for digest, texts in value.passages.items() if digest in passages}
-        fitting |= _assign_texts(value.unassigned, list(passages.values()))
-        return WrittenPassages(fitting)
+        texts_by_digest = {digest: texts for digest, texts in value.by_digest.items() if digest in passages}
+        texts_by_digest |= _assign_texts(value.unassigned, list(passages.values()))
+        return ModelTexts(texts_by_digest)
 
-    def estimate_size(self, value: WrittenPassages) -> int:
+    def estimate_size(self, value: ModelTexts) -> int:
         """Return the number of texts that are assigned to a passage; each takes about as much memory as a chunk."""
-        return sum(len(texts) for _, texts in value.passages.values())
+        return sum(len(passage_texts.texts) for passage_texts in value.by_digest.values())
 
-    def count_items(self, value: WrittenPassages) -> int:
+    def count_items(self, value: ModelTexts) -> int:
         """Return the number of texts, which DESCRIBE shows for the document."""
         return self.estimate_size(value)
 
@@ -299,15 +317,19 @@ class WrittenListFact(WrittenFact):
     chars_per_item: int
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
-        """Return the JSON schema of a list of at most four items, plus one for every ``chars_per_item`` characters."""
+        """Return the JSON Schema of the list that a model writes about a passage of ``max_chars`` characters.
+
+        It has at most four items, plus one for every ``chars_per_item`` characters.
+        """
         from ..models.json_schema import build_array_schema
 
         return build_array_schema(self.item_schema, 4 + max_chars // self.chars_per_item)
 
     def convert_entry(self, entry: Any, passage: SourcePassage, check: Callable[..., None]) -> tuple[str, ...]:
-        """Convert the valid items of a list to texts, without duplicates.
+        """Convert the valid items of ``entry``, the list that the model wrote about a passage, to distinct texts.
 
-        Raises the error of the first invalid item if no item is valid.
+        ``check`` rejects unusable texts, see :meth:`convert_item`. Raises the error of the first invalid item if no
+        item is valid.
         """
         from ..models.statement_support import SourcePassages
 
@@ -324,17 +346,17 @@ class WrittenListFact(WrittenFact):
         return tuple(texts)
 
     def list_items(self, entry: Iterable[Any]) -> Iterable[Any]:
-        """Return the items of a list that the model wrote, as :meth:`convert_item` expects them.
-
-        By default, they are unchanged.
-        """
+        """Return the items of ``entry``, the list that the model wrote; a subclass can change or split them."""
         return list(entry)
 
     def check_stored_text(self, text: str) -> None:
-        """Raise InputError if an imported text does not have the form of this kind; by default, any text has it."""
+        """Raise InputError if an imported text does not have the form of this kind of texts; by default, never."""
 
-    def parse_fields(self, *parts: Any) -> WrittenPassages:
-        """Parse the rows of an export. Raises InputError if a row or a text is invalid."""
+    def parse_fields(self, *parts: Any) -> ModelTexts:
+        """Build a value from the one field of an export line, rows of (digest of a passage or None, model, texts).
+
+        Raises InputError if a row or a text is invalid.
+        """
         value = super().parse_fields(*parts)
         for text in value.list_texts():
             self.check_stored_text(text)
@@ -344,7 +366,7 @@ class WrittenListFact(WrittenFact):
     def convert_item(
         self, item: Any, passage: SourcePassage, source: SourcePassages, check: Callable[..., None]
     ) -> str:
-        """Return the text of an item of the answer.
+        """Return the text of an item of the list that the model wrote about ``passage``.
 
         Raises ValueError if ``check`` rejects the text, or if ``source``, which holds the sentences of ``passage``,
         does not support it.
@@ -352,7 +374,10 @@ class WrittenListFact(WrittenFact):
 
 
 def _parse_label(label: str | int, labels: Sequence[str]) -> int:
-    """Return the index of the passage that an answer names by its label or number. Raises ValueError if none has it."""
+    """Return the index among ``labels`` of the passage that a model's answer names by its label or number.
+
+    Raises ValueError if there is no such passage.
+    """
     number = str(label).partition(":")[0].strip()
     for index, known_label in enumerate(labels):
         if known_label.startswith(f"{number}:"):
@@ -362,21 +387,21 @@ def _parse_label(label: str | int, labels: Sequence[str]) -> int:
 
 def _assign_texts(
     unassigned: Sequence[tuple[str, str]], passages: Sequence[SourcePassage]
-) -> dict[bytes, tuple[str, tuple[str, ...]]]:
+) -> dict[bytes, PassageTexts]:
     """Assign each text to the passage that shares the most words with it, the first of equal passages.
 
-    Return (model, texts) by the digest of the passage; the model is that of the last text. ``unassigned`` are pairs
+    Return the texts by the digest of the passage; their model is that of the last text. ``unassigned`` are pairs
     (model, text). Only the passages' texts are compared, not their titles and headings.
     """
     if not unassigned or not passages:
         return {}
     # ``str`` as the stemming function leaves words unchanged.
     passage_words = [set(list_content_terms(passage.text, str)) for passage in passages]
-    assigned: dict[bytes, tuple[str, tuple[str, ...]]] = {}
+    assigned: dict[bytes, PassageTexts] = {}
     for model, text in unassigned:
         text_words = set(list_content_terms(text, str))
         best_index = max(range(len(passages)), key=lambda index: (len(text_words & passage_words[index]), -index))
         digest = passages[best_index].digest
-        _, earlier_texts = assigned.get(digest, (model, ()))
-        assigned[digest] = (model, (*earlier_texts, text))
+        earlier_texts = assigned[digest].texts if digest in assigned else ()
+        assigned[digest] = PassageTexts(model, (*earlier_texts, text))
     return assigned

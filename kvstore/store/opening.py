@@ -128,7 +128,7 @@ _locks: dict[str, threading.Lock] = {}
 
 
 def _get_path_lock(path: str | os.PathLike[str]) -> threading.Lock:
-    """Return the lock that serializes opening of a path in this process."""
+    """Return the lock that lets only one thread of this process open the store at ``path`` at a time."""
     return _locks.setdefault(os.path.realpath(path), threading.Lock())
 
 
@@ -182,9 +182,10 @@ def _load_store(
     max_bytes: int | None,
     durability: str,
 ) -> OpenStore:
-    """Open a store that this process does not have open yet; the arguments are those of :func:`open_store`.
+    """Open a store that this process does not have open yet, or create it.
 
-    ``own_embedder`` is the embedder if the caller passed an object, else None: the settings have its name then.
+    The arguments are those of :func:`open_store`, except that ``own_embedder`` is the embedder if the caller passed an
+    object. It is None if the caller passed a name, which is in ``creation_settings``, or no embedder.
     """
     # Built only for a new store, and once, because it loads the models.
     build_settings = cache(lambda: _build_settings(creation_settings, own_embedder))
@@ -200,27 +201,27 @@ def _load_store(
         buffered=get_buffered_tables(),
     )
     try:
-        fixed, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)
-        fixed.require_equal_settings(creation_settings, environment.path)
-        _update_structures(environment, fixed)
+        settings, is_new = _load_or_create_settings(environment, build_settings, create=create and not readonly)
+        settings.require_equal_settings(creation_settings, environment.path)
+        _update_structures(environment, settings)
     except BaseException:
         environment.close()
         raise
     # The settings that the language of the first documents decides.
     undecided = frozenset(LANGUAGE_SETTINGS) - creation_settings.keys() if is_new else frozenset()
     if "language" in undecided:
-        _warn_without_english(fixed)
+        _warn_without_english(settings)
     if not creation_settings.keys().isdisjoint(("dimension", "weights")):  # chosen for the default embedder
         undecided -= {"embedder"}
-    return OpenStore(environment, fixed, own_embedder, undecided)
+    return OpenStore(environment, settings, own_embedder, undecided)
 
 
-def _warn_without_english(fixed: FixedSettings) -> None:
+def _warn_without_english(settings: FixedSettings) -> None:
     """Warn the caller of kvstore.open if a new store finds names by rules because the pipeline is not installed."""
     from ..extensions.extras import format_install
     from ..models.language import RULES
 
-    if fixed.language == RULES:
+    if settings.language == RULES:
         warnings.warn(
             "the parser for English prose is not installed, so the new store finds names by rules only, and no "
             f"relations in prose; {format_install('english')} and create the store again, or create it with language = "
@@ -239,33 +240,34 @@ def _build_settings(creation_settings: Mapping[str, Any], embedder: Embedder | N
     from ..models.language import ENGLISH, RULES, is_english_installed, open_language, require_installed
     from ..text.words import get_stemmer
 
-    fixed = FixedSettings(**creation_settings)
-    get_stemmer(fixed.stemmer)
+    settings = FixedSettings(**creation_settings)
+    get_stemmer(settings.stemmer)
     if "language" not in creation_settings and not is_english_installed():
-        fixed = replace(fixed, language=RULES)
-    pipeline = open_language(fixed.language)
-    if fixed.language == ENGLISH:
+        settings = replace(settings, language=RULES)
+    pipeline = open_language(settings.language)
+    if settings.language == ENGLISH:
         require_installed(ENGLISH)
     elif pipeline is not None:
         pipeline.load()
-    model = embedder or open_embedder(fixed.embedder)
+    model = embedder or open_embedder(settings.embedder)
     if creation_settings.get("dimension", model.dimension) != model.dimension:
         raise SettingsMismatchError(
             f"the vectors of {model.name} have {model.dimension} dimensions, not {creation_settings['dimension']}; "
             "leave dimension out"
         )
     weights = get_weights(model)
-    if fixed.weights not in ("", weights):
+    if settings.weights not in ("", weights):
         raise SettingsMismatchError(
-            f"the weights of {model.name} have the digest {weights or 'none'}, not {fixed.weights}; leave weights out"
+            f"the weights of {model.name} have the digest {weights or 'none'}, not {settings.weights}; leave "
+            "weights out"
         )
-    return replace(fixed, embedder=model.name, dimension=model.dimension, weights=weights)
+    return replace(settings, embedder=model.name, dimension=model.dimension, weights=weights)
 
 
 def _load_or_create_settings(
     environment: Environment, build_settings: Callable[[], FixedSettings], *, create: bool
 ) -> tuple[FixedSettings, bool]:
-    """Return the settings of the store, and True if this call created them in a new store, with ``build_settings``.
+    """Return the settings of the store, and True if this call created the store, with ``build_settings``.
 
     Without ``create``, it waits until the lock timeout for another process that is creating the store. It gives up
     earlier, with NotAStoreError, if no process holds the writer lock for :data:`_CREATION_PAUSE` seconds.
@@ -274,7 +276,7 @@ def _load_or_create_settings(
     last_held = time.monotonic()
     while True:
         with environment.snapshot() as snapshot:
-            fixed = _read_settings(snapshot)
+            settings = _read_settings(snapshot)
             has_format = snapshot.get(tables.META, _FORMAT) is not None
             if _is_rebuild_pending(snapshot):
                 raise StoreFormatError(
@@ -282,8 +284,8 @@ def _load_or_create_settings(
                     f"kvstore migrate {environment.path}"
                 )
             is_foreign = bool(snapshot.get_table_statistics()) and not has_format
-        if fixed is not None:
-            return fixed, False
+        if settings is not None:
+            return settings, False
         if is_foreign:
             raise NotAStoreError(
                 f"{environment.path} is an LMDB environment, but not a kvstore store; name another path"
@@ -299,8 +301,8 @@ def _load_or_create_settings(
             )
         time.sleep(MAX_PAUSE)
     build_settings()  # reports invalid settings before anything is written
-    with environment.hold_lmdb() as raw:
-        kvstore_migrations.migrate(raw)
+    with environment.hold_lmdb() as lmdb_environment:
+        kvstore_migrations.migrate(lmdb_environment)
     return environment.write_with_growth(lambda view: _write_settings(view, build_settings))
 
 
@@ -351,32 +353,32 @@ def _write_settings(view: WriteView, build_settings: Callable[[], FixedSettings]
 
     Returns the settings of the store, and True if this call wrote them.
     """
-    fixed = _read_settings(view)
-    if fixed is not None:
-        return fixed, False
+    settings = _read_settings(view)
+    if settings is not None:
+        return settings, False
     from ..structures.language_version import put_language_version, put_settings
 
-    fixed = build_settings()
-    put_settings(view, fixed)
-    put_language_version(view, fixed)
+    settings = build_settings()
+    put_settings(view, settings)
+    put_language_version(view, settings)
     write_versions(view)
-    return fixed, True
+    return settings, True
 
 
-def _explain_segmenter_mismatch(view: View, fixed: FixedSettings) -> str | None:
-    """Return a message if the installed segmenter is not the one that the words of the store are from, else None."""
-    # For some languages, the setting stemmer names a segmenter.
-    if fixed.stemmer not in SEGMENTERS:
+def _explain_segmenter_mismatch(view: View, settings: FixedSettings) -> str | None:
+    """Return a message if the installed segmenter differs from the one that split the words of the store, else None."""
+    # A segmenter finds the words of Chinese or Japanese; only some values of the setting stemmer name one.
+    if settings.stemmer not in SEGMENTERS:
         return None
     from ..structures.language_version import explain_segmenter_mismatch
 
-    return explain_segmenter_mismatch(view, fixed)
+    return explain_segmenter_mismatch(view, settings)
 
 
-def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
+def _update_structures(environment: Environment, settings: FixedSettings) -> None:
     """Rebuild outdated structures (derived data) of a store, or make it read-only if this kvstore must not change it.
 
-    ``fixed`` are the creation-time settings of the store. Raises StoreFormatError if the store must be migrated first.
+    ``settings`` are its creation-time settings. Raises StoreFormatError if the store must be migrated first.
     """
     with environment.snapshot() as snapshot:
         if (scripts := _describe_retokenized_scripts(snapshot)) is not None:
@@ -386,13 +388,13 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
             )
         if environment.readonly:
             return
-        refusal = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, fixed)
+        refusal = explain_read_only(snapshot) or _explain_segmenter_mismatch(snapshot, settings)
         outdated_structures, missing_derivations = _find_outdated_data(snapshot)
         has_earlier_tokenizer = _has_earlier_tokenizer(snapshot)
     if refusal is None and has_earlier_tokenizer:  # the current rules give the same terms: record them
         from ..structures.language_version import put_settings
 
-        environment.write_with_growth(lambda view: put_settings(view, fixed))
+        environment.write_with_growth(lambda view: put_settings(view, settings))
     if refusal is not None:
         environment.refuse_changes(refusal)
     elif missing_derivations is not None:
@@ -403,14 +405,14 @@ def _update_structures(environment: Environment, fixed: FixedSettings) -> None:
     elif outdated_structures:
         from ..changes.structure_rebuilding import rebuild_outdated
 
-        rebuild_outdated(environment, fixed)
+        rebuild_outdated(environment, settings)
 
 
 def _find_outdated_data(view: View) -> tuple[set[str], str | None]:
-    """Return the names of outdated structures (derived data), and the reason why the store must be migrated or None.
+    """Return the names of outdated structures (derived data), and the reason why the store must be migrated.
 
-    A store whose records of indexes are damaged opens without an update, so that CHECK REPAIR can rebuild it. Until
-    then every change fails, because it reads the same records.
+    The reason is None if it need not be migrated. A store whose records of indexes are damaged opens without an update,
+    so that CHECK REPAIR can rebuild it. Until then every change fails, because it reads the same records.
     """
     try:
         return find_outdated(view), explain_migration(view)
@@ -462,19 +464,19 @@ def migrate_store(path: str | os.PathLike[str], *, backup: bool = True) -> Migra
             environment.copy_to(backup_path)
         if stored_format >= _CHANGE_BUFFER_FORMAT:  # migration steps read tables without the buffer
             environment.write_with_growth(WriteTransaction.merge_buffer)
-        with environment.hold_lmdb() as raw:
-            formats = kvstore_migrations.migrate(raw)
+        with environment.hold_lmdb() as lmdb_environment:
+            formats = kvstore_migrations.migrate(lmdb_environment)
         with environment.snapshot() as snapshot:
             needs_rebuild = _is_rebuild_pending(snapshot) or _has_outdated_data(snapshot)
-            fixed = _read_settings(snapshot) if needs_rebuild else None
+            settings = _read_settings(snapshot) if needs_rebuild else None
         rebuilt = None
-        if fixed is not None:
+        if settings is not None:
             from ..changes.compaction import compact_if_sparse
             from ..changes.repair import rebuild_store
             from ..models.embedder import open_recorded_embedder
 
-            embedder = cache(lambda: open_recorded_embedder(fixed.embedder, fixed.weights))
-            rebuilt = rebuild_store(environment, fixed, lambda texts: embedder().embed(texts))
+            embedder = cache(lambda: open_recorded_embedder(settings.embedder, settings.weights))
+            rebuilt = rebuild_store(environment, settings, lambda texts: embedder().embed(texts))
             compact_if_sparse(environment)
         return Migrated(formats, backup_path, rebuilt)
 

@@ -209,11 +209,8 @@ def find_written_units(document: ChunkedText, ordinal: int) -> Sequence[str]:
     ``ordinal`` is the position of the chunk in the document.
     """
     value = document.facts.get(WRITTEN_UNITS.name)
-    model_and_texts = None if value is None else value.get_texts(build_chunk_passage(document, ordinal).digest)
-    if model_and_texts is None:
-        return ()
-    _, texts = model_and_texts
-    return tuple(texts)
+    chunk_texts = None if value is None else value.get_texts(build_chunk_passage(document, ordinal).digest)
+    return () if chunk_texts is None else chunk_texts.texts
 
 
 def render_unit_at(text: bytes, span: UnitSpan) -> str:

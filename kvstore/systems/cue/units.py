@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ...derived.passage_graph.rows import classify_form, find_heading_names, mark_nested
 from ...registry.chunked_text import load_chunked_text
 from ...registry.derivation import StoredDerivation, list_stored_derivations
+from ...registry.written_passages import PassageTexts
 from ...structures.derived_parts import DerivedPart, split_vector_id, to_vector_id
 from ...structures.documents.chunks import ChunkRecord
 from ...structures.documents.documents import DocumentRecord
@@ -86,19 +87,19 @@ class _DocumentUnits:
         #: The decoded spans of units, by chunk ordinal; a cache.
         self._spans: dict[int, list[UnitSpan]] = {}
         #: The model and the units it wrote, by chunk ordinal.
-        self.written_units: dict[int, tuple[str, Sequence[str]]] = {}
+        self.written_units: dict[int, PassageTexts] = {}
         if any(isinstance(row, int) and row for row in self._rows):  # a model wrote the units of some chunk
             self.written_units = self._read_written_units(state)
 
-    def _read_written_units(self, state: State) -> dict[int, tuple[str, Sequence[str]]]:
+    def _read_written_units(self, state: State) -> dict[int, PassageTexts]:
         """Return the language model and the units (sentences) it wrote, by the ordinal of each chunk that has any."""
         value = WRITTEN_UNITS.find(state, self.record.key)
         if value is None:
             return {}
         text = load_chunked_text(state, self.record, facts={})
         passages = enumerate(WRITTEN_UNITS.list_passages(text))
-        entries = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages)
-        return {ordinal: entry for ordinal, entry in entries if entry is not None}
+        texts_by_ordinal = ((ordinal, value.get_texts(passage.digest)) for ordinal, passage in passages)
+        return {ordinal: chunk_texts for ordinal, chunk_texts in texts_by_ordinal if chunk_texts is not None}
 
     def find_ordinal(self, number: int) -> int:
         """Return the ordinal of the chunk that contains the unit (sentence) with this ``number`` in the document."""

@@ -126,7 +126,7 @@ def _list_descriptions(state: State, document: int) -> list[_EntityDescription]:
     if state.lmdb.get(_TABLE, key) is None:
         return []
     _, value = WRITTEN_DESCRIPTIONS.read(state, key)
-    models = {text: model for _, (model, texts) in sorted(value.passages.items()) for text in texts}
+    models = {text: model for _, (model, texts) in sorted(value.by_digest.items()) for text in texts}
     return [_EntityDescription(*_split_description(text), models[text]) for text in sorted(models)]
 
 

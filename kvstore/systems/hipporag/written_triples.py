@@ -16,7 +16,7 @@ from ...errors import InputError
 from ...models.json_schema import build_array_schema, build_enum_schema, build_object_schema, build_text_schema
 from ...registry.contract import TRIPLE_LINK
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenListFact, WrittenPassages
+from ...registry.written_passages import ModelTexts, SourcePassage, WrittenListFact
 from ...structures import tables
 from ...structures.documents.document_triples import (
     TRIPLE_KIND,
@@ -139,19 +139,19 @@ class _WrittenTriples(WrittenListFact):
         """Raise InputError if a text is not a stored triple: subject, relation and object, separated by tabs."""
         parse_triple(text.split("\t"))
 
-    def list_introductions(self, value: WrittenPassages) -> Iterable[tuple[str, str]]:
+    def list_introductions(self, value: ModelTexts) -> Iterable[tuple[str, str]]:
         """Return (name, kind of entity) for each subject and object of the triples, which become entities.
 
         The name is as the model wrote it, and the kind is :data:`TRIPLE_KIND`.
         """
         return ((name, TRIPLE_KIND) for name in _to_triples(value).get_spellings_by_key().values())
 
-    def list_links(self, state: State, value: WrittenPassages) -> Iterable[tuple[int, int, int]]:
+    def list_links(self, state: State, value: ModelTexts) -> Iterable[tuple[int, int, int]]:
         """Return (entity, entity, kind of link) for each pair of known entities that a triple joins."""
         return ((first, second, TRIPLE_LINK) for first, second in find_linked_pairs(_to_triples(value), state.filter))
 
 
-def _to_triples(value: WrittenPassages) -> DocumentTriples:
+def _to_triples(value: ModelTexts) -> DocumentTriples:
     """Return the distinct triples that a model wrote about a document, in order."""
     return DocumentTriples((), tuple(dict.fromkeys(Triple(*text.split("\t")) for text in value.list_texts())))
 

@@ -13,7 +13,7 @@ from ...models.json_schema import build_object_schema, build_text_schema
 from ...models.quoting import to_printable
 from ...registry.chunked_text import ChunkedText
 from ...registry.fact import Fields
-from ...registry.written_passages import SourcePassage, WrittenFact, WrittenPassages, compute_passage_digest
+from ...registry.written_passages import ModelTexts, SourcePassage, WrittenFact, compute_passage_digest
 from ...structures.documents.documents import build_heading_path
 
 #: The maximum bytes of a document and of a section in a prompt, and the minimum bytes of a section that gets context.
@@ -49,8 +49,8 @@ class _WrittenContext(WrittenFact):
         """Return the passages that the model writes about: the beginning of the document and of each longer section."""
         return [_build_document_passage(document), *(passage for _, passage in _iter_section_passages(document))]
 
-    def build_contexts(self, value: WrittenPassages, document: ChunkedText) -> list[str]:
-        """Return the context of each chunk; see :func:`build_context_headers`."""
+    def build_contexts(self, value: ModelTexts, document: ChunkedText) -> list[str]:
+        """Return the context of each chunk, what the model wrote about its document and section; "" if nothing."""
         return build_context_headers(value, document)
 
     def build_entry_schema(self, max_chars: int) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ def _truncate_text(text: bytes, max_bytes: int) -> str:
     return text[:max_bytes].decode(errors="ignore")
 
 
-def build_context_headers(value: WrittenPassages | None, document: ChunkedText) -> list[str]:
+def build_context_headers(value: ModelTexts | None, document: ChunkedText) -> list[str]:
     """Return the context of each chunk, as lines; "" for a chunk without any.
 
     The lines are the sentences that the model wrote about the document and about the section. The written title is the
@@ -117,20 +117,17 @@ def build_context_headers(value: WrittenPassages | None, document: ChunkedText) 
     if value is None:
         return [""] * len(document.chunks)
     document_lines: list[str] = []
-    document_entry = value.get_texts(_build_document_passage(document).digest)
-    if document_entry is not None:
-        # An entry is the name of the model, and the title and the sentence that it wrote.
-        _, (title, sentence, *_) = document_entry
+    document_texts = value.get_texts(_build_document_passage(document).digest)
+    if document_texts is not None:
+        title, sentence, *_ = document_texts.texts
         document_lines = [sentence] if document.title else [title, sentence]
-    section_entries = {
-        section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)
-    }
+    section_texts = {section: value.get_texts(passage.digest) for section, passage in _iter_section_passages(document)}
     headers = []
     for chunk in document.chunks:
         lines = list(document_lines)
-        section_entry = section_entries.get(chunk.section)
-        if section_entry is not None:
-            _, (_, sentence, *_) = section_entry
+        texts_about_section = section_texts.get(chunk.section)
+        if texts_about_section is not None:
+            _, sentence, *_ = texts_about_section.texts  # the title and the sentence
             lines.append(sentence)
         headers.append("\n".join(lines))
     return headers
